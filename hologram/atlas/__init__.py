@@ -1,0 +1,1 @@
+"""Atlas: a small typed SSA instruction set for per-lane programs."""

@@ -1,0 +1,346 @@
+"""Writing Atlas programs in Python: a Builder collects instructions, a Value is one result with Python's operators.
+
+    b = Builder("atlas_axpy_f32")
+    x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.READ_WRITE)
+    a = b.scalar("a", f32)
+    i = b.coordinate(0)
+    b.store(y, i, a * b.load(x, i) + b.load(y, i))
+    program = b.build()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.opcodes import PURE, Opcode
+from hologram.atlas.program import (
+    Access,
+    Block,
+    BufferParameter,
+    Instruction,
+    Program,
+    ScalarParameter,
+    SharedArray,
+)
+from hologram.dtypes import DType
+from hologram.errors import ProgramError
+
+Number = bool | int | float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A value of the program under construction; Python numbers beside it take its dtype."""
+
+    builder: Builder
+    id: int
+    dtype: DType
+
+    def _binary(self, opcode: Opcode, other: Value | Number, *, swap: bool = False, result: DType | None = None) -> Value:
+        other = self.builder.value(other, self.dtype)
+        x, y = (other, self) if swap else (self, other)
+        return self.builder.emit(opcode, result or self.dtype, x, y)
+
+    def _compare(self, opcode: Opcode, other: Value | Number) -> Value:
+        return self._binary(opcode, other, result=dtypes.bool_)
+
+    def __add__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.ADD, other)
+
+    def __radd__(self, other: Number) -> Value:
+        return self._binary(Opcode.ADD, other, swap=True)
+
+    def __sub__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.SUB, other)
+
+    def __rsub__(self, other: Number) -> Value:
+        return self._binary(Opcode.SUB, other, swap=True)
+
+    def __mul__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.MUL, other)
+
+    def __rmul__(self, other: Number) -> Value:
+        return self._binary(Opcode.MUL, other, swap=True)
+
+    def __truediv__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.DIV, other)
+
+    def __rtruediv__(self, other: Number) -> Value:
+        return self._binary(Opcode.DIV, other, swap=True)
+
+    def __floordiv__(self, other: Value | Number) -> Value:
+        """Integers and indices only: `div`, which truncates."""
+        return self._binary(Opcode.DIV, other)
+
+    def __mod__(self, other: Value | Number) -> Value:
+        """`rem`: the sign of the dividend."""
+        return self._binary(Opcode.REM, other)
+
+    def __and__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.AND, other)
+
+    def __or__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.OR, other)
+
+    def __xor__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.XOR, other)
+
+    def __lshift__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.SHL, other)
+
+    def __rshift__(self, other: Value | Number) -> Value:
+        return self._binary(Opcode.SHR, other)
+
+    def __neg__(self) -> Value:
+        return self.builder.emit(Opcode.NEG, self.dtype, self)
+
+    def __invert__(self) -> Value:
+        return self.builder.emit(Opcode.NOT, self.dtype, self)
+
+    def __eq__(self, other: Value | Number) -> Value:  # type: ignore[override]
+        return self._compare(Opcode.EQ, other)
+
+    def __ne__(self, other: Value | Number) -> Value:  # type: ignore[override]
+        return self._compare(Opcode.NE, other)
+
+    def __lt__(self, other: Value | Number) -> Value:
+        return self._compare(Opcode.LT, other)
+
+    def __le__(self, other: Value | Number) -> Value:
+        return self._compare(Opcode.LE, other)
+
+    def __gt__(self, other: Value | Number) -> Value:
+        return self._compare(Opcode.GT, other)
+
+    def __ge__(self, other: Value | Number) -> Value:
+        return self._compare(Opcode.GE, other)
+
+    def __bool__(self) -> bool:
+        raise ProgramError("a Value has no truth at build time: use select or Builder.if_")
+
+    def __hash__(self) -> int:
+        return self.id
+
+    def to(self, dtype: DType) -> Value:
+        """Converted, unless it has that dtype already."""
+        return self if dtype == self.dtype else self.builder.emit(Opcode.CONVERT, dtype, self)
+
+    def bitcast(self, dtype: DType) -> Value:
+        return self.builder.emit(Opcode.BITCAST, dtype, self)
+
+
+class Builder:
+    """Collects a program; equal pure instructions in reach of each other are emitted once."""
+
+    def __init__(self, name: str, *, rank: int = 1, reduced: int = 0, workgroup: int | None = None) -> None:
+        self.name = name
+        self.rank = rank
+        self.reduced = reduced
+        self.workgroup = workgroup
+        self._buffers: list[BufferParameter] = []
+        self._scalars: list[ScalarParameter] = []
+        self._shared: list[SharedArray] = []
+        self._scopes: list[list[Instruction]] = [[]]
+        self._known: list[dict[tuple, Value]] = [{}]
+        self._count = 0
+
+    # Parameters.
+
+    def buffer(self, name: str, dtype: DType, access: Access) -> BufferParameter:
+        parameter = BufferParameter(name, dtype, access)
+        self._buffers.append(parameter)
+        return parameter
+
+    def scalar(self, name: str, dtype: DType) -> Value:
+        parameter = ScalarParameter(name, dtype)
+        if parameter not in self._scalars:
+            self._scalars.append(parameter)
+        return self.emit(Opcode.SCALAR, dtype, attribute=name)
+
+    def shared(self, name: str, dtype: DType, size: int) -> SharedArray:
+        array = SharedArray(name, dtype, size)
+        self._shared.append(array)
+        return array
+
+    # Values.
+
+    def value(self, x: Value | Number, dtype: DType) -> Value:
+        """`x` itself, or a constant of `dtype` for a Python number; a Value of another dtype is refused."""
+        if not isinstance(x, Value):
+            return self.constant(x, dtype)
+        if x.dtype != dtype:
+            raise ProgramError(f"{self.name}: operands must have one dtype, got {dtype} and {x.dtype}")
+        return x
+
+    def constant(self, number: Number, dtype: DType) -> Value:
+        convert = {"float": float, "bool": bool}.get(dtype.kind, int)
+        return self.emit(Opcode.CONSTANT, dtype, attribute=convert(number))
+
+    def coordinate(self, axis: int) -> Value:
+        return self.emit(Opcode.COORDINATE, dtypes.index, attribute=axis)
+
+    def extent(self, axis: int) -> Value:
+        return self.emit(Opcode.EXTENT, dtypes.index, attribute=axis)
+
+    def position(self, opcode: Opcode) -> Value:
+        """`lane`, `workgroup` or `thread`."""
+        return self.emit(opcode, dtypes.index)
+
+    # Memory.
+
+    def load(self, buffer: BufferParameter, position: Value) -> Value:
+        return self.emit(Opcode.LOAD, buffer.dtype, position, attribute=buffer.name)
+
+    def store(self, buffer: BufferParameter, position: Value, value: Value | Number) -> None:
+        self._append(Opcode.STORE, (), (position, self.value(value, buffer.dtype)), buffer.name)
+
+    def shared_load(self, array: SharedArray, position: Value) -> Value:
+        return self.emit(Opcode.SHARED_LOAD, array.dtype, position, attribute=array.name)
+
+    def shared_store(self, array: SharedArray, position: Value, value: Value | Number) -> None:
+        self._append(Opcode.SHARED_STORE, (), (position, self.value(value, array.dtype)), array.name)
+
+    def atomic(self, opcode: Opcode, buffer: BufferParameter, position: Value, value: Value | Number) -> Value:
+        return self.emit(opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name)
+
+    def barrier(self) -> None:
+        self._append(Opcode.BARRIER, (), ())
+
+    # Structure.
+
+    def if_(
+        self, condition: Value, then: Callable[[], Sequence[Value] | None], orelse: Callable[[], Sequence[Value] | None]
+    ) -> tuple[Value, ...]:
+        """Runs one of two blocks; both yield values of the same dtypes."""
+        blocks, types = [], []
+        for body in (then, orelse):
+            block, yielded = self._block((), lambda body=body: body() or ())
+            blocks.append(block)
+            types.append(yielded)
+        if types[0] != types[1]:
+            raise ProgramError(f"{self.name}: both sides of an if must yield the same dtypes, got {types[0]}, {types[1]}")
+        return self._append(Opcode.IF, types[0], (condition,), None, tuple(blocks))
+
+    def loop(
+        self,
+        start: Value | int,
+        stop: Value | int,
+        body: Callable[..., Sequence[Value] | None],
+        *,
+        first: Sequence[Value] = (),
+        step: Value | int = 1,
+        dtype: DType = dtypes.index,
+    ) -> tuple[Value, ...]:
+        """Counts from start below stop; `body(counter, *carried)` returns the next carried values."""
+        bounds = tuple(self.value(x, dtype) for x in (start, stop, step))
+        block, yielded = self._block((dtype, *(v.dtype for v in first)), lambda *args: body(*args) or ())
+        if yielded != tuple(v.dtype for v in first):
+            raise ProgramError(f"{self.name}: a loop must yield what it carries, {[v.dtype for v in first]}, got {yielded}")
+        return self._append(Opcode.LOOP, yielded, (*bounds, *first), None, (block,))
+
+    def emit(self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None) -> Value:
+        """One instruction with one result; a pure one that is in reach already is not repeated."""
+        if opcode not in PURE:
+            return self._append(opcode, (dtype,), operands, attribute)[0]
+        # repr keeps 0.0, -0.0, 0, False and NaN apart.
+        key = (opcode, dtype, tuple(o.id for o in operands), repr(attribute))
+        for known in self._known:
+            if key in known:
+                return known[key]
+        result = self._append(opcode, (dtype,), operands, attribute)[0]
+        self._known[-1][key] = result
+        return result
+
+    def build(self) -> Program:
+        """The finished program."""
+        return Program(
+            self.name,
+            tuple(self._buffers),
+            tuple(self._scalars),
+            tuple(self._shared),
+            self.rank,
+            self.reduced,
+            self.workgroup,
+            Block(tuple(self._scopes[0])),
+        )
+
+    def _new(self, dtype: DType) -> Value:
+        self._count += 1
+        return Value(self, self._count - 1, dtype)
+
+    def _append(
+        self,
+        opcode: Opcode,
+        types: tuple[DType, ...],
+        operands: tuple[Value, ...],
+        attribute: Number | str | None = None,
+        blocks: tuple[Block, ...] = (),
+    ) -> tuple[Value, ...]:
+        results = tuple(self._new(t) for t in types)
+        ids = tuple(r.id for r in results)
+        instruction = Instruction(opcode, ids, types, tuple(o.id for o in operands), attribute, blocks)
+        self._scopes[-1].append(instruction)
+        return results
+
+    def _block(
+        self, argument_types: tuple[DType, ...], body: Callable[..., Sequence[Value]]
+    ) -> tuple[Block, tuple[DType, ...]]:
+        arguments = tuple(self._new(t) for t in argument_types)
+        self._scopes.append([])
+        self._known.append({})
+        yields = tuple(body(*arguments))
+        self._known.pop()
+        instructions = tuple(self._scopes.pop())
+        block = Block(instructions, tuple(a.id for a in arguments), argument_types, tuple(v.id for v in yields))
+        return block, tuple(v.dtype for v in yields)
+
+
+def _unary(opcode: Opcode) -> Callable[[Value], Value]:
+    def apply(x: Value) -> Value:
+        return x.builder.emit(opcode, x.dtype, x)
+
+    apply.__name__ = opcode.value
+    return apply
+
+
+sqrt, rsqrt = _unary(Opcode.SQRT), _unary(Opcode.RSQRT)
+exp, exp2, expm1 = _unary(Opcode.EXP), _unary(Opcode.EXP2), _unary(Opcode.EXPM1)
+log, log2, log1p = _unary(Opcode.LOG), _unary(Opcode.LOG2), _unary(Opcode.LOG1P)
+sin, cos, tan, tanh = _unary(Opcode.SIN), _unary(Opcode.COS), _unary(Opcode.TAN), _unary(Opcode.TANH)
+atan, erf = _unary(Opcode.ATAN), _unary(Opcode.ERF)
+floor, ceil, round_, trunc = _unary(Opcode.FLOOR), _unary(Opcode.CEIL), _unary(Opcode.ROUND), _unary(Opcode.TRUNC)
+absolute = _unary(Opcode.ABS)
+reduce_add, reduce_mul = _unary(Opcode.REDUCE_ADD), _unary(Opcode.REDUCE_MUL)
+reduce_min, reduce_max = _unary(Opcode.REDUCE_MIN), _unary(Opcode.REDUCE_MAX)
+
+
+def _pair(opcode: Opcode) -> Callable[[Value, Value | Number], Value]:
+    def apply(x: Value, y: Value | Number) -> Value:
+        return x.builder.emit(opcode, x.dtype, x, x.builder.value(y, x.dtype))
+
+    apply.__name__ = opcode.value
+    return apply
+
+
+minimum, maximum, power, mulhi = _pair(Opcode.MIN), _pair(Opcode.MAX), _pair(Opcode.POW), _pair(Opcode.MULHI)
+
+
+def fma(x: Value, y: Value | Number, z: Value | Number) -> Value:
+    b = x.builder
+    return b.emit(Opcode.FMA, x.dtype, x, b.value(y, x.dtype), b.value(z, x.dtype))
+
+
+def mad(x: Value, y: Value | Number, z: Value | Number) -> Value:
+    b = x.builder
+    return b.emit(Opcode.MAD, x.dtype, x, b.value(y, x.dtype), b.value(z, x.dtype))
+
+
+def select(condition: Value, x: Value | Number, y: Value | Number) -> Value:
+    """x where the condition holds, else y; one of them may be a Python number."""
+    known = x if isinstance(x, Value) else y
+    if not isinstance(known, Value):
+        raise ProgramError("select needs a Value among its choices: write one number as a constant")
+    b = condition.builder
+    return b.emit(Opcode.SELECT, known.dtype, condition, b.value(x, known.dtype), b.value(y, known.dtype))

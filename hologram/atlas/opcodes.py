@@ -1,0 +1,125 @@
+"""Every instruction of Atlas: one enum, and the groups other modules ask about.
+
+A value has one of the 13 dtypes or `index`. Operands are earlier values; an attribute is known when the program is
+written. Where C leaves a case undefined, Atlas does not: see the comment beside the opcode.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Opcode(Enum):
+    # Positions. Results are `index`.
+    COORDINATE = "coordinate"  # [k] the lane's position along grid axis k
+    EXTENT = "extent"  # [k] the grid's size along axis k
+    LANE = "lane"  # the lane's number in row-major order of the grid's axes that are not reduced
+    WORKGROUP = "workgroup"  # number of the lane's workgroup
+    THREAD = "thread"  # the lane's number within its workgroup
+
+    # Values from outside.
+    CONSTANT = "constant"  # [number]
+    SCALAR = "scalar"  # [name] a launch argument
+
+    # Memory. `position` is an index; reading outside a buffer gives any value, writing there does nothing.
+    LOAD = "load"  # [buffer] position
+    STORE = "store"  # [buffer] position value
+    SHARED_LOAD = "shared_load"  # [shared array] position
+    SHARED_STORE = "shared_store"  # [shared array] position value
+    ATOMIC_ADD = "atomic_add"  # [buffer] position value -> the old value; likewise all below
+    ATOMIC_MIN = "atomic_min"
+    ATOMIC_MAX = "atomic_max"
+    ATOMIC_AND = "atomic_and"
+    ATOMIC_OR = "atomic_or"
+    ATOMIC_XOR = "atomic_xor"
+    ATOMIC_EXCHANGE = "atomic_exchange"
+
+    # Conversions.
+    CONVERT = "convert"  # x; to nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0
+    BITCAST = "bitcast"  # x; same width
+
+    # Arithmetic. Integers wrap.
+    ADD = "add"  # x y
+    SUB = "sub"  # x y
+    MUL = "mul"  # x y
+    DIV = "div"  # x y; integers truncate towards 0, x div 0 = 0, lowest div -1 = lowest
+    REM = "rem"  # x y; sign of x (C's fmod and %); integer x rem 0 = 0
+    MULHI = "mulhi"  # x y of u32 or i32; the upper half of the double-width product
+    MAD = "mad"  # x y z; x * y + z, rounded once or twice
+    FMA = "fma"  # x y z; x * y + z, rounded once
+    MIN = "min"  # x y; NaN if either is
+    MAX = "max"  # x y; NaN if either is
+    ABS = "abs"  # x
+    NEG = "neg"  # x
+    POW = "pow"  # x y; floats as IEEE 754 pow; integers wrap, a negative exponent gives 0 unless x is 1 or -1
+
+    # Logic on integers and bools; shifts of a width or more give 0 (-1 for a negative i shifted right).
+    AND = "and"  # x y
+    OR = "or"  # x y
+    XOR = "xor"  # x y
+    NOT = "not"  # x
+    SHL = "shl"  # x count, both of one dtype
+    SHR = "shr"  # x count; arithmetic for signed dtypes
+
+    # Comparisons give bool; false if an operand is NaN, but `ne` is true.
+    EQ = "eq"
+    NE = "ne"
+    LT = "lt"
+    LE = "le"
+    GT = "gt"
+    GE = "ge"
+    SELECT = "select"  # condition x y; x where the condition holds, y elsewhere
+
+    # Structure. Blocks yield the results.
+    IF = "if"  # condition; blocks: then, else
+    LOOP = "loop"  # start stop step first...; step > 0; block arguments: counter, carried...
+    BARRIER = "barrier"  # all lanes of a workgroup meet here, and see each other's shared stores
+
+    # Row reductions fold a value over the grid's reduced axes, in any order; the result is the same for a whole row.
+    REDUCE_ADD = "reduce_add"  # x; floats accumulate in f32 at least
+    REDUCE_MUL = "reduce_mul"  # x
+    REDUCE_MIN = "reduce_min"  # x; NaN if any is
+    REDUCE_MAX = "reduce_max"  # x; NaN if any is
+
+    # Functions of floats.
+    SQRT = "sqrt"
+    RSQRT = "rsqrt"
+    EXP = "exp"
+    EXP2 = "exp2"
+    EXPM1 = "expm1"
+    LOG = "log"
+    LOG2 = "log2"
+    LOG1P = "log1p"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    TANH = "tanh"
+    ATAN = "atan"
+    ERF = "erf"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"  # halves to even
+    TRUNC = "trunc"
+
+
+O = Opcode
+POSITIONS = frozenset({O.COORDINATE, O.EXTENT, O.LANE, O.WORKGROUP, O.THREAD})
+COMPARISONS = frozenset({O.EQ, O.NE, O.LT, O.LE, O.GT, O.GE})
+BINARY = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MULHI, O.MIN, O.MAX, O.POW, O.AND, O.OR, O.XOR, O.SHL, O.SHR})
+TERNARY = frozenset({O.MAD, O.FMA})
+BITWISE = frozenset({O.AND, O.OR, O.XOR, O.NOT, O.SHL, O.SHR})
+COMMUTATIVE = frozenset({O.ADD, O.MUL, O.MULHI, O.MIN, O.MAX, O.AND, O.OR, O.XOR, O.EQ, O.NE})
+ROUNDINGS = frozenset({O.FLOOR, O.CEIL, O.ROUND, O.TRUNC})
+TRANSCENDENTALS = frozenset(
+    {O.SQRT, O.RSQRT, O.EXP, O.EXP2, O.EXPM1, O.LOG, O.LOG2, O.LOG1P, O.SIN, O.COS, O.TAN, O.TANH, O.ATAN, O.ERF}
+)
+UNARY = frozenset({O.ABS, O.NEG, O.NOT}) | ROUNDINGS | TRANSCENDENTALS
+REDUCTIONS = frozenset({O.REDUCE_ADD, O.REDUCE_MUL, O.REDUCE_MIN, O.REDUCE_MAX})
+ATOMICS = frozenset(
+    {O.ATOMIC_ADD, O.ATOMIC_MIN, O.ATOMIC_MAX, O.ATOMIC_AND, O.ATOMIC_OR, O.ATOMIC_XOR, O.ATOMIC_EXCHANGE}
+)
+LOADS = frozenset({O.LOAD, O.SHARED_LOAD})
+EFFECTS = frozenset({O.STORE, O.SHARED_STORE, O.BARRIER}) | ATOMICS
+STRUCTURED = frozenset({O.IF, O.LOOP})
+PURE = frozenset(Opcode) - LOADS - EFFECTS - STRUCTURED
+del O

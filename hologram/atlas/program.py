@@ -1,0 +1,122 @@
+"""What an Atlas program is: frozen values, SSA, structured control flow.
+
+A program runs once per lane of a grid. The grid has `rank` axes, named by their number. If `reduced` is not 0, the
+last `reduced` axes together form a *row*: values that depend on their coordinates differ along the row, reductions
+fold them, and everything else is the same for the whole row. Loads and stores name their position explicitly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from hologram.atlas.opcodes import Opcode
+from hologram.dtypes import DType
+
+
+class Access(Enum):
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "read_write"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferParameter:
+    """A buffer the program reads or writes."""
+
+    name: str
+    dtype: DType
+    access: Access
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """A number given at launch; its dtype may be `index`."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class SharedArray:
+    """Memory that the threads of one workgroup share; `size` in elements."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction; values are known by number, unique in the program."""
+
+    opcode: Opcode
+    results: tuple[int, ...] = ()
+    types: tuple[DType, ...] = ()  # of the results
+    operands: tuple[int, ...] = ()
+    attribute: str | int | float | bool | None = None
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def result(self) -> int:
+        return self.results[0]
+
+    @property
+    def type(self) -> DType:
+        return self.types[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions in order, with the values that enter (a loop's) and those that leave."""
+
+    instructions: tuple[Instruction, ...]
+    arguments: tuple[int, ...] = ()
+    argument_types: tuple[DType, ...] = ()
+    yields: tuple[int, ...] = ()
+
+    def walk(self) -> Iterator[Instruction]:
+        """Every instruction, those of inner blocks after the one that holds them."""
+        for instruction in self.instructions:
+            yield instruction
+            for block in instruction.blocks:
+                yield from block.walk()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel: its parameters, its grid and its body. `name` is the entry point, e.g. `atlas_add_f32`."""
+
+    name: str
+    buffers: tuple[BufferParameter, ...]
+    scalars: tuple[ScalarParameter, ...]
+    shared: tuple[SharedArray, ...]
+    rank: int
+    reduced: int
+    workgroup: int | None  # threads per workgroup, where the program depends on it
+    body: Block
+
+    @cached_property
+    def types(self) -> dict[int, DType]:
+        """The dtype of every value."""
+        found: dict[int, DType] = {}
+
+        def visit(block: Block) -> None:
+            found.update(zip(block.arguments, block.argument_types, strict=True))
+            for instruction in block.instructions:
+                found.update(zip(instruction.results, instruction.types, strict=True))
+                for inner in instruction.blocks:
+                    visit(inner)
+
+        visit(self.body)
+        return found
+
+    def buffer(self, name: str) -> BufferParameter:
+        return next(b for b in self.buffers if b.name == name)
+
+    @cached_property
+    def opcodes(self) -> frozenset[Opcode]:
+        """The opcodes that occur."""
+        return frozenset(i.opcode for i in self.body.walk())

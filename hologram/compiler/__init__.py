@@ -1,0 +1,1 @@
+"""From Atlas programs to source text; knows no backend."""

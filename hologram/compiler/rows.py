@@ -1,0 +1,90 @@
+"""How a program with reductions is swept: which values differ along a row, and in how many passes they are computed.
+
+A reduction must see the whole row before its result can be used, so a row program runs as phases. Phase k computes
+what depends on at most k reductions in a chain: first the values that are uniform over the row, once; then a sweep over
+the row's elements that feeds the phase's reductions. Varying values are computed again in every sweep that needs
+them: a load and some arithmetic are cheaper than keeping a row. Stores of varying values happen in the last sweep,
+uniform stores after it, so a program may write the buffer it reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hologram.atlas.opcodes import EFFECTS, REDUCTIONS, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+
+
+@dataclass(frozen=True)
+class Phase:
+    uniform: tuple[Instruction, ...]  # once per row, before the sweep
+    sweep: tuple[Instruction, ...]  # for each element of the row; empty: no sweep
+    reductions: tuple[Instruction, ...]  # fold an operand over the sweep
+
+
+@dataclass(frozen=True)
+class Rows:
+    phases: tuple[Phase, ...]  # the last has no reductions
+    tail: tuple[Instruction, ...]  # uniform effects, once per row, at the end
+
+
+def _outer_values(instruction: Instruction) -> set[int]:
+    """Every value the instruction or its blocks mention."""
+    mentioned = set(instruction.operands)
+    for block in instruction.blocks:
+        mentioned |= set(block.yields)
+        for inner in block.walk():
+            mentioned |= set(inner.operands)
+            for deeper in inner.blocks:
+                mentioned |= set(deeper.yields)
+    return mentioned
+
+
+def _has_effect(instruction: Instruction) -> bool:
+    return instruction.opcode in EFFECTS or any(i.opcode in EFFECTS for b in instruction.blocks for i in b.walk())
+
+
+def _walk(instruction: Instruction) -> tuple[Instruction, ...]:
+    return tuple(Block((instruction,)).walk())
+
+
+def rows(program: Program) -> Rows:
+    """The phases of a program; one without reduced axes is a single phase whose sweep is the whole body."""
+    body = program.body.instructions
+    if not program.reduced:
+        return Rows((Phase((), body, ()),), ())
+    first_reduced = program.rank - program.reduced
+    varying: set[int] = set()
+    level: dict[int, int] = {}
+    placed: list[tuple[Instruction, int, bool]] = []  # instruction, level, varies
+    for instruction in body:
+        mentioned = _outer_values(instruction)
+        depth = max((level.get(v, 0) for v in mentioned), default=0)
+        varies = bool(mentioned & varying) or any(
+            i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first_reduced for i in _walk(instruction)
+        )
+        if instruction.opcode in REDUCTIONS:
+            # A uniform operand is folded over the row like any other: it counts once per element.
+            placed.append((instruction, depth, True))
+            level[instruction.result] = depth + 1
+            continue
+        if varies:
+            varying |= set(instruction.results)
+        level |= dict.fromkeys(instruction.results, depth)
+        placed.append((instruction, depth, varies))
+    last = max(level.values(), default=0)
+    phases = []
+    for k in range(last + 1):
+        uniform = tuple(i for i, d, v in placed if not v and d == k and not _has_effect(i))
+        reductions = tuple(i for i, d, _ in placed if i.opcode in REDUCTIONS and d == k)
+        needed = {i.operands[0] for i in reductions}
+        sweep: list[Instruction] = []
+        for i, _, varies in reversed(placed):
+            if not varies or i.opcode in REDUCTIONS:
+                continue
+            if needed & set(i.results) or (k == last and _has_effect(i)):
+                sweep.append(i)
+                needed |= _outer_values(i)
+        phases.append(Phase(uniform, tuple(reversed(sweep)), reductions))
+    tail = tuple(i for i, _, v in placed if not v and _has_effect(i))
+    return Rows(tuple(phases), tail)

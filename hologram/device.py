@@ -1,0 +1,172 @@
+"""What a backend promises: a Device holds memory and turns programs into kernels; a kernel bound to memory is a launch.
+
+The hot path is the call of a bound launch: everything that does not change between two calls (pipeline, addresses,
+packed scalars, group counts) is computed by `bind`, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from hologram.atlas.program import Program
+from hologram.dtypes import DType
+
+
+class BackendType(str, Enum):
+    CPU = "cpu"
+    WEBGPU = "webgpu"
+    METAL = "metal"
+    CUDA = "cuda"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
+
+    dtypes: frozenset[DType]
+    max_buffer_bytes: int
+    max_binding_bytes: int
+    max_bindings: int  # storage buffers one kernel can see
+    max_workgroups: int  # along one dimension
+    max_workgroup_threads: int
+    shared_bytes: int  # per workgroup
+    subgroup: int  # threads that run in step; 1 where unknown
+    matrix_units: bool
+    unified_memory: bool  # the host can address buffers without a copy
+    parallelism: int  # compute units or cores, 0 where unknown
+    software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """One device of a backend."""
+
+    backend: BackendType
+    index: int
+    name: str
+    driver: str
+    limits: Limits
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A hand-written kernel: the stem of its shader files and the names its prelude declares.
+
+    `types` gives names like `T` their dtype, `constants` names like `TILE_M` their value. `buffers` and `scalars` are
+    the bindings in order. `workgroup` and the grid of a launch are in threads and workgroups.
+    """
+
+    stem: str
+    entry: str
+    buffers: tuple[tuple[str, DType, str], ...]  # name, dtype, access: "read", "write" or "read_write"
+    scalars: tuple[tuple[str, DType], ...]
+    types: tuple[tuple[str, DType], ...] = ()
+    constants: tuple[tuple[str, int | float | bool], ...] = ()
+    workgroup: tuple[int, int, int] = (64, 1, 1)
+    # An element-wise Atlas program the shader applies to each result before storing it: the prelude declares it as
+    # `epilogue(value, row, column)`. None: the identity.
+    epilogue: Program | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Bytes of a memory that a launch binds to one parameter."""
+
+    memory: Any  # the backend's own handle
+    offset: int  # bytes, a multiple of 256
+    nbytes: int
+
+
+Launch = Callable[[], Any]
+
+
+class Kernel(Protocol):
+    """Compiled code."""
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]) -> Launch:
+        """A call without arguments that enqueues the kernel.
+
+        For a Program, `grid` is the size of every axis, in elements; for a Tile, workgroups along x, y and z. The
+        launch keeps the memories alive.
+        """
+        ...
+
+
+class Device(Protocol):
+    """An open device. Methods may be called from any thread."""
+
+    info: DeviceInfo
+
+    @property
+    def limits(self) -> Limits: ...
+
+    def allocate(self, nbytes: int) -> Any:
+        """New memory, contents undefined; raises OutOfMemory."""
+        ...
+
+    def release(self, memory: Any) -> None: ...
+
+    def write(self, memory: Any, offset: int, data: memoryview) -> None:
+        """Copies host bytes in, ordered after all launches before; `data` may change once this returns."""
+        ...
+
+    def read(self, memory: Any, offset: int, out: memoryview) -> None:
+        """Waits for all launches before, then copies bytes out."""
+        ...
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None: ...
+
+    def fill(self, memory: Any, offset: int, nbytes: int, pattern: bytes) -> None:
+        """Repeats `pattern` (1, 2, 4 or 8 bytes) over the range; ordered like a launch."""
+        ...
+
+    def host_view(self, memory: Any, offset: int, nbytes: int) -> memoryview | None:
+        """The memory itself, writable, where the host can address it; None elsewhere. Waits for launches."""
+        ...
+
+    def compile(self, kernel: Program | Tile) -> Kernel:
+        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+        ...
+
+    def flush(self) -> None:
+        """Hands everything enqueued to the hardware."""
+        ...
+
+    def synchronize(self) -> None:
+        """Waits until everything enqueued is done."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What asking a backend gave: its devices, or why there are none and what to do."""
+
+    backend: BackendType
+    devices: tuple[DeviceInfo, ...] = ()
+    reason: str = ""
+    remedy: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def available(self) -> bool:
+        return bool(self.devices)
+
+
+class Backend(Protocol):
+    """What `hologram/backends/<name>/__init__.py` must offer as module attributes."""
+
+    TYPE: BackendType
+
+    def probe(self) -> Probe:
+        """Asks for devices without side effects; loads the vendor's library, never raises for its absence."""
+        ...
+
+    def open_device(self, index: int) -> Device:
+        """Opens the device with that index in the probe's list; raises BackendUnavailable."""
+        ...

@@ -1,0 +1,47 @@
+"""Exceptions of hologram; each is also the builtin exception a Python programmer would expect."""
+
+
+class HologramError(Exception):
+    """The base of every error that hologram raises on purpose."""
+
+
+class BackendUnavailable(HologramError, RuntimeError):
+    """A backend cannot be used here; the message says why and what to do."""
+
+
+class DeviceLost(HologramError, RuntimeError):
+    """The device stopped answering; a new Executor may work."""
+
+
+class OutOfMemory(HologramError, MemoryError):
+    """The device has no room for an allocation, even after its caches were released."""
+
+
+class ShapeError(HologramError, ValueError):
+    """Sizes or shapes do not fit the operation."""
+
+
+class UnsupportedDType(HologramError, TypeError):
+    """An operation or an adapter does not have the dtype."""
+
+
+class CompileError(HologramError, RuntimeError):
+    """A kernel does not compile; carries the kernel's name, the compiler's log and the source."""
+
+    def __init__(self, kernel: str, log: str, source: str = "") -> None:
+        super().__init__(f"{kernel} does not compile: {log}")
+        self.kernel = kernel
+        self.log = log
+        self.source = source
+
+
+class ProgramError(HologramError, ValueError):
+    """An Atlas program breaks a rule; the message names the line and the rule."""
+
+
+class BufferFreed(HologramError, RuntimeError):
+    """A buffer was used after `free()` or after its executor was closed."""
+
+
+class InteropError(HologramError, RuntimeError):
+    """An exchange with another library cannot be done as asked (a copy would be needed, say)."""
