@@ -12,7 +12,8 @@ from enum import Enum
 from typing import Any, Protocol
 
 from hologram.atlas.program import Program
-from hologram.dtypes import DType
+from hologram.limits import Limits
+from hologram.opset.plan import Tile
 
 
 class BackendType(str, Enum):
@@ -20,24 +21,6 @@ class BackendType(str, Enum):
     WEBGPU = "webgpu"
     METAL = "metal"
     CUDA = "cuda"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
-
-    dtypes: frozenset[DType]
-    max_buffer_bytes: int
-    max_binding_bytes: int
-    max_bindings: int  # storage buffers one kernel can see
-    max_workgroups: int  # along one dimension
-    max_workgroup_threads: int
-    shared_bytes: int  # per workgroup
-    subgroup: int  # threads that run in step; 1 where unknown
-    matrix_units: bool
-    unified_memory: bool  # the host can address buffers without a copy
-    parallelism: int  # compute units or cores, 0 where unknown
-    software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
 
 
 @dataclass(frozen=True)
@@ -50,26 +33,6 @@ class DeviceInfo:
     driver: str
     limits: Limits
     details: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A hand-written kernel: the stem of its shader files and the names its prelude declares.
-
-    `types` gives names like `T` their dtype, `constants` names like `TILE_M` their value. `buffers` and `scalars` are
-    the bindings in order. `workgroup` and the grid of a launch are in threads and workgroups.
-    """
-
-    stem: str
-    entry: str
-    buffers: tuple[tuple[str, DType, str], ...]  # name, dtype, access: "read", "write" or "read_write"
-    scalars: tuple[tuple[str, DType], ...]
-    types: tuple[tuple[str, DType], ...] = ()
-    constants: tuple[tuple[str, int | float | bool], ...] = ()
-    workgroup: tuple[int, int, int] = (64, 1, 1)
-    # An element-wise Atlas program the shader applies to each result before storing it: the prelude declares it as
-    # `epilogue(value, row, column)`. None: the identity.
-    epilogue: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""What a device can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hologram.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
+
+    dtypes: frozenset[DType]
+    max_buffer_bytes: int
+    max_binding_bytes: int
+    max_bindings: int  # storage buffers one kernel can see
+    max_workgroups: int  # along one dimension
+    max_workgroup_threads: int
+    shared_bytes: int  # per workgroup
+    subgroup: int  # threads that run in step; 1 where unknown
+    matrix_units: bool
+    unified_memory: bool  # the host can address buffers without a copy
+    parallelism: int  # compute units or cores, 0 where unknown
+    software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
+    spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself
