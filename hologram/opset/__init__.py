@@ -1,0 +1,1 @@
+"""Every operation of hologram, each declared once."""

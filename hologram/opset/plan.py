@@ -1,0 +1,54 @@
+"""What an operation asks a device to run: kernels, the operands of each, and scratch memory in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hologram.atlas.program import Program
+from hologram.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A hand-written kernel: the stem of its shader files and the names its prelude declares.
+
+    `types` gives names like `T` their dtype, `constants` names like `TILE_M` their value. `buffers` and `scalars` are
+    the bindings in order. `workgroup` and the grid of a launch are in threads and workgroups.
+    """
+
+    stem: str
+    entry: str
+    buffers: tuple[tuple[str, DType, str], ...]  # name, dtype, access: "read", "write" or "read_write"
+    scalars: tuple[tuple[str, DType], ...]
+    types: tuple[tuple[str, DType], ...] = ()
+    constants: tuple[tuple[str, int | float | bool], ...] = ()
+    workgroup: tuple[int, int, int] = (64, 1, 1)
+    # An element-wise Atlas program the shader applies to each result before storing it: the prelude declares it as
+    # `epilogue(value, row, column)`. None: the identity.
+    epilogue: Program | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch. `operands` are positions in the operation's inputs, then outputs, then the plan's scratch."""
+
+    kernel: Program | Tile
+    operands: tuple[int, ...]
+    scalars: tuple[int | float | bool, ...]
+    grid: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that lives while a plan runs."""
+
+    dtype: DType
+    size: int  # elements
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in order; an empty plan computes nothing (an empty output)."""
+
+    steps: tuple[Step, ...]
+    scratch: tuple[Scratch, ...] = ()
