@@ -11,9 +11,9 @@ import numpy as np
 from hologram.errors import UnsupportedDType
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type: its short name ("f32"), its kind and its width in bits."""
+    """An element type: its short name ("f32"), its kind and its width in bits. There is one object of each."""
 
     name: str
     kind: str  # "float", "int", "uint", "bool", or "index"
@@ -44,6 +44,13 @@ class DType:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_named, (self.name,))
+
+
+def _named(name: str) -> DType:
+    return index if name == index.name else _BY_NAME[name]
 
 
 f32 = DType("f32", "float", 32, "float32")
@@ -103,8 +110,8 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype both operands are converted to.
 
     Within a kind, and between signed and unsigned integers, as in the Python array API standard; u64 with a signed
-    integer gives f32 there is no integer for, so it is refused. Between kinds the higher kind wins, as in PyTorch
-    and JAX (i32 with f16 is f16): a GPU that lacks f64 must not meet it by accident.
+    integer is refused, no integer dtype holds both. Between kinds the higher kind wins, as in PyTorch and JAX (i32
+    with f16 is f16): a GPU that lacks f64 must not meet it by accident.
     """
     if a == b:
         return a

@@ -1,0 +1,186 @@
+"""Layouts: how a strided array lies in a buffer, and what can be done to one without touching memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hologram.dtypes import DType
+from hologram.errors import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Dtype, shape, strides and offset of an array; strides and offset count elements, strides may be 0 or negative."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @staticmethod
+    def contiguous(dtype: DType, shape: Sequence[int]) -> Layout:
+        """Row-major without gaps."""
+        return Layout(dtype, tuple(shape), row_major(shape))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether elements follow each other in row-major order without gaps."""
+        expected = 1
+        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and stride != expected:
+                return self.size == 0
+            expected *= n
+        return True
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Lowest and one past the highest element position that is touched; (0, 0) if none is."""
+        if not self.size:
+            return (0, 0)
+        reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
+        return (self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0) + 1)
+
+    def permute(self, axes: Sequence[int]) -> Layout:
+        order = tuple(normalize_axis(a, self.ndim, "permute") for a in axes)
+        if sorted(order) != list(range(self.ndim)):
+            raise ShapeError(f"permute: axes must name each of {self.ndim} axes once, got {tuple(axes)}")
+        return replace(self, shape=tuple(self.shape[a] for a in order), strides=tuple(self.strides[a] for a in order))
+
+    def expand(self, shape: Sequence[int]) -> Layout:
+        """Broadcast to `shape` by NumPy's rules."""
+        shape = tuple(shape)
+        lead = len(shape) - self.ndim
+        pairs = tuple(zip(self.shape, shape[max(lead, 0) :], strict=False))
+        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs):
+            raise ShapeError(f"expand: {self.shape} cannot be broadcast to {shape}")
+        kept = [stride if n == wanted else 0 for stride, (n, wanted) in zip(self.strides, pairs, strict=True)]
+        strides = [0] * lead + kept
+        return replace(self, shape=shape, strides=tuple(strides))
+
+    def narrow(self, axis: int, start: int, length: int, step: int = 1) -> Layout:
+        """`length` positions along an axis: start, start + step, ... The caller has checked the range."""
+        shape, strides = list(self.shape), list(self.strides)
+        offset = self.offset + (start * strides[axis] if length else 0)
+        shape[axis], strides[axis] = length, strides[axis] * step
+        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+
+    def squeeze(self, axis: int) -> Layout:
+        keep = [k for k in range(self.ndim) if k != axis]
+        return replace(self, shape=tuple(self.shape[k] for k in keep), strides=tuple(self.strides[k] for k in keep))
+
+    def unsqueeze(self, axis: int) -> Layout:
+        shape, strides = list(self.shape), list(self.strides)
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def reshape(self, shape: Sequence[int]) -> Layout | None:
+        """The same elements in another shape, or None where that needs a copy."""
+        shape = resolve_shape(shape, self.size)
+        if not self.size:
+            return replace(self, shape=shape, strides=row_major(shape))
+        # Merge what lies regularly, then split each run into the new axes it must hold.
+        runs: list[list[int]] = []  # size, stride
+        for n, stride in zip(self.shape, self.strides, strict=True):
+            if n == 1:
+                continue
+            if runs and runs[-1][1] == n * stride:
+                runs[-1] = [runs[-1][0] * n, stride]
+            else:
+                runs.append([n, stride])
+        strides: list[int] = []
+        pending = runs[::-1]
+        left, step = pending.pop() if pending else (1, 1)
+        for n in shape:
+            if n == 1:
+                strides.append(0)
+                continue
+            if left == 1:
+                left, step = pending.pop()
+            if left % n:
+                return None
+            left //= n
+            strides.append(step * left)
+        return replace(self, shape=shape, strides=tuple(strides))
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def normalize_axis(axis: int, ndim: int, who: str) -> int:
+    """`axis` counted from the front; ShapeError if there is none such."""
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
+    return axis % ndim
+
+
+def normalize_axes(axes: int | Sequence[int] | None, ndim: int, who: str) -> tuple[int, ...]:
+    """Axes counted from the front, in order; None means all."""
+    if axes is None:
+        return tuple(range(ndim))
+    found = tuple(normalize_axis(a, ndim, who) for a in ((axes,) if isinstance(axes, int) else axes))
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{who}: axes must differ, got {axes}")
+    return tuple(sorted(found))
+
+
+def resolve_shape(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """`shape` with one -1 replaced so that it holds `size` elements."""
+    shape = tuple(shape)
+    if shape.count(-1) == 1:
+        rest = math.prod(n for n in shape if n != -1)
+        if rest and size % rest == 0:
+            shape = tuple(size // rest if n == -1 else n for n in shape)
+    if any(n < 0 for n in shape) or math.prod(shape) != size:
+        raise ShapeError(f"reshape: a shape of {size} elements is needed, got {shape}")
+    return shape
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]], who: str) -> tuple[int, ...]:
+    """The shape NumPy broadcasting gives."""
+    result: list[int] = []
+    for axis in range(-max((len(s) for s in shapes), default=0), 0):
+        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+        if len(sizes) > 1:
+            raise ShapeError(f"{who}: shapes must broadcast, got {' and '.join(map(str, shapes))}")
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def collapse(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+    """The same arrays with as few axes as describe them all: axes of size 1 dropped, regular neighbours merged.
+
+    All layouts must have one shape. At least one axis is left.
+    """
+    shape = layouts[0].shape
+    axes: list[tuple[int, tuple[int, ...]]] = []  # size, a stride for each layout
+    for k, n in enumerate(shape):
+        strides = tuple(layout.strides[k] for layout in layouts)
+        if n == 1:
+            continue
+        if axes and all(outer == n * inner for outer, inner in zip(axes[-1][1], strides, strict=True)):
+            axes[-1] = (axes[-1][0] * n, strides)
+        else:
+            axes.append((n, strides))
+    if not axes:
+        axes = [(1, (1,) * len(layouts))]
+    sizes = tuple(n for n, _ in axes)
+    return tuple(
+        replace(layout, shape=sizes, strides=tuple(s[j] for _, s in axes)) for j, layout in enumerate(layouts)
+    )

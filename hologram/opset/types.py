@@ -1,0 +1,91 @@
+"""Type rules: from the operands' dtypes to those a kernel computes with and the one it gives.
+
+A rule takes a dtype for each operand (None for a Python number, which then adapts to the others) and returns the
+computing dtype of each operand and the result's dtype. Half-precision operands are computed in f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from hologram.dtypes import DType, bool_, f32, i64, promote, u64, weak
+from hologram.errors import UnsupportedDType
+
+OperandType = DType | bool | int | float  # a number stands for itself
+Types = tuple[tuple[DType, ...], DType]
+Rule = Callable[[str, Sequence[OperandType]], Types]
+
+
+def promoted(operands: Sequence[OperandType]) -> DType:
+    """The dtype that all tensors among the operands promote to, adapted to the numbers."""
+    known = [d for d in operands if isinstance(d, DType)]
+    dtype = reduce(promote, known)
+    for number in operands:
+        if not isinstance(number, DType):
+            dtype = weak(dtype, number)
+    return dtype
+
+
+def computing(dtype: DType) -> DType:
+    """The dtype an expression on `dtype` is computed in."""
+    return f32 if dtype.is_float and dtype.bits == 16 else dtype
+
+
+def _require(who: str, dtype: DType, kinds: str) -> None:
+    if dtype.kind not in kinds.split():
+        raise UnsupportedDType(f"{who}: dtype must be {kinds.replace(' ', ' or ')}, got {dtype}")
+
+
+def same(who: str, operands: Sequence[OperandType]) -> Types:
+    """Any dtype; the result has it."""
+    dtype = promoted(operands)
+    return (computing(dtype),) * len(operands), dtype
+
+
+def number(who: str, operands: Sequence[OperandType]) -> Types:
+    """Integers and floats; the result has the same dtype."""
+    _require(who, promoted(operands), "int uint float")
+    return same(who, operands)
+
+
+def floating(who: str, operands: Sequence[OperandType]) -> Types:
+    """Integers and bools become f32, as in PyTorch; the result is a float."""
+    dtype = promoted(operands)
+    dtype = dtype if dtype.is_float else f32
+    return (computing(dtype),) * len(operands), dtype
+
+
+def integer(who: str, operands: Sequence[OperandType]) -> Types:
+    """Integers and bools only."""
+    _require(who, promoted(operands), "int uint bool")
+    return same(who, operands)
+
+
+def comparison(who: str, operands: Sequence[OperandType]) -> Types:
+    """Any dtype; the result is bool."""
+    return same(who, operands)[0], bool_
+
+
+def logical(who: str, operands: Sequence[OperandType]) -> Types:
+    """Any dtype, read as truth; the result is bool."""
+    return (bool_,) * len(operands), bool_
+
+
+def choice(who: str, operands: Sequence[OperandType]) -> Types:
+    """A condition, then values of any dtype; the result has the values'."""
+    rest, result = same(who, operands[1:])
+    return (bool_, *rest), result
+
+
+def total(who: str, operands: Sequence[OperandType]) -> Types:
+    """Sums: integers and bools widen to 64 bits, as in NumPy; floats stay."""
+    dtype = promoted(operands)
+    if not dtype.is_float:
+        dtype = u64 if dtype.kind == "uint" else i64
+    return (computing(dtype),) * len(operands), dtype
+
+
+def position(who: str, operands: Sequence[OperandType]) -> Types:
+    """Any ordered dtype; the result is a position, i64 as in NumPy and PyTorch."""
+    return same(who, operands)[0], i64
