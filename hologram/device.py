@@ -50,7 +50,9 @@ Launch = Callable[[], Any]
 class Kernel(Protocol):
     """Compiled code."""
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]) -> Launch:
+    def bind(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> Launch:
         """A call without arguments that enqueues the kernel.
 
         For a Program, `grid` is the size of every axis, in elements; for a Tile, workgroups along x, y and z. The

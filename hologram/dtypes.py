@@ -96,7 +96,7 @@ def dtype(spec: Any) -> DType:
     except TypeError:
         name = str(spec).rpartition(".")[2]  # torch.float32 and its like
     found = _BY_NAME.get(name)
-    if found is None or isinstance(spec, np.dtype) and not spec.isnative:
+    if found is None or (isinstance(spec, np.dtype) and not spec.isnative):
         names = " ".join(d.name for d in ALL)
         raise UnsupportedDType(f"dtype must be one of {names} in native byte order, got {spec!r}")
     return found
@@ -130,7 +130,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def weak(d: DType, number: bool | int | float) -> DType:
-    """The dtype of an operation of a tensor of dtype `d` with a Python number: the tensor's, unless its kind is lower."""
+    """The dtype of a tensor of dtype `d` combined with a Python number: the tensor's, unless its kind is lower."""
     if isinstance(number, bool):
         return d
     if isinstance(number, int):

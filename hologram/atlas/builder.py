@@ -1,11 +1,11 @@
 """Writing Atlas programs in Python: a Builder collects instructions, a Value is one result with Python's operators.
 
-    b = Builder("atlas_axpy_f32")
-    x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.READ_WRITE)
-    a = b.scalar("a", f32)
-    i = b.coordinate(0)
-    b.store(y, i, a * b.load(x, i) + b.load(y, i))
-    program = b.build()
+b = Builder("atlas_axpy_f32")
+x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.READ_WRITE)
+a = b.scalar("a", f32)
+i = b.coordinate(0)
+b.store(y, i, a * b.load(x, i) + b.load(y, i))
+program = b.build()
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Value:
     id: int
     dtype: DType
 
-    def _binary(self, opcode: Opcode, other: Value | Number, *, swap: bool = False, result: DType | None = None) -> Value:
+    def _binary(
+        self, opcode: Opcode, other: Value | Number, *, swap: bool = False, result: DType | None = None
+    ) -> Value:
         other = self.builder.value(other, self.dtype)
         x, y = (other, self) if swap else (self, other)
         return self.builder.emit(opcode, result or self.dtype, x, y)
@@ -202,8 +204,12 @@ class Builder:
     def shared_store(self, array: SharedArray, position: Value, value: Value | Number) -> None:
         self._append(Opcode.SHARED_STORE, (), (position, self.value(value, array.dtype)), array.name)
 
-    def atomic(self, opcode: Opcode, buffer: BufferParameter, position: Value, value: Value | Number) -> Value:
-        return self.emit(opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name)
+    def atomic(
+        self, opcode: Opcode, buffer: BufferParameter, position: Value, value: Value | Number
+    ) -> Value:
+        return self.emit(
+            opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name
+        )
 
     def barrier(self) -> None:
         self._append(Opcode.BARRIER, (), ())
@@ -211,7 +217,10 @@ class Builder:
     # Structure.
 
     def if_(
-        self, condition: Value, then: Callable[[], Sequence[Value] | None], orelse: Callable[[], Sequence[Value] | None]
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value] | None],
+        orelse: Callable[[], Sequence[Value] | None],
     ) -> tuple[Value, ...]:
         """Runs one of two blocks; both yield values of the same dtypes."""
         blocks, types = [], []
@@ -220,7 +229,9 @@ class Builder:
             blocks.append(block)
             types.append(yielded)
         if types[0] != types[1]:
-            raise ProgramError(f"{self.name}: both sides of an if must yield the same dtypes, got {types[0]}, {types[1]}")
+            raise ProgramError(
+                f"{self.name}: both sides of an if must yield the same dtypes, got {types[0]}, {types[1]}"
+            )
         return self._append(Opcode.IF, types[0], (condition,), None, tuple(blocks))
 
     def loop(
@@ -237,10 +248,14 @@ class Builder:
         bounds = tuple(self.value(x, dtype) for x in (start, stop, step))
         block, yielded = self._block((dtype, *(v.dtype for v in first)), lambda *args: body(*args) or ())
         if yielded != tuple(v.dtype for v in first):
-            raise ProgramError(f"{self.name}: a loop must yield what it carries, {[v.dtype for v in first]}, got {yielded}")
+            raise ProgramError(
+                f"{self.name}: a loop must yield what it carries, {[v.dtype for v in first]}, got {yielded}"
+            )
         return self._append(Opcode.LOOP, yielded, (*bounds, *first), None, (block,))
 
-    def emit(self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None) -> Value:
+    def emit(
+        self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None
+    ) -> Value:
         """One instruction with one result; a pure one that is in reach already is not repeated."""
         if opcode not in PURE:
             return self._append(opcode, (dtype,), operands, attribute)[0]
@@ -293,7 +308,9 @@ class Builder:
         yields = tuple(body(*arguments))
         self._known.pop()
         instructions = tuple(self._scopes.pop())
-        block = Block(instructions, tuple(a.id for a in arguments), argument_types, tuple(v.id for v in yields))
+        block = Block(
+            instructions, tuple(a.id for a in arguments), argument_types, tuple(v.id for v in yields)
+        )
         return block, tuple(v.dtype for v in yields)
 
 
@@ -310,7 +327,12 @@ exp, exp2, expm1 = _unary(Opcode.EXP), _unary(Opcode.EXP2), _unary(Opcode.EXPM1)
 log, log2, log1p = _unary(Opcode.LOG), _unary(Opcode.LOG2), _unary(Opcode.LOG1P)
 sin, cos, tan, tanh = _unary(Opcode.SIN), _unary(Opcode.COS), _unary(Opcode.TAN), _unary(Opcode.TANH)
 atan, erf = _unary(Opcode.ATAN), _unary(Opcode.ERF)
-floor, ceil, round_, trunc = _unary(Opcode.FLOOR), _unary(Opcode.CEIL), _unary(Opcode.ROUND), _unary(Opcode.TRUNC)
+floor, ceil, round_, trunc = (
+    _unary(Opcode.FLOOR),
+    _unary(Opcode.CEIL),
+    _unary(Opcode.ROUND),
+    _unary(Opcode.TRUNC),
+)
 absolute = _unary(Opcode.ABS)
 reduce_add, reduce_mul = _unary(Opcode.REDUCE_ADD), _unary(Opcode.REDUCE_MUL)
 reduce_min, reduce_max = _unary(Opcode.REDUCE_MIN), _unary(Opcode.REDUCE_MAX)

@@ -105,13 +105,30 @@ class Opcode(Enum):
 O = Opcode
 POSITIONS = frozenset({O.COORDINATE, O.EXTENT, O.LANE, O.WORKGROUP, O.THREAD})
 COMPARISONS = frozenset({O.EQ, O.NE, O.LT, O.LE, O.GT, O.GE})
-BINARY = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MULHI, O.MIN, O.MAX, O.POW, O.AND, O.OR, O.XOR, O.SHL, O.SHR})
+BINARY = frozenset(
+    {O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MULHI, O.MIN, O.MAX, O.POW, O.AND, O.OR, O.XOR, O.SHL, O.SHR}
+)
 TERNARY = frozenset({O.MAD, O.FMA})
 BITWISE = frozenset({O.AND, O.OR, O.XOR, O.NOT, O.SHL, O.SHR})
 COMMUTATIVE = frozenset({O.ADD, O.MUL, O.MULHI, O.MIN, O.MAX, O.AND, O.OR, O.XOR, O.EQ, O.NE})
 ROUNDINGS = frozenset({O.FLOOR, O.CEIL, O.ROUND, O.TRUNC})
 TRANSCENDENTALS = frozenset(
-    {O.SQRT, O.RSQRT, O.EXP, O.EXP2, O.EXPM1, O.LOG, O.LOG2, O.LOG1P, O.SIN, O.COS, O.TAN, O.TANH, O.ATAN, O.ERF}
+    {
+        O.SQRT,
+        O.RSQRT,
+        O.EXP,
+        O.EXP2,
+        O.EXPM1,
+        O.LOG,
+        O.LOG2,
+        O.LOG1P,
+        O.SIN,
+        O.COS,
+        O.TAN,
+        O.TANH,
+        O.ATAN,
+        O.ERF,
+    }
 )
 UNARY = frozenset({O.ABS, O.NEG, O.NOT}) | ROUNDINGS | TRANSCENDENTALS
 REDUCTIONS = frozenset({O.REDUCE_ADD, O.REDUCE_MUL, O.REDUCE_MIN, O.REDUCE_MAX})

@@ -41,7 +41,9 @@ def _outer_values(instruction: Instruction) -> set[int]:
 
 
 def _has_effect(instruction: Instruction) -> bool:
-    return instruction.opcode in EFFECTS or any(i.opcode in EFFECTS for b in instruction.blocks for i in b.walk())
+    return instruction.opcode in EFFECTS or any(
+        i.opcode in EFFECTS for b in instruction.blocks for i in b.walk()
+    )
 
 
 def _walk(instruction: Instruction) -> tuple[Instruction, ...]:
@@ -61,7 +63,8 @@ def rows(program: Program) -> Rows:
         mentioned = _outer_values(instruction)
         depth = max((level.get(v, 0) for v in mentioned), default=0)
         varies = bool(mentioned & varying) or any(
-            i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first_reduced for i in _walk(instruction)
+            i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first_reduced
+            for i in _walk(instruction)
         )
         if instruction.opcode in REDUCTIONS:
             # A uniform operand is folded over the row like any other: it counts once per element.

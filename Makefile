@@ -1,0 +1,52 @@
+# hologram: `make demo` and `make test` need Python 3.10 or newer and nothing else.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+# Where the CPU build of PyTorch is found when the configured indexes do not have it.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+BACKEND ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/demo ## an image pipeline and a trained classifier on the best backend (BACKEND=webgpu for another)
+	$(BIN)/hologram demo --backend $(BACKEND) --output out
+
+test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and tests on every backend here
+	@sh requirements/system.sh
+	$(MAKE) --no-print-directory check
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: $(VENV)/test ## lint, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench ## the same work here and in the peers that are installed, both suites
+	$(BIN)/python bench/peers.py --suite cpu --json out/peers-cpu.json
+	$(BIN)/python bench/peers.py --suite webgpu --json out/peers-webgpu.json
+
+clean: ## removes what the other targets made
+	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 10), "hologram needs Python 3.10 or newer, this is " + sys.version'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
+
+# One stamp file for each environment; they share the virtual environment.
+$(VENV)/demo: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement requirements/test.txt \
+	|| $(BIN)/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) --editable '.[dev]' --requirement requirements/test.txt
+	@touch $@ $(VENV)/demo
+
+$(VENV)/bench: $(VENV)/test requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --requirement requirements/bench.txt
+	@touch $@

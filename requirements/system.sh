@@ -1,0 +1,21 @@
+#!/bin/sh
+# The packages of the system that the tests need: a Vulkan driver in software (WebGPU tests) and a C++ compiler (MSL).
+# On Debian-like systems as root they are installed; elsewhere this says what to do, and the tests that need them skip.
+set -eu
+[ "$(uname -s)" = Linux ] || exit 0
+
+missing=""
+ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1 || missing="$missing mesa-vulkan-drivers"
+ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1' || missing="$missing libvulkan1"
+command -v clang-19 >/dev/null 2>&1 || missing="$missing clang-19"
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    # shellcheck disable=SC2086  # one word a package
+    apt-get install -q -y --no-install-recommends $missing
+else
+    echo "Some tests will be skipped: missing$missing." >&2
+    echo "On Debian and Ubuntu: sudo apt-get install$missing; elsewhere, your Vulkan driver and clang 16 or newer." >&2
+fi
