@@ -43,5 +43,9 @@ class BufferFreed(HologramError, RuntimeError):
     """A buffer was used after `free()` or after its executor was closed."""
 
 
-class InteropError(HologramError, RuntimeError):
+class InteropError(HologramError, BufferError, RuntimeError):
     """An exchange with another library cannot be done as asked (a copy would be needed, say)."""
+
+
+class ConfigError(HologramError, ValueError):
+    """An environment variable holds a value that its knob does not take."""

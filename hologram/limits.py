@@ -23,4 +23,6 @@ class Limits:
     unified_memory: bool  # the host can address buffers without a copy
     parallelism: int  # compute units or cores, 0 where unknown
     software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
+    # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
+    host_resident: bool = False
     spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself

@@ -1,0 +1,39 @@
+"""Finds the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
+
+A backend is a module with the attributes of `hologram.device.Backend`, and `PREFERENCE`: `auto` takes the available
+backend with the lowest one. Importing a backend's module must not load its vendor's library; `probe()` does that.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from functools import lru_cache
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from hologram.device import Backend
+
+GROUP = "hologram.backends"
+
+
+@lru_cache(maxsize=1)
+def discover() -> dict[str, Backend]:
+    """The backend modules by name, in order of preference; hologram's own win over an entry point of the same name."""
+    found: dict[str, ModuleType] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            found[entry.name] = entry.load()
+        except ImportError as error:  # somebody else's package is broken: say so, and do without it
+            warnings.warn(f"backend {entry.name!r} ({entry.value}) cannot be imported: {error}", stacklevel=2)
+    for module in pkgutil.iter_modules(__path__):
+        if module.ispkg:
+            found[module.name] = importlib.import_module(f"{__name__}.{module.name}")
+    for name, module in found.items():
+        missing = [a for a in ("TYPE", "PREFERENCE", "probe", "open_device") if not hasattr(module, a)]
+        if missing:
+            raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
+    # ModuleType cannot be checked against the protocol by a type checker; the loop above has just done it.
+    ordered = sorted(found, key=lambda name: (found[name].PREFERENCE, name))
+    return {name: found[name] for name in ordered}  # type: ignore[misc]

@@ -1,0 +1,1 @@
+"""The runtime: executors, buffers and their memory; all mutable state lives here."""

@@ -1,0 +1,302 @@
+"""A buffer: contiguous elements of one dtype in a device's memory, and how they get in and out."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hologram.device import BackendType, Device
+from hologram.dtypes import DType
+from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from hologram.runtime import dlpack
+from hologram.runtime.pool import Block
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Executor(Protocol):
+        """What a buffer needs of its executor."""
+
+        @property
+        def device(self) -> Device: ...
+
+
+def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
+    """Raises unless the other side has the buffer's number of elements and its dtype, in any byte order."""
+    own = buffer.dtype.numpy
+    if dtype is not own and dtype.newbyteorder("=") != own:
+        raise UnsupportedDType(
+            f"{action}: the buffer holds {own.name}, got {dtype.name}: convert first, for instance with "
+            f"array.astype({own.name!r})"
+        )
+    if size != buffer.size:
+        raise ShapeError(
+            f"{action}: the buffer holds {buffer.size} elements (shape {buffer.shape}), got {size}"
+        )
+
+
+def _pattern(value: bool | int | float, dtype: DType) -> bytes:
+    """The bytes of one element; raises UnsupportedDType unless the dtype can hold the number (rounding floats)."""
+    try:
+        element = np.array(value, dtype.numpy)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise UnsupportedDType(f"fill: {dtype} cannot hold {value!r}: {error}") from error
+    if element.ndim or (not dtype.is_float and element != value):
+        raise UnsupportedDType(f"fill: {dtype} cannot hold {value!r}")
+    return element.tobytes()
+
+
+class Lease:
+    """The right to a block. A buffer holds it, and so does every view of its memory; the last to go gives it back."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+
+    def __del__(self) -> None:
+        self.block.home.give(self.block)
+
+
+class Buffer:
+    """Contiguous elements of one dtype in a device's memory; made by `Executor.allocate`.
+
+    `key` is an integer that names this memory, shape and dtype for the life of the memory (caches of launches use it),
+    None once the buffer is freed. Methods raise BufferFreed then. Memory that a view of it still uses (`to_numpy` with
+    `copy=False`, DLPack) is not used again before the view is gone, whatever happens to the buffer.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_lease",
+        "_view",
+        "block",
+        "dtype",
+        "executor",
+        "key",
+        "nbytes",
+        "shape",
+        "size",
+    )
+
+    def __init__(self, executor: Executor, block: Block, shape: tuple[int, ...], dtype: DType) -> None:
+        self.executor = executor
+        self.block: Block | None = block
+        self.shape = shape
+        self.dtype = dtype
+        self.size = shape[0] if len(shape) == 1 else math.prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self.key: int | None = block.key(shape, dtype.name)
+        self._lease: Lease | None = Lease(block)
+        self._view: np.ndarray | None = None  # of memory that is always the host's: see Limits.host_resident
+        block.holder = weakref.ref(self)
+
+    @property
+    def freed(self) -> bool:
+        """Whether `free()` was called, or the executor closed."""
+        return self.key is None
+
+    @property
+    def ptr(self) -> int:
+        """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
+        block, device = self._live("ptr"), self.executor.device
+        if isinstance(device, dlpack.Addressable):
+            return device.address(block.memory, block.offset)
+        memory = device.host_view(block.memory, block.offset, max(self.nbytes, 1))
+        if memory is None:
+            raise InteropError(f"ptr: the memory of {device.info.name} has no address")
+        return dlpack.address_of(memory)
+
+    def from_numpy(self, array: Any) -> Buffer:
+        """Copies an array in, in C order, and returns the buffer; one copy at most.
+
+        The array may be of any strides, alignment and byte order and anything that `np.asarray` or DLPack takes. Raises
+        ShapeError when it has another number of elements, UnsupportedDType when it has another dtype.
+        """
+        view = self._view
+        if (
+            view is not None
+            and type(array) is np.ndarray
+            and array.dtype is view.dtype
+            and array.shape == view.shape
+        ):
+            np.copyto(view, array)
+            return self
+        self._write(dlpack.host_array(array))
+        return self
+
+    def to_numpy(self, copy: bool | None = True) -> np.ndarray:
+        """The elements as an array: a copy, or with `copy=False` a view of the memory itself.
+
+        With `copy=None` a view where there can be one. Raises InteropError for `copy=False` where the host cannot
+        address the memory. A view shows what later operations write, once the executor is synchronised.
+        """
+        if copy and (view := self._view) is not None:
+            return view.copy()
+        self._live("to_numpy")
+        if not copy:
+            view = self._host_view()
+            if view is not None:
+                return view
+            if copy is False:
+                name = self.executor.device.info.name
+                raise InteropError(
+                    f"to_numpy: the host cannot address the memory of {name}: copy=False is impossible"
+                )
+        elif (view := self._resident()) is not None:
+            return view.copy()
+        return self._read()
+
+    def from_bytes(self, data: Any) -> Buffer:
+        """Copies the bytes of a bytes-like object in; raises ShapeError when they are not exactly `nbytes` many."""
+        self._live("from_bytes")
+        source = memoryview(data)
+        if source.nbytes != self.nbytes:
+            raise ShapeError(f"from_bytes: the buffer holds {self.nbytes} bytes, got {source.nbytes}")
+        if source.nbytes:
+            self._write(np.frombuffer(source, self.dtype.numpy))
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The elements as they lie in memory, little-endian."""
+        return self.to_numpy(copy=None).tobytes()
+
+    def fill(self, value: bool | int | float) -> Buffer:
+        """Sets every element; raises UnsupportedDType for a number the dtype cannot hold."""
+        block = self._live("fill")
+        pattern = _pattern(value, self.dtype)
+        if self.nbytes:
+            self.executor.device.fill(block.memory, block.offset, self.nbytes, pattern)
+        return self
+
+    def copy_from(self, source: Any) -> Buffer:
+        """Copies another buffer, of this or another executor, or an array; sizes and dtypes must agree."""
+        if not isinstance(source, Buffer):
+            return self.from_numpy(source)
+        target_block, source_block = self._live("copy_from"), source._live("copy_from")
+        if source.executor is not self.executor:
+            return self.from_numpy(source.to_numpy(copy=None))
+        _require(self, "copy_from", source.size, source.dtype.numpy)
+        if self.nbytes and source_block is not target_block:
+            self.executor.device.copy(
+                source_block.memory,
+                source_block.offset,
+                target_block.memory,
+                target_block.offset,
+                self.nbytes,
+            )
+        return self
+
+    def free(self) -> None:
+        """Gives the memory back; the buffer cannot be used afterwards. Freeing again does nothing."""
+        self.key = None
+        self.block = None
+        self._view = None
+        self._lease = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is None or np.dtype(dtype) == self.dtype.numpy:
+            return self.to_numpy(copy=copy)
+        if copy is False:
+            raise InteropError(
+                f"__array__: {self.dtype} to {np.dtype(dtype)} needs a copy: copy=False is impossible"
+            )
+        return self.to_numpy(copy=None).astype(dtype)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The buffer protocol (Python 3.12 and later; before that, `memoryview(buffer.to_numpy(copy=False))`)."""
+        return self.to_numpy(copy=False).data
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule, of version 1 where the consumer takes one; without a copy where the memory allows it.
+
+        Memory that only a GPU of a kind DLPack's consumers do not know can address comes as one copy on the host.
+        """
+        self._live("__dlpack__")
+        strides = dlpack.contiguous_strides(self.shape)
+        return dlpack.export(self, self.shape, strides, 0, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.dlpack_device(self.executor.device)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.executor.device.info.backend is not BackendType.CUDA:
+            raise AttributeError("__cuda_array_interface__: the buffer is not in CUDA memory")
+        self._live("__cuda_array_interface__")
+        self.executor.device.synchronize()
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.numpy.str,
+            "data": (self.ptr, False),
+            "strides": None,
+            "stream": None,
+        }
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d buffer")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        place = "freed" if self.freed else self.executor.device.info.name
+        return f"Buffer(shape={self.shape}, dtype={self.dtype}, {place})"
+
+    def _live(self, action: str) -> Block:
+        block = self.block
+        if block is None:
+            raise BufferFreed(
+                f"{action}: the buffer of shape {self.shape} and dtype {self.dtype} was freed, or its executor closed"
+            )
+        return block
+
+    def _resident(self) -> np.ndarray | None:
+        """The view that is kept for copies in and out; only where the memory is always the host's."""
+        if self._view is None and self.executor.device.limits.host_resident:
+            block = self._live("buffer")
+            memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
+            if memory is not None:
+                self._view = np.frombuffer(memory, self.dtype.numpy, self.size).reshape(self.shape)
+        return self._view
+
+    def _host_view(self) -> np.ndarray | None:
+        """A view for others to keep: it holds the lease."""
+        block, lease = self._live("to_numpy"), self._lease
+        memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
+        if memory is None or lease is None:
+            return None
+        base = dlpack.HostRange((lease, memory), dlpack.address_of(memory), self.nbytes, memory.readonly)
+        return np.asarray(base).view(self.dtype.numpy).reshape(self.shape)
+
+    def _write(self, array: np.ndarray) -> None:
+        block, device = self._live("from_numpy"), self.executor.device
+        _require(self, "from_numpy", array.size, array.dtype)
+        if array.size == 0:
+            return
+        view = self._resident()
+        if view is not None:
+            np.copyto(
+                view.reshape(array.shape), array
+            )  # the contiguous side takes the other's shape: no copy
+            return
+        if not array.flags.c_contiguous or not array.dtype.isnative:
+            array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+        device.write(block.memory, block.offset, array.reshape(-1).view(np.uint8).data)
+
+    def _read(self) -> np.ndarray:
+        block = self._live("to_numpy")
+        out = np.empty(self.shape, self.dtype.numpy)
+        if out.size:
+            self.executor.device.read(block.memory, block.offset, out.reshape(-1).view(np.uint8).data)
+        return out

@@ -1,0 +1,230 @@
+"""DLPack capsules and NumPy views of host memory: out of buffers and tensors, in from other libraries.
+
+NumPy makes and takes the capsules (its deleters survive the interpreter's shutdown); what it does not know, bfloat16
+and device memory, is written into the capsule's DLTensor (https://dmlc.github.io/dlpack/latest/c_api.html).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.device import BackendType, Device
+from hologram.dtypes import DType
+from hologram.errors import InteropError, UnsupportedDType
+
+CPU, CUDA, CUDA_HOST = 1, 2, 3
+_UINT, _BFLOAT = 1, 4  # DLDataTypeCode
+_IS_COPIED = 1 << 1  # bit of DLManagedTensorVersioned.flags
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned; the unversioned DLManagedTensor begins with its DLTensor."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("dl_tensor", _DLTensor),
+    )
+
+
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+
+@runtime_checkable
+class Addressable(Protocol):
+    """A device whose memory has addresses that other libraries on the same hardware understand (CUDA)."""
+
+    def address(self, memory: Any, offset: int) -> int: ...
+
+
+class Holder(Protocol):
+    """What `export` needs of a buffer."""
+
+    executor: Any
+    dtype: DType
+    size: int
+
+    @property
+    def ptr(self) -> int: ...
+    def to_numpy(self, copy: bool | None = True) -> np.ndarray: ...
+
+
+class HostRange:
+    """An array's base: bytes at an address, and whatever keeps them alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: Any, address: int, nbytes: int, readonly: bool = False) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, readonly),
+        }
+
+
+def address_of(memory: memoryview) -> int:
+    """The address of a memoryview's first byte."""
+    return np.frombuffer(memory, np.uint8).ctypes.data if memory.nbytes else 0
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides in elements of an array in C order."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def dlpack_device(device: Device) -> tuple[int, int]:
+    """Where a consumer finds the memory: CUDA's own, or the host, which everything else is copied to or lies in."""
+    if device.info.backend is BackendType.CUDA:
+        return CUDA, device.info.index
+    return CPU, 0
+
+
+def strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
+    """A view of a contiguous array: shape, strides and offset in elements. It keeps the array's memory alive."""
+    flat = array.reshape(-1)
+    if 0 in shape:
+        return flat[:0].reshape(shape)
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, [s * array.itemsize for s in strides])
+
+
+def export(
+    buffer: Holder,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    offset: int,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A capsule for a view of a buffer (shape, strides and offset in elements); arguments as of `__dlpack__`.
+
+    Raises InteropError for `copy=False` where a copy is needed, and for a `dl_device` that is neither the buffer's
+    nor the host.
+    """
+    device: Device = buffer.executor.device
+    here = dlpack_device(device)
+    wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    if wanted not in (here, (CPU, 0)):
+        raise InteropError(f"__dlpack__: the buffer is on DLPack device {here}, asked for {wanted}")
+    if wanted[0] == CUDA:
+        if copy:
+            raise InteropError(
+                "__dlpack__: copy=True is not offered for CUDA memory: copy with copy_from first"
+            )
+        if stream != -1:  # -1: the consumer synchronises
+            device.synchronize()
+        memory = np.asarray(HostRange(buffer, buffer.ptr, buffer.size * buffer.dtype.itemsize))
+        array = strided(memory.view(buffer.dtype.numpy), shape, strides, offset)
+        return _capsule(array, max_version, device=here)
+    if copy is None and here == (CPU, 0):
+        array, copied = _without_copy(buffer)
+    else:
+        array, copied = buffer.to_numpy(copy=bool(copy)), bool(copy)
+    return _capsule(strided(array, shape, strides, offset), max_version, copied=copied)
+
+
+def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
+    """Anything with elements on the host as an array, without a copy where it can be; bfloat16 included.
+
+    Raises InteropError when NumPy and DLPack cannot read it.
+    """
+    if isinstance(source, np.ndarray):
+        return source.copy() if copy else source
+    try:
+        if hasattr(source, "__dlpack__") and source.__dlpack_device__()[0] in (CPU, CUDA_HOST):
+            producer = _Producer(source)
+            array = np.from_dlpack(producer, copy=copy)
+            return array.view(dtypes.bf16.numpy) if producer.bfloat else array
+        return np.array(source, copy=copy)
+    except UnsupportedDType:
+        raise
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise InteropError(
+            f"{type(source).__name__} cannot be read as an array on the host: {error}"
+        ) from error
+
+
+def _without_copy(buffer: Holder) -> tuple[np.ndarray, bool]:
+    """The memory itself if the host can address it, a copy and True if not."""
+    array = buffer.to_numpy(copy=None)
+    return array, array.base is None
+
+
+def _capsule(
+    array: np.ndarray,
+    max_version: tuple[int, int] | None,
+    device: tuple[int, int] | None = None,
+    copied: bool = False,
+) -> Any:
+    bfloat = array.dtype == dtypes.bf16.numpy
+    capsule = (array.view(np.uint16) if bfloat else array).__dlpack__(max_version=max_version)
+    tensor, versioned = _inside(capsule)
+    if bfloat:
+        tensor.code = _BFLOAT
+    if device is not None:
+        tensor.device_type, tensor.device_id = device
+    if copied and versioned is not None:
+        versioned.flags |= _IS_COPIED
+    return capsule
+
+
+def _inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
+    """The structures that a capsule not yet consumed points to."""
+    if _is_valid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
+        return versioned.dl_tensor, versioned
+    if not _is_valid(capsule, b"dltensor"):
+        raise InteropError("__dlpack__ must give a fresh capsule named dltensor or dltensor_versioned")
+    return _DLTensor.from_address(_pointer_of(capsule, b"dltensor")), None
+
+
+class _Producer:
+    """Another library's object, whose bfloat16 NumPy sees as uint16."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.bfloat = False
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        capsule = self.source.__dlpack__(**arguments)
+        tensor, _ = _inside(capsule)
+        if tensor.code == _BFLOAT and tensor.lanes == 1:
+            tensor.code = _UINT
+            self.bfloat = True
+        return capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.source.__dlpack_device__()

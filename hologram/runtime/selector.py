@@ -1,0 +1,183 @@
+"""Chooses the backend and the device: by name, by HOLOGRAM_BACKEND and HOLOGRAM_DEVICE, or the best there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+from hologram.backends import discover
+from hologram.config import config
+from hologram.device import Backend, BackendType, DeviceInfo, Probe
+from hologram.errors import BackendUnavailable
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen, and the reasons, one line each, in the order they were met."""
+
+    name: str
+    index: int
+    reasons: tuple[str, ...]
+
+
+@cache
+def probe(name: str) -> Probe:
+    """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
+    if name not in discover():
+        raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
+    return discover()[name].probe()
+
+
+def backends() -> tuple[Probe, ...]:
+    """Every backend in order of preference: its devices, or why it has none and what to do."""
+    return tuple(probe(name) for name in discover())
+
+
+def select(name: str | BackendType = AUTO, device: int | str | None = None) -> tuple[Backend, int]:
+    """The backend module, and the index of the device in its probe.
+
+    `auto` is what HOLOGRAM_BACKEND says, or else the first of the order of preference with a device that is not played
+    by software. `device` is an index, or part of a name. Raises BackendUnavailable when an explicit choice is not here.
+    """
+    chosen = choose(name, device)
+    return discover()[chosen.name], chosen.index
+
+
+def choose(name: str | BackendType = AUTO, device: int | str | None = None) -> Selection:
+    """As `select`, with the reasons."""
+    reasons: list[str] = []
+    name = _text(name)
+    if name == AUTO and config.backend != AUTO:
+        name = config.backend
+        reasons.append(f"HOLOGRAM_BACKEND asks for {name}")
+    elif name != AUTO:
+        reasons.append(f"{name} was asked for")
+    if device is None and config.device is not None:
+        text = config.device
+        device = int(text) if text.isdecimal() else text
+        reasons.append(f"HOLOGRAM_DEVICE asks for {text}")
+    if name != AUTO:
+        return _explicit(name, device, reasons)
+    for candidate in discover():
+        index = _automatic(candidate, device, reasons)
+        if index is not None:
+            return Selection(candidate, index, tuple(reasons))
+    wanted = "" if device is None else f" with device {device!r}"
+    raise BackendUnavailable(f"no backend{wanted}: {'; '.join(reasons)}. {_available()}")
+
+
+def explain_selection(name: str | BackendType = AUTO, device: int | str | None = None) -> str:
+    """Which backend and device an Executor with these arguments opens, and why, line by line."""
+    try:
+        chosen = choose(name, device)
+    except BackendUnavailable as error:
+        return f"nothing can be opened: {error}"
+    info = probe(chosen.name).devices[chosen.index]
+    return "\n".join(
+        [
+            f"{chosen.name}: {info.name} (device {info.index}, {info.driver})",
+            *(f"  {r}" for r in chosen.reasons),
+        ]
+    )
+
+
+def get_default_backend() -> BackendType:
+    """The backend that `auto` opens now."""
+    return discover()[choose().name].TYPE
+
+
+def validate_backend(name: str | BackendType) -> BackendType:
+    """The backend with that name, or that `auto` opens; raises BackendUnavailable if it is not here."""
+    return discover()[choose(name).name].TYPE
+
+
+def is_available(name: str | BackendType) -> bool:
+    """Whether there is a backend of that name and it has a device here."""
+    name = _text(name)
+    return name in discover() and probe(name).available
+
+
+def is_cuda_available() -> bool:
+    """Whether an NVIDIA GPU can be opened through CUDA."""
+    return is_available(BackendType.CUDA)
+
+
+def is_metal_available() -> bool:
+    """Whether an Apple GPU can be opened through Metal."""
+    return is_available(BackendType.METAL)
+
+
+def is_webgpu_available() -> bool:
+    """Whether WebGPU has an adapter, a software one included."""
+    return is_available(BackendType.WEBGPU)
+
+
+def forget() -> None:
+    """Asks the backends again next time (drivers came or went)."""
+    probe.cache_clear()
+    discover.cache_clear()
+
+
+def _text(name: str | BackendType) -> str:
+    return str(name.value if isinstance(name, Enum) else name).lower()
+
+
+def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Selection:
+    found = probe(name)
+    if not found.available:
+        raise BackendUnavailable(
+            f"backend {name!r} is unavailable: {found.reason}. {found.remedy} {_available(name)}"
+        )
+    if device is None:
+        # Software only where there is nothing else.
+        index = min(range(len(found.devices)), key=lambda i: (_software(name, found.devices[i]), i))
+    else:
+        index = _match(found.devices, device)
+        if index is None:
+            names = "; ".join(f"{i}: {d.name}" for i, d in enumerate(found.devices))
+            raise BackendUnavailable(f"backend {name!r} has no device {device!r}; it has {names}")
+    return Selection(name, index, (*reasons, f"{found.devices[index].name} is device {index} of {name}"))
+
+
+def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int | None:
+    """The device `auto` takes of a backend, or None; either way a reason is added."""
+    found = probe(name)
+    if not found.available:
+        reasons.append(f"{name}: unavailable, {found.reason}. {found.remedy}".rstrip())
+        return None
+    if isinstance(device, str):  # naming a software adapter is asking for it
+        index = _match(found.devices, device)
+        reasons.append(
+            f"{name}: {'no device' if index is None else found.devices[index].name} matches {device!r}"
+        )
+        return index
+    real = [i for i, info in enumerate(found.devices) if not _software(name, info)]
+    if not real:
+        names = ", ".join(info.name for info in found.devices)
+        reasons.append(f"{name}: only software plays its device ({names}); ask for it with backend={name!r}")
+        return None
+    if device is not None and device not in real:
+        reasons.append(f"{name}: no device {device}")
+        return None
+    index = real[0] if device is None else device
+    reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
+    return index
+
+
+def _software(name: str, info: DeviceInfo) -> bool:
+    """Whether a CPU stands in for the hardware the backend is for; the CPU backend is for CPUs."""
+    return info.limits.software and name != BackendType.CPU.value
+
+
+def _match(devices: tuple[DeviceInfo, ...], device: int | str) -> int | None:
+    if isinstance(device, int):
+        return device if 0 <= device < len(devices) else None
+    return next((i for i, info in enumerate(devices) if device.lower() in info.name.lower()), None)
+
+
+def _available(besides: str = "") -> str:
+    names = [name for name in discover() if name != besides and probe(name).available]
+    return f"Available here: {', '.join(names) or 'nothing'}."

@@ -1,0 +1,134 @@
+"""A complete device on NumPy memory, with the evaluator as its compiler, for tests of what lies above devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.device import BackendType, Binding, DeviceInfo, Launch
+from hologram.errors import OutOfMemory
+from hologram.limits import Limits
+from hologram.runtime.boundary import BoundaryPool
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.pool import Pool
+
+
+def limits(**changes: Any) -> Limits:
+    values: dict[str, Any] = {
+        "dtypes": frozenset(dtypes.ALL),
+        "max_buffer_bytes": 1 << 32,
+        "max_binding_bytes": 1 << 32,
+        "max_bindings": 64,
+        "max_workgroups": 65535,
+        "max_workgroup_threads": 1024,
+        "shared_bytes": 1 << 15,
+        "subgroup": 1,
+        "matrix_units": False,
+        "unified_memory": True,
+        "parallelism": 1,
+        "software": True,
+    }
+    return Limits(**(values | changes))
+
+
+class MemoryDevice:
+    """Memory is arrays of bytes. `visible`: the host addresses them; `resident`: and views may be kept."""
+
+    def __init__(self, visible: bool = True, resident: bool = True, room: int = 1 << 30) -> None:
+        own = limits(host_resident=resident and visible, unified_memory=visible)
+        self.info = DeviceInfo(BackendType.CPU, 0, "memory", "numpy", own)
+        self.visible = visible
+        self.room = room
+        self.live: dict[int, int] = {}  # id of memory: bytes
+        self.copies = 0
+        self.synchronized = 0
+
+    @property
+    def limits(self) -> Limits:
+        return self.info.limits
+
+    def allocate(self, nbytes: int) -> np.ndarray:
+        if sum(self.live.values()) + nbytes > self.room:
+            raise OutOfMemory(f"memory: {nbytes} bytes are too many")
+        memory = np.empty(nbytes, np.uint8)
+        self.live[id(memory)] = nbytes
+        return memory
+
+    def release(self, memory: np.ndarray) -> None:
+        del self.live[id(memory)]
+
+    def write(self, memory: np.ndarray, offset: int, data: memoryview) -> None:
+        self.copies += 1
+        memory[offset : offset + data.nbytes] = np.frombuffer(data, np.uint8)
+
+    def read(self, memory: np.ndarray, offset: int, out: memoryview) -> None:
+        self.copies += 1
+        np.frombuffer(out, np.uint8)[:] = memory[offset : offset + out.nbytes]
+
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        target[target_offset : target_offset + nbytes] = source[source_offset : source_offset + nbytes]
+
+    def fill(self, memory: np.ndarray, offset: int, nbytes: int, pattern: bytes) -> None:
+        memory[offset : offset + nbytes] = np.frombuffer(pattern * (nbytes // len(pattern)), np.uint8)
+
+    def host_view(self, memory: np.ndarray, offset: int, nbytes: int) -> memoryview | None:
+        return memory[offset : offset + nbytes].data if self.visible else None
+
+    def compile(self, kernel: Any) -> MemoryKernel:
+        return MemoryKernel(kernel)
+
+    def flush(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        self.synchronized += 1
+
+    def close(self) -> None:
+        pass
+
+
+class AdoptingDevice(MemoryDevice):
+    """A device that computes on the host's memory as it is."""
+
+    def adopt(self, data: memoryview) -> np.ndarray:
+        memory = np.frombuffer(data, np.uint8)
+        self.live[id(memory)] = memory.nbytes
+        return memory
+
+
+class MemoryKernel:
+    """A program that the evaluator runs."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Any], grid: Sequence[int]) -> Launch:
+        from hologram.atlas.evaluate import evaluate
+
+        arrays = [
+            b.memory[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
+            for b, p in zip(bindings, self.program.buffers, strict=True)
+        ]
+        return lambda: evaluate(self.program, arrays, scalars, grid)
+
+
+class MemoryExecutor:
+    """What buffers need of an executor."""
+
+    def __init__(self, device: MemoryDevice | None = None) -> None:
+        self.device = device or MemoryDevice()
+        self.pool = Pool(self.device)
+        self.boundary = BoundaryPool(self.device)
+
+    def allocate(self, shape: Any, dtype: Any = dtypes.f32) -> Buffer:
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        dtype = dtypes.dtype(dtype)
+        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        return Buffer(self, self.boundary.take_any(nbytes) or self.pool.take(nbytes), shape, dtype)
+
+    def close(self) -> None:
+        self.boundary.close()
+        self.pool.close()

@@ -1,0 +1,258 @@
+"""Buffers: in and out of every kind of memory, and what they refuse."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from tests.devices import MemoryDevice, MemoryExecutor
+
+KINDS = {
+    "resident": {"visible": True, "resident": True},
+    "visible": {"visible": True, "resident": False},
+    "hidden": {"visible": False},
+}
+
+
+@pytest.fixture(params=KINDS, name="executor")
+def _executor(request):
+    return MemoryExecutor(MemoryDevice(**KINDS[request.param]))
+
+
+def sample(dtype: dtypes.DType, shape: tuple[int, ...] = (3, 5)) -> np.ndarray:
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    return (numbers % 2 if dtype is dtypes.bool_ else numbers).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
+@pytest.mark.parametrize("shape", [(3, 5), (7,), (), (0,), (2, 0, 3), (5000,)], ids=str)
+def test_what_goes_in_comes_out(executor, dtype, shape):
+    x = sample(dtype, shape)
+    buffer = executor.allocate(shape, dtype)
+    assert buffer.from_numpy(x) is buffer
+    out = buffer.to_numpy()
+    assert out.dtype == x.dtype
+    assert out.shape == shape
+    assert out.tobytes() == x.tobytes() == buffer.to_bytes()
+    assert out.flags.writeable
+    assert out.flags.owndata
+    other = executor.allocate(shape, dtype).from_bytes(x.tobytes())
+    assert other.to_bytes() == x.tobytes()
+    np.testing.assert_array_equal(np.asarray(other), x)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(24, dtype=np.float32).reshape(4, 6)[::2, ::-1],
+        np.arange(12, dtype=np.float32).reshape(3, 4).T,
+        np.frombuffer(b"x" + np.arange(12, dtype=np.float32).tobytes(), np.uint8)[1:].view(np.float32),
+        np.arange(12, dtype=">f4"),
+        np.broadcast_to(np.float32(3), (12,)),
+        np.arange(12, dtype=np.float32).reshape(2, 6),
+        [np.float32(1)] * 12,
+        memoryview(np.arange(12, dtype=np.float32)),
+    ],
+    ids=["strided", "transposed", "misaligned", "big-endian", "broadcast", "reshaped", "list", "memoryview"],
+)
+def test_arrays_of_every_layout_go_in(executor, array):
+    buffer = executor.allocate(12).from_numpy(array)
+    np.testing.assert_array_equal(buffer.to_numpy(), np.asarray(array, np.float32).reshape(-1))
+
+
+def test_what_does_not_fit_is_refused(executor):
+    buffer = executor.allocate(4).fill(7)
+    with pytest.raises(ShapeError, match=r"holds 4 elements .* got 5"):
+        buffer.from_numpy(np.zeros(5, np.float32))
+    with pytest.raises(UnsupportedDType, match=r"got float64.*astype\('float32'\)"):
+        buffer.from_numpy(np.zeros(4))
+    with pytest.raises(UnsupportedDType):
+        buffer.from_numpy(np.zeros(4, np.int32))
+    with pytest.raises(InteropError, match="cannot be read as an array"):
+        buffer.from_numpy([[1.0], [2.0, 3.0]])
+    with pytest.raises(ShapeError, match="16 bytes, got 3"):
+        buffer.from_bytes(b"abc")
+    with pytest.raises(TypeError):
+        buffer.from_bytes(5)
+    with pytest.raises(ShapeError):
+        buffer.copy_from(executor.allocate(5))
+    with pytest.raises(UnsupportedDType):
+        buffer.copy_from(executor.allocate(4, "i32"))
+    np.testing.assert_array_equal(buffer.to_numpy(), [7, 7, 7, 7])
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
+def test_fill_sets_every_element(executor, dtype):
+    buffer = executor.allocate((3, 7), dtype).fill(1)
+    np.testing.assert_array_equal(buffer.to_numpy(), np.ones((3, 7), dtype.numpy))
+    executor.allocate(0, dtype).fill(1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u8", 256),
+        ("i8", -129),
+        ("i32", 1.5),
+        ("u32", -1),
+        ("i64", float("nan")),
+        ("bool", 2),
+        ("f32", "x"),
+        ("f32", [1, 2]),
+    ],
+)
+def test_fill_refuses_what_the_dtype_cannot_hold(executor, dtype, value):
+    with pytest.raises(UnsupportedDType, match="fill"):
+        executor.allocate(4, dtype).fill(value)
+
+
+def test_fill_takes_nan_and_infinity(executor):
+    assert np.isnan(executor.allocate(4).fill(float("nan")).to_numpy()).all()
+    assert np.isneginf(executor.allocate(4, "bf16").fill(float("-inf")).to_numpy().astype(np.float32)).all()
+
+
+def test_buffers_copy_within_and_across_executors(executor):
+    a = executor.allocate(100).from_numpy(np.arange(100, dtype=np.float32))
+    b = executor.allocate(100).copy_from(a)
+    c = MemoryExecutor(MemoryDevice(visible=False)).allocate(100).copy_from(a)
+    for buffer in (b, c, a.copy_from(a)):
+        np.testing.assert_array_equal(buffer.to_numpy(), np.arange(100))
+    with pytest.raises(UnsupportedDType):
+        a.copy_from(np.zeros(100))
+
+
+def test_a_freed_buffer_is_refused_everywhere(executor):
+    buffer = executor.allocate(4).fill(1)
+    other = executor.allocate(4)
+    assert isinstance(buffer.key, int)
+    assert not buffer.freed
+    buffer.free()
+    buffer.free()
+    assert buffer.key is None
+    assert buffer.block is None
+    assert buffer.freed
+    for use in (
+        lambda: buffer.from_numpy(np.zeros(4, np.float32)),
+        lambda: buffer.to_numpy(),
+        lambda: buffer.to_numpy(copy=False),
+        lambda: buffer.to_bytes(),
+        lambda: buffer.from_bytes(bytes(16)),
+        lambda: buffer.fill(0),
+        lambda: buffer.copy_from(other),
+        lambda: other.copy_from(buffer),
+        lambda: buffer.ptr,
+        lambda: buffer.__dlpack__(),
+        lambda: np.from_dlpack(buffer),
+        lambda: np.asarray(buffer),
+    ):
+        with pytest.raises(BufferFreed, match="freed"):
+            use()
+    assert "freed" in repr(buffer)
+
+
+def test_closing_the_executor_frees_its_buffers(executor):
+    small, large = executor.allocate(4).fill(1), executor.allocate(10_000).fill(2)
+    executor.close()
+    assert small.freed
+    assert large.freed
+    assert not executor.device.live
+
+
+def test_keys_name_memory_shape_and_dtype(executor):
+    a = executor.allocate(4)
+    key = a.key
+    assert executor.allocate(4).key != key
+    a.free()
+    assert executor.allocate(4).key == key
+    b = executor.allocate(5_000)
+    key = b.key
+    del b
+    c = executor.allocate(5_000)
+    assert c.key == key
+    c.free()
+    assert executor.allocate((50, 100)).key != key
+    assert executor.allocate((50, 100), "i32").key != key
+
+
+@pytest.mark.parametrize("size", [16, 10_000])
+@pytest.mark.parametrize("end", ["free", "del", "close"])
+def test_memory_under_a_live_view_is_never_used_again(size, end):
+    executor = MemoryExecutor()
+    buffer = executor.allocate(size).fill(1)
+    address = buffer.ptr
+    view = buffer.to_numpy(copy=False)
+    assert view.ctypes.data == address
+    assert view.flags.writeable
+    part = view.reshape(2, -1)[1:]
+    del view
+    if end == "free":
+        buffer.free()
+    elif end == "close":
+        executor.close()
+        assert buffer.freed
+    else:
+        del buffer
+    gc.collect()
+    if end != "close":
+        executor.pool.release_cached()
+        for _ in range(20):
+            assert executor.allocate(size).fill(9).ptr != address
+    np.testing.assert_array_equal(part, np.ones_like(part))
+    del part
+    if end != "close":
+        assert address in [b.ptr for b in [executor.allocate(size) for _ in range(3)]]
+    elif size > 3072:
+        assert not executor.device.live
+
+
+def test_views_write_through_where_the_host_reaches_and_copies_are_refused_elsewhere(executor):
+    buffer = executor.allocate((2, 3)).fill(1)
+    if executor.device.visible:
+        buffer.to_numpy(copy=False)[1, 2] = 5
+        assert buffer.to_numpy()[1, 2] == 5
+        assert buffer.to_numpy(copy=None).ctypes.data == buffer.ptr
+        copied = buffer.to_numpy()
+        copied[:] = 9
+        assert buffer.to_numpy()[0, 0] == 1
+    else:
+        with pytest.raises(InteropError, match="copy=False"):
+            buffer.to_numpy(copy=False)
+        with pytest.raises(InteropError, match="no address"):
+            _ = buffer.ptr
+        before = executor.device.copies
+        buffer.to_numpy()
+        assert executor.device.copies == before + 1
+
+
+def test_the_array_protocol(executor):
+    buffer = executor.allocate(3, "i32").from_numpy(np.arange(3, dtype=np.int32))
+    assert np.asarray(buffer).dtype == np.int32
+    assert np.asarray(buffer, np.float64).tolist() == [0, 1, 2]
+    assert np.array(buffer).flags.owndata
+    assert (np.add(buffer, 1) == [1, 2, 3]).all()
+    with pytest.raises(InteropError):
+        buffer.__array__(np.float64, copy=False)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the buffer protocol in Python needs 3.12")
+def test_the_buffer_protocol():
+    buffer = MemoryExecutor().allocate(3).fill(2)
+    view = memoryview(buffer)
+    assert view.format == "f"
+    assert view.tolist() == [2, 2, 2]
+
+
+def test_there_is_no_cuda_interface_outside_of_cuda(executor):
+    assert not hasattr(executor.allocate(3), "__cuda_array_interface__")
+
+
+def test_length_and_repr(executor):
+    assert len(executor.allocate((4, 5))) == 4
+    with pytest.raises(TypeError):
+        len(executor.allocate(()))
+    assert repr(executor.allocate((4, 5))) == "Buffer(shape=(4, 5), dtype=f32, memory)"
