@@ -1,0 +1,426 @@
+"""WGSL as naga (in wgpu-native) takes it: spellings, and work-arounds for what naga folds away.
+
+Narrow dtypes are packed into u32 words in memory and held as i32, u32 or f32; only loads, stores, selects and
+conversions to and from their wide dtype are spelled for them (compiler/lower.py rewrites the rest).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access
+from hologram.compiler.dialect import (
+    FOLD,
+    LANES,
+    BufferDeclaration,
+    Declarations,
+    Dialect,
+    Number,
+    spell,
+    words,
+)
+from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32, u64
+
+O = Opcode
+PACKED = frozenset({bool_, i8, i16, u8, u16, f16, bf16})
+TYPES = {
+    f32: "f32", f16: "f32", bf16: "f32", f64: "f64",
+    i8: "i32", i16: "i32", i32: "i32", i64: "i64",
+    u8: "u32", u16: "u32", u32: "u32", u64: "u64",
+    bool_: "bool", index: "u32",
+}  # fmt: skip
+SUFFIX = {"f32": "f", "f64": "lf", "i32": "i", "i64": "li", "u32": "u", "u64": "lu"}
+
+
+def literal(dtype: DType, number: Number) -> str:
+    """A literal. naga refuses infinities and NaN even as folded bit patterns, hence the variable `zero_bits`."""
+    spelled = TYPES[dtype]
+    if dtype == bool_:
+        return "true" if number else "false"
+    if dtype.is_float:
+        special = not np.isfinite(number) or (number == 0 and np.signbit(number))
+        if spelled == "f64":
+            bits = struct.unpack("<Q", struct.pack("<d", number))[0]
+            return f"bitcast<f64>({bits}lu | u64(zero_bits))" if special else f"{float(number)!r}lf"
+        with np.errstate(over="ignore"):
+            narrow = dtype.numpy.type(number).astype(np.float32)
+        special = special or not np.isfinite(narrow)
+        bits = int(narrow.view(np.uint32))
+        if special:
+            return f"bitcast<f32>({bits:#x}u | zero_bits)"
+        if narrow != 0 and abs(narrow) < np.finfo(np.float32).tiny:
+            return f"bitcast<f32>({bits:#x}u)"  # naga rounds decimal subnormals to zero
+        return f"{narrow!s}f"
+    value = int(number)
+    if spelled[0] == "i" and value == -(2 ** (int(spelled[1:]) - 1)):
+        return f"({value + 1}{SUFFIX[spelled]} - 1{SUFFIX[spelled]})"
+    if dtype == index:
+        value &= 0xFFFFFFFF
+    return f"{value}{SUFFIX[spelled]}"
+
+
+ZERO_BITS = "var<private> zero_bits: u32 = 0u;  // keeps naga from folding what it refuses"
+
+IS_NAN = """fn is_nan(x: f32) -> bool {
+    // By bits: naga folds x != x to false.
+    return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}"""
+
+MINIMUM = """fn minimum(x: f32, y: f32) -> f32 {
+    return select(min(x, y), x + y, is_nan(x) || is_nan(y));
+}"""
+
+MAXIMUM = """fn maximum(x: f32, y: f32) -> f32 {
+    return select(max(x, y), x + y, is_nan(x) || is_nan(y));
+}"""
+
+TO_I32 = """fn to_i32(x: f32) -> i32 {
+    let rounded = i32(clamp(x, -2147483648.0, 2147483520.0));
+    return select(select(rounded, 2147483647i, x >= 2147483648.0), 0i, is_nan(x));
+}"""
+
+TO_U32 = """fn to_u32(x: f32) -> u32 {
+    let rounded = u32(clamp(x, 0.0, 4294967040.0));
+    return select(select(rounded, 4294967295u, x >= 4294967296.0), 0u, is_nan(x));
+}"""
+
+F16_BITS = """fn f16_bits(x: f32) -> u32 {
+    // To nearest, ties to even. Adding 0.5 aligns a subnormal's last bit with that of the sum.
+    let bits = bitcast<u32>(x);
+    let sign = (bits >> 16u) & 0x8000u;
+    let size = bits & 0x7fffffffu;
+    let normal = (size - 0x38000000u + 0xfffu + ((size >> 13u) & 1u)) >> 13u;
+    let subnormal = bitcast<u32>(bitcast<f32>(size) + 0.5f) - 0x3f000000u;
+    let finite = select(normal, subnormal, size < 0x38800000u);
+    let large = select(0x7c00u, 0x7e00u, size > 0x7f800000u);
+    return sign | select(finite, large, size >= 0x477ff000u);
+}"""
+
+F16_VALUE = """fn f16_value(bits: u32) -> f32 {
+    let size = bits & 0x7fffu;
+    let normal = bitcast<f32>(select((size << 13u) + 0x38000000u, (size << 13u) | 0x7f800000u, size >= 0x7c00u));
+    let value = select(normal, f32(size) * 5.9604645e-08f, size < 0x400u);
+    return bitcast<f32>(bitcast<u32>(value) | ((bits & 0x8000u) << 16u));
+}"""
+
+BF16_BITS = """fn bf16_bits(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+    return select(rounded, (bits >> 16u) | 0x40u, (bits & 0x7fffffffu) > 0x7f800000u);
+}"""
+
+BF16_VALUE = """fn bf16_value(bits: u32) -> f32 {
+    return bitcast<f32>(bits << 16u);
+}"""
+
+# A packed dtype's value from the low bits of {0} (higher bits may be set), and the reverse, higher bits zero.
+FROM_BITS = {
+    bool_: "({0} & 255u) != 0u",
+    u8: "{0} & 255u",
+    u16: "{0} & 65535u",
+    i8: "bitcast<i32>({0} << 24u) >> 24u",
+    i16: "bitcast<i32>({0} << 16u) >> 16u",
+    f16: "f16_value({0} & 65535u)",
+    bf16: "bf16_value({0} & 65535u)",
+}
+TO_BITS = {
+    bool_: "u32({0})",
+    u8: "{0}",
+    u16: "{0}",
+    i8: "(bitcast<u32>({0}) & 255u)",
+    i16: "(bitcast<u32>({0}) & 65535u)",
+    f16: "f16_bits({0})",
+    bf16: "bf16_bits({0})",
+}
+
+
+def _load_function(d: DType, atomic: bool) -> str:
+    """Reads one packed element."""
+    shift, mask = (2, 3) if d.itemsize == 1 else (1, 1)
+    word = f"{{buffer}}[position >> {shift}u]"
+    word = f"atomicLoad(&{word})" if atomic else word
+    bits = FROM_BITS[d].format(f"({word} >> ((position & {mask}u) * {8 * d.itemsize}u))")
+    return f"fn load_{{buffer}}(position: u32) -> {TYPES[d]} {{{{\n    return {bits};\n}}}}"
+
+
+def _store_function(d: DType) -> str:
+    """Replaces one packed element in its word, which other threads may be doing too."""
+    shift, mask = (2, 3) if d.itemsize == 1 else (1, 1)
+    full = 2 ** (8 * d.itemsize) - 1
+    return (
+        f"fn store_{{buffer}}(position: u32, value: {TYPES[d]}) {{{{\n"
+        f"    let shift = (position & {mask}u) * {8 * d.itemsize}u;\n"
+        f"    atomicAnd(&{{buffer}}[position >> {shift}u], ~({full}u << shift));\n"
+        f"    atomicOr(&{{buffer}}[position >> {shift}u], {TO_BITS[d].format('value')} << shift);\n"
+        f"}}}}"
+    )
+
+
+def _escape(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _helpers() -> dict[tuple[object, DType], str]:
+    found: dict[tuple[object, DType], str] = {("literal", d): ZERO_BITS for d in dtypes.FLOATS}
+    for d in PACKED:
+        conversions = {f16: f"{F16_BITS}\n\n{F16_VALUE}", bf16: f"{BF16_BITS}\n\n{BF16_VALUE}"}.get(d, "")
+        prelude = f"{_escape(conversions)}\n\n" if conversions else ""
+        found["load", d] = prelude + _load_function(d, False)
+        found["atomic load", d] = prelude + _load_function(d, True)
+        found["store", d] = prelude + _store_function(d)
+        if conversions:
+            found["vector", d] = found[(O.CONVERT, f32), d] = conversions
+    found[O.MIN, f32] = f"{IS_NAN}\n\n{MINIMUM}"
+    found[O.MAX, f32] = f"{IS_NAN}\n\n{MAXIMUM}"
+    found[(O.CONVERT, f32), i32] = f"{IS_NAN}\n\n{TO_I32}"
+    found[(O.CONVERT, f32), u32] = found[(O.CONVERT, f32), index] = f"{IS_NAN}\n\n{TO_U32}"
+    found[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
+    return found
+
+
+ATOMIC_ADD_F32 = """fn atomic_add_{buffer}(position: u32, value: f32) -> f32 {{
+    var old = atomicLoad(&{buffer}[position]);
+    loop {{
+        let sum = bitcast<u32>(bitcast<f32>(old) + value);
+        let result = atomicCompareExchangeWeak(&{buffer}[position], old, sum);
+        if (result.exchanged) {{ break; }}
+        old = result.old_value;
+    }}
+    return bitcast<f32>(old);
+}}"""
+
+FLOATS = (f32, f64)
+SIGNED = (i32, i64)
+UNSIGNED = (u32, u64)
+INTEGERS = SIGNED + UNSIGNED
+
+
+def _operators() -> Mapping[tuple[Opcode, DType], str]:
+    numbers = (*FLOATS, *INTEGERS, index)
+    found = spell({O.ADD: "{0} + {1}", O.SUB: "{0} - {1}", O.MUL: "{0} * {1}"}, numbers)
+    found |= spell({O.MAD: "{0} * {1} + {2}"}, numbers)
+    comparisons = {O.EQ: "==", O.LT: "<", O.LE: "<=", O.GT: ">", O.GE: ">="}
+    found |= spell({o: f"{{0}} {sign} {{1}}" for o, sign in comparisons.items()}, numbers)
+    found |= spell({O.NE: "{0} != {1}"}, INTEGERS, (index, bool_))
+    found |= spell({O.NE: "!({0} == {1})"}, FLOATS)  # naga's != is false for NaN
+    found |= spell({O.SELECT: "select({2}, {1}, {0})"}, dtypes.ALL, (index,))
+    found |= spell({O.DIV: "{0} / {1}"}, FLOATS, (index,)) | spell({O.REM: "{0} % {1}"}, (index,))
+    # WGSL: x / 0 is x, x % 0 is 0.
+    for d in INTEGERS:
+        zero = literal(d, 0)
+        found |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: "{0} % {1}"}, (d,))
+    found |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index, f64))
+    found |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, (f32,))
+    found |= spell({O.ABS: "abs({0})", O.NEG: "-{0}"}, FLOATS, SIGNED)
+    found |= spell({O.ABS: "{0}", O.NEG: "{type}(0) - {0}"}, UNSIGNED)
+    found |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})", O.TRUNC: "trunc({0})"}, FLOATS)
+    found |= spell({O.FLOOR: "floor({0})", O.CEIL: "ceil({0})", O.ROUND: "round({0})"}, FLOATS)
+    found |= {(O.RSQRT, f32): "1.0f / sqrt({0})", (O.RSQRT, f64): "1.0lf / sqrt({0})"}
+    found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}", O.NOT: "~{0}"}, INTEGERS)
+    found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} != {1}", O.NOT: "!{0}"}, (bool_,))
+    found |= {(O.EQ, bool_): "{0} == {1}", (O.MIN, bool_): "{0} & {1}", (O.MAX, bool_): "{0} | {1}"}
+    found |= {(O.LT, bool_): "!{0} & {1}", (O.LE, bool_): "!{0} | {1}"}
+    found |= {(O.GT, bool_): "{0} & !{1}", (O.GE, bool_): "{0} | !{1}"}
+    # WGSL takes the count, a u32, modulo the width.
+    for d, last in ((i32, 31), (u32, 31), (i64, 63), (u64, 63)):
+        count = "{1}" if d == u32 else f"u{d.bits}({{1}})"
+        narrow = f"u32({count} & {last}{SUFFIX[f'u{d.bits}']})"
+        large = f"{count} > {last}{SUFFIX[f'u{d.bits}']}"
+        found[O.SHL, d] = f"select({{0}} << {narrow}, {literal(d, 0)}, {large})"
+        found[O.SHR, d] = f"select({{0}} >> {narrow}, {literal(d, 0)}, {large})"
+        if d.kind == "int":
+            found[O.SHR, d] = f"{{0}} >> u32(min({count}, {last}{SUFFIX[f'u{d.bits}']}))"
+    return found
+
+
+def _conversions() -> dict[tuple[DType, DType], str]:
+    wide = (f32, f64, *INTEGERS, index)
+    found = {(a, b): f"{TYPES[b]}({{0}})" for a in wide for b in wide}
+    found |= {(f32, i32): "to_i32({0})", (f32, u32): "to_u32({0})", (f32, index): "to_u32({0})"}
+    found |= {(index, u32): "{0}", (u32, index): "{0}"}
+    found |= {(bool_, b): f"{TYPES[b]}({{0}})" for b in wide}
+    found |= {(a, bool_): f"{{0}} != {literal(a, 0)}" for a in (*INTEGERS, index)}
+    found |= {(a, bool_): f"!({{0}} == {literal(a, 0.0)})" for a in FLOATS}
+    # A narrow value is held in its wide type.
+    found |= {(a, i32): "{0}" for a in (i8, i16)} | {(a, u32): "{0}" for a in (u8, u16)}
+    found |= {(a, f32): "{0}" for a in (f16, bf16)}
+    found |= {(i32, i8): "({0} << 24u) >> 24u", (i32, i16): "({0} << 16u) >> 16u"}
+    found |= {(u32, u8): "{0} & 255u", (u32, u16): "{0} & 65535u"}
+    found |= {(f32, f16): "f16_value(f16_bits({0}))", (f32, bf16): "bf16_value(bf16_bits({0}))"}
+    return found
+
+
+def _bitcasts() -> dict[tuple[DType, DType], str]:
+    found = {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f32, i32, u32) for b in (f32, i32, u32)}
+    found |= {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f64, i64, u64) for b in (f64, i64, u64)}
+    found |= {(i8, u8): "bitcast<u32>({0}) & 255u", (i16, u16): "bitcast<u32>({0}) & 65535u"}
+    found |= {(u8, i8): "bitcast<i32>({0} << 24u) >> 24u", (u16, i16): "bitcast<i32>({0} << 16u) >> 16u"}
+    return found
+
+
+def _atomics() -> dict[tuple[Opcode, DType], str]:
+    names = {
+        O.ATOMIC_ADD: "atomicAdd", O.ATOMIC_MIN: "atomicMin", O.ATOMIC_MAX: "atomicMax", O.ATOMIC_AND: "atomicAnd",
+        O.ATOMIC_OR: "atomicOr", O.ATOMIC_XOR: "atomicXor", O.ATOMIC_EXCHANGE: "atomicExchange",
+    }  # fmt: skip
+    found = spell({o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in names.items()}, (i32, u32))
+    found[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
+    exchanged = "atomicExchange(&{buffer}[{position}], bitcast<u32>({value}))"
+    found[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
+    return found
+
+
+def _vectors() -> tuple[dict, dict, dict, dict]:
+    """Four elements in memory: their type, making one, taking one apart, storing one element of it."""
+    types, make, take, store = {}, {}, {}, {}
+    for d in (f32, i32, u32):
+        types[d] = f"vec4<{TYPES[d]}>"
+        make[d] = f"vec4<{TYPES[d]}>({{0}}, {{1}}, {{2}}, {{3}})"
+        take[d] = tuple(f"{{0}}.{c}" for c in LANES)
+        store[d] = tuple(f"{{0}}.{c} = {{1}};" for c in LANES)
+    for d in PACKED:
+        bits, full = 8 * d.itemsize, 2 ** (8 * d.itemsize) - 1
+        part = [TO_BITS[d].format(f"{{{k}}}") for k in range(4)]
+        if bits == 8:
+            types[d] = "u32"
+            make[d] = " | ".join(f"({p} << {8 * k}u)" if k else p for k, p in enumerate(part))
+            words_of, shifts = ["{0}"] * 4, [0, 8, 16, 24]
+        else:
+            types[d] = "vec2<u32>"
+            make[d] = f"vec2<u32>({part[0]} | ({part[1]} << 16u), {part[2]} | ({part[3]} << 16u))"
+            words_of, shifts = ["{0}.x", "{0}.x", "{0}.y", "{0}.y"], [0, 16, 0, 16]
+        bits_of = [f"({w} >> {s}u)" if s else w for w, s in zip(words_of, shifts, strict=True)]
+        take[d] = tuple(FROM_BITS[d].format(b) for b in bits_of)
+        one = TO_BITS[d].format("{1}")
+        store[d] = tuple(
+            f"{w} = ({w} & {0xFFFFFFFF ^ (full << s):#x}u) | ({one} << {s}u);"
+            for w, s in zip(words_of, shifts, strict=True)
+        )
+    return types, make, take, store
+
+
+# Keywords and reserved words of WGSL that a buffer or scalar might be called, and names this file declares.
+_RESERVED = """
+alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if
+let loop override requires return struct switch true var while active array as asm auto await bool class
+common compile default delete do enum export extends extern external f16 f32 f64 final filter from function
+get global goto handle i32 i64 impl implements import in inline input inout instance interface is layout lowp
+macro match meta mod module move mut new null of operator out output package partition pass private protected
+pub public readonly ref register require resource self set shared sizeof static super target template texture
+this throw trait try type typedef typename u32 u64 union unsafe use using vec2 vec3 vec4 virtual void with
+writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc sign step pow sin cos tan
+tanh all any dot is_nan minimum maximum to_i32 to_u32 f16_bits f16_value bf16_bits bf16_value zero_bits word
+groups number
+"""
+RESERVED = frozenset(_RESERVED.split())
+
+
+def _structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"struct {name} {{", *(f"    {n}: {t}," for n, t in fields), "}"]
+
+
+def _function(name: str, arguments: Iterable[tuple[str, str]], result: str, _: Declarations) -> str:
+    listed = ", ".join(f"{n}: {t}" for n, t in arguments)
+    return f"fn {name}({listed}) -> {result} {{" if result else f"fn {name}({listed}) {{"
+
+
+def _open(d: Declarations) -> list[str]:
+    return [
+        f"@compute @workgroup_size({d.workgroup[0]})",
+        f"fn {d.entry}(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{",
+        f"    let group = groups.y * {FOLD}u + groups.x;",
+    ]
+
+
+def _parameters() -> dict[DType, str]:
+    found = dict.fromkeys((f32, f16, bf16, i8, i16, i32, u8, u16, u32, index), "p.{0}")
+    whole = "(u64(p.{0}_high) << 32u) | u64(p.{0}_low)"  # naga has no bitcast of a vec2<u32> to 64 bits
+    found |= {u64: whole, i64: f"bitcast<i64>({whole})", f64: f"bitcast<f64>({whole})"}
+    return found | {bool_: "p.{0} != 0u"}
+
+
+def _members(d: Declarations) -> list[tuple[str, str]]:
+    """The launch words, each of 4 bytes, so that they lie without gaps."""
+    found = []
+    for p in d.parameters:
+        if words(p.dtype) == 2:
+            found += [(f"{p.name}_low", "u32"), (f"{p.name}_high", "u32")]
+        else:
+            found.append((p.name, {"float": "f32", "int": "i32"}.get(p.dtype.kind, "u32")))
+    return found
+
+
+def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str]) -> str:
+    if b.vector:
+        return vectors[b.dtype]
+    if b.atomic:
+        return "atomic<i32>" if b.dtype == i32 else "atomic<u32>"
+    return "u32" if b.dtype in PACKED else TYPES[b.dtype]
+
+
+def _declare(d: Declarations, vectors: Mapping[DType, str], immediates: bool) -> list[str]:
+    lines = _structure("Parameters", _members(d))
+    place = "var<immediate>" if immediates else f"@group(0) @binding({len(d.buffers)}) var<uniform>"
+    lines.append(f"{place} p: Parameters;")
+    for k, b in enumerate(d.buffers):
+        access = "read" if b.access is Access.READ else "read_write"
+        kind = _element_type(b, vectors)
+        lines.append(f"@group(0) @binding({k}) var<storage, {access}> {b.name}: array<{kind}>;")
+    lines += [f"var<workgroup> {s.name}: array<{TYPES[s.dtype]}, {s.size}>;" for s in d.shared]
+    return lines
+
+
+@cache
+def wgsl(
+    available: frozenset[DType] = frozenset(dtypes.ALL), *, immediates: bool = False, read_write: bool = False
+) -> Dialect:
+    """WGSL for an adapter.
+
+    `available`: the dtypes it has natively or packed (f64, i64, u64 may be missing). `immediates`: launch words come
+    as push constants; else from a uniform buffer at the binding after the last storage buffer. `read_write`: every
+    buffer is bound writable, which wgpu needs where two bindings lie in one GPU buffer.
+    """
+    types, make, take, store = _vectors()
+    return Dialect(
+        name="WGSL",
+        suffix="wgsl",
+        types={d: t for d, t in TYPES.items() if d in available or d == index},
+        literal=literal,
+        operators=_operators(),
+        conversions=_conversions(),
+        bitcasts=_bitcasts(),
+        declare=lambda d: _declare(d, types, immediates),
+        open=_open,
+        function=_function,
+        capture=lambda _: (),
+        let="let {name} = {value};",
+        var="var {name}: {type} = {value};",
+        loop="for (var {name} = {start}; {name} < {stop}; {name} += {step}) {{",
+        barrier="workgroupBarrier();",
+        parameters=_parameters(),
+        vectors=types,
+        vector=make,
+        element=take,
+        element_store=store,
+        structure=_structure,
+        construct="{name}({values})",
+        loads=dict.fromkeys(PACKED, "load_{buffer}({position})"),
+        stores=dict.fromkeys(PACKED, "store_{buffer}({position}, {value});"),
+        atomic_loads=dict.fromkeys(PACKED, "load_{buffer}({position})")
+        | dict.fromkeys((i32, u32), "atomicLoad(&{buffer}[{position}])")
+        | {f32: "bitcast<f32>(atomicLoad(&{buffer}[{position}]))"},
+        atomic_stores=dict.fromkeys(PACKED, "store_{buffer}({position}, {value});")
+        | dict.fromkeys((i32, u32), "atomicStore(&{buffer}[{position}], {value});")
+        | {f32: "atomicStore(&{buffer}[{position}], bitcast<u32>({value}));"},
+        atomics=_atomics(),
+        helpers=_helpers(),
+        packed=PACKED,
+        reserved=RESERVED,
+        read_write=read_write,
+    )
