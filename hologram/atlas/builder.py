@@ -156,10 +156,13 @@ class Builder:
         return parameter
 
     def scalar(self, name: str, dtype: DType) -> Value:
-        parameter = ScalarParameter(name, dtype)
+        self.declare(ScalarParameter(name, dtype))
+        return self.emit(Opcode.SCALAR, dtype, attribute=name)
+
+    def declare(self, parameter: ScalarParameter) -> None:
+        """A scalar in its place among the launch arguments, before it is first read."""
         if parameter not in self._scalars:
             self._scalars.append(parameter)
-        return self.emit(Opcode.SCALAR, dtype, attribute=name)
 
     def shared(self, name: str, dtype: DType, size: int) -> SharedArray:
         array = SharedArray(name, dtype, size)

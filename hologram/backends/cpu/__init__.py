@@ -1,0 +1,26 @@
+"""The CPU backend: Atlas programs compiled by LLVM, vectorised and threaded; BLAS through NumPy for matrices."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from hologram.backends.cpu.device import CpuDevice, describe
+from hologram.device import BackendType, Device, Probe
+from hologram.errors import BackendUnavailable
+
+TYPE = BackendType.CPU
+
+
+def probe() -> Probe:
+    """One device, always there; the notes say what it lacks."""
+    notes = () if importlib.util.find_spec("llvmlite") else (
+        "llvmlite is not installed: programs are interpreted, far slower than compiled. pip install llvmlite",
+    )  # fmt: skip
+    return Probe(TYPE, (describe(),), notes=notes)
+
+
+def open_device(index: int) -> Device:
+    """The device; raises BackendUnavailable for any index but 0."""
+    if index != 0:
+        raise BackendUnavailable(f"cpu: there is one device, number 0, got {index}")
+    return CpuDevice()

@@ -1,0 +1,114 @@
+"""The CPU as a device: its memory is host memory, and a launch has run when its call returns."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import threading
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.program import Program
+from hologram.backends.cpu.engine import Engine
+from hologram.backends.cpu.kernel import ProgramKernel
+from hologram.backends.cpu.memory import Memory, allocate
+from hologram.device import BackendType, DeviceInfo, Kernel
+from hologram.errors import UnsupportedDType
+from hologram.limits import Limits
+from hologram.opset.plan import Tile
+
+
+def thread_count() -> int:
+    """Threads a launch may use: the cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.lru_cache(maxsize=1)
+def describe() -> DeviceInfo:
+    """What this CPU is."""
+    limits = Limits(
+        dtypes=frozenset(dtypes.ALL),
+        max_buffer_bytes=2**62,
+        max_binding_bytes=2**62,
+        max_bindings=1024,
+        max_workgroups=2**62,
+        max_workgroup_threads=1024,
+        shared_bytes=256 << 10,
+        subgroup=1,
+        matrix_units=False,
+        unified_memory=True,
+        parallelism=thread_count(),
+        software=False,
+        spreads_rows=True,
+    )
+    return DeviceInfo(BackendType.CPU, 0, platform.processor() or platform.machine(), "LLVM", limits)
+
+
+class CpuDevice:
+    """An open CPU; several may be open, they share the worker threads."""
+
+    def __init__(self) -> None:
+        self.info = describe()
+        self._kernels: dict[Program | Tile, Kernel] = {}
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return self.info.limits
+
+    def allocate(self, nbytes: int) -> Memory:
+        return allocate(nbytes)
+
+    def release(self, memory: Memory) -> None:
+        """Nothing to do: the block goes when its last view does."""
+
+    def write(self, memory: Memory, offset: int, data: memoryview) -> None:
+        source = np.frombuffer(data, np.uint8)
+        memory.bytes[offset : offset + source.size] = source
+
+    def read(self, memory: Memory, offset: int, out: memoryview) -> None:
+        target = np.frombuffer(out, np.uint8)
+        target[:] = memory.bytes[offset : offset + target.size]
+
+    def copy(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        target.bytes[target_offset : target_offset + nbytes] = source.bytes[
+            source_offset : source_offset + nbytes
+        ]
+
+    def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
+        unit = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[len(pattern)]
+        memory.bytes[offset : offset + nbytes].view(unit)[:] = np.frombuffer(pattern, unit)[0]
+
+    def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
+        return memory.bytes[offset : offset + nbytes].data
+
+    def compile(self, kernel: Program | Tile) -> Kernel:
+        found = self._kernels.get(kernel)
+        if found is None:
+            with self._lock:
+                found = self._kernels.get(kernel) or self._kernels.setdefault(kernel, self._make(kernel))
+        return found
+
+    def _make(self, kernel: Program | Tile) -> Kernel:
+        if isinstance(kernel, Program):
+            return ProgramKernel(kernel, self._open_engine)
+        raise UnsupportedDType(f"cpu: no tile named {kernel.stem}")
+
+    def _open_engine(self) -> Engine:
+        if self._engine is None:
+            self._engine = Engine()
+        return self._engine
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def synchronize(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        self._kernels.clear()

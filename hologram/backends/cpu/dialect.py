@@ -1,0 +1,38 @@
+"""Atlas programs as LLVM IR: the text of a module with one function for each step of a launch.
+
+Every function is `void name(ptr arguments, i64 begin, i64 end)`: a slice of the outermost work, so that any number of
+threads can share a launch. Buffers need no `noalias`: lanes are independent by definition, which the loops say
+(`llvm.loop.parallel_accesses`), so a launch that binds one memory twice runs the same vector code and is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hologram.atlas.program import Program
+from hologram.backends.cpu.arguments import Variant
+from hologram.backends.cpu.nests import map_body, row_body
+from hologram.backends.cpu.writer import Writer
+from hologram.compiler.rows import rows
+
+
+def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[str, ...]]:
+    """The IR and its functions' names in the order they run. `width`: bits of the vectors to prefer."""
+    attributes = f'nounwind "prefer-vector-width"="{width}"'
+    bodies: list[tuple[str, Callable[[Writer], None]]] = []
+    if variant.form == "map":
+        bodies.append(("all", lambda w: map_body(w, program, variant)))
+    elif variant.form == "row":
+        swept = rows(program)
+        bodies.append(("all", lambda w: row_body(w, program, variant, swept.phases, swept.tail)))
+    texts, names, declarations, metadata = [], [], set[str](), ["distinct !{}"]
+    for stem, emit in bodies:
+        w = Writer(metadata)
+        emit(w)
+        w.do("ret void")
+        name = f"{program.name}.{stem}"
+        names.append(name)
+        texts.append(w.function(f'void @"{name}"(ptr noalias %arguments, i64 %begin, i64 %end)', attributes))
+        declarations |= w.declarations
+    nodes = [f"!{number} = {text}" for number, text in enumerate(metadata)]
+    return "\n\n".join(["\n".join(sorted(declarations)), *texts, "\n".join(nodes), ""]), tuple(names)

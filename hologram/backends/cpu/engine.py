@@ -1,0 +1,77 @@
+"""LLVM at work: IR text to machine code for this computer's CPU, through llvmlite, which is imported on first use."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hologram.errors import CompileError
+
+
+@dataclass(frozen=True)
+class Code:
+    """Machine code: the addresses of its functions, and what keeps them valid."""
+
+    addresses: tuple[int, ...]
+    owner: Any
+
+
+class Engine:
+    """Compiles modules; one lock, since LLVM's context is shared."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm = llvm
+        self._lock = threading.Lock()
+        if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
+            llvm.initialize()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features()
+        # One process can hold code for the host only, so its own name and features are always right.
+        self.cpu = llvm.get_host_cpu_name()
+        self.vector_bits = 512 if features.get("avx512f") else 256 if features.get("avx") else 128
+        self.has_half = bool(features.get("f16c")) or platform.machine().lower() in ("arm64", "aarch64")
+        self._flags = features.flatten()
+
+    def _machine(self) -> Any:
+        target = self._llvm.Target.from_default_triple()
+        return target.create_target_machine(cpu=self.cpu, features=self._flags, opt=3, jit=True)
+
+    def optimise(self, name: str, text: str) -> tuple[Any, Any]:
+        """The module after LLVM's passes, and the machine it is for."""
+        llvm = self._llvm
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError(name, str(error), text) from error
+        machine = self._machine()
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        options.loop_unrolling = True
+        options.loop_interleaving = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return module, machine
+
+    def compile(self, name: str, text: str, functions: Sequence[str]) -> Code:
+        """Machine code for IR; raises CompileError with the text."""
+        with self._lock:
+            module, machine = self.optimise(name, text)
+            engine = self._llvm.create_mcjit_compiler(module, machine)
+            engine.finalize_object()
+            return Code(tuple(engine.get_function_address(f) for f in functions), engine)
+
+    def assembly(self, name: str, text: str) -> str:
+        """The machine code as text, for people."""
+        with self._lock:
+            module, machine = self.optimise(name, text)
+            return machine.emit_assembly(module)
