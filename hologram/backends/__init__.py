@@ -1,7 +1,8 @@
 """Finds the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
 
-A backend is a module with the attributes of `hologram.device.Backend`. `auto` takes the available backend with the lowest
-`PREFERENCE`; those alike stand in the order of the alphabet. Importing a backend's module must not load its vendor's library; `probe()` does that.
+A backend is a module with the attributes of `hologram.device.Backend`. `auto` takes the available backend with the
+lowest `PREFERENCE`; equals stand in the order of the alphabet. Importing a backend's module must not load its vendor's
+library; `probe()` does that.
 """
 
 from __future__ import annotations
