@@ -1,0 +1,70 @@
+"""Programs whose parameters share a buffer, rewritten into ones WebGPU allows.
+
+WebGPU tracks whole buffers: one may not be bound read-only and read-write in a dispatch, even at disjoint ranges. And
+two writable variables may not overlap. So parameters bound to the same range become one parameter, and where
+different ranges of one buffer meet, every parameter is declared read-write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.device import Binding
+from hologram.opset.plan import Tile
+
+ADDRESSING = ATOMICS | {Opcode.LOAD, Opcode.STORE}
+
+
+def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
+    """For each parameter the first one that is the same memory, if the two must be merged; else its own position.
+
+    Parameters of different dtypes are left apart: each lane of such a program (a cast in place, say) reads its element
+    before it writes it, which the data flow orders.
+    """
+    first: dict[tuple, int] = {}
+    merged = []
+    writes = {b.memory for p, b in zip(program.buffers, bindings, strict=True) if p.access is not Access.READ}
+    for position, (parameter, binding) in enumerate(zip(program.buffers, bindings, strict=True)):
+        key = (binding.memory, binding.offset, parameter.dtype)
+        merged.append(first.setdefault(key, position) if binding.memory in writes else position)
+    return tuple(merged)
+
+
+def mixed_access(accesses: Sequence[str], bindings: Sequence[Binding]) -> bool:
+    """Whether a memory is bound both to a parameter that is only read and to one that is written."""
+    read = {b.memory for a, b in zip(accesses, bindings, strict=True) if a == "read"}
+    return any(a != "read" and b.memory in read for a, b in zip(accesses, bindings, strict=True))
+
+
+def merge(program: Program, shared: Sequence[int]) -> Program:
+    """The program with each parameter replaced by the one `shared` names for it, which is then read and written."""
+    kept = sorted(set(shared))
+    names = {b.name: program.buffers[shared[k]].name for k, b in enumerate(program.buffers)}
+    buffers = []
+    for position in kept:
+        accesses = {program.buffers[k].access for k, s in enumerate(shared) if s == position}
+        buffer = program.buffers[position]
+        access = buffer.access if len(accesses) == 1 else Access.READ_WRITE
+        buffers.append(BufferParameter(buffer.name, buffer.dtype, access))
+    return replace(program, buffers=tuple(buffers), body=_rename(program.body, names))
+
+
+def widen(kernel: Program | Tile) -> Program | Tile:
+    """The kernel with every buffer declared read-write."""
+    if isinstance(kernel, Tile):
+        return replace(
+            kernel, buffers=tuple((name, dtype, "read_write") for name, dtype, _ in kernel.buffers)
+        )
+    buffers = tuple(BufferParameter(b.name, b.dtype, Access.READ_WRITE) for b in kernel.buffers)
+    return replace(kernel, buffers=buffers)
+
+
+def _rename(block: Block, names: Mapping[str, str]) -> Block:
+    def instruction(i: Instruction) -> Instruction:
+        attribute = names[str(i.attribute)] if i.opcode in ADDRESSING else i.attribute
+        return replace(i, attribute=attribute, blocks=tuple(_rename(b, names) for b in i.blocks))
+
+    return replace(block, instructions=tuple(instruction(i) for i in block.instructions))

@@ -1,0 +1,213 @@
+"""An open WebGPU device: memory, kernels and the queue, behind one lock."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import replace
+
+from hologram.atlas.program import Program
+from hologram.backends.webgpu import blit
+from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder
+from hologram.backends.webgpu.kernel import Factory, WebGPUKernel
+from hologram.backends.webgpu.memory import ALIGNMENT, Memory, Transfers
+from hologram.backends.webgpu.native import LogicalDevice, library
+from hologram.backends.webgpu.pipeline import Pipelines
+from hologram.backends.webgpu.probing import adapters, describe, probe
+from hologram.backends.webgpu.spelling import spell
+from hologram.device import Binding, DeviceInfo
+from hologram.errors import BackendUnavailable, DeviceLost, HologramError, ShapeError
+from hologram.limits import Limits
+from hologram.opset.plan import Tile
+
+
+class WebGPUDevice:
+    """See hologram.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
+
+    def __init__(self, info: DeviceInfo, logical: LogicalDevice) -> None:
+        self.info = info
+        adapter, limits = logical.adapter, info.limits
+        mappable = limits.unified_memory and "MappablePrimaryBuffers" in adapter.features
+        immediates = adapter.limits["maxImmediateSize"] if "Immediates" in adapter.features else 0
+        self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
+        self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
+        self.pipelines = Pipelines(self.encoder)
+        self.factory = Factory(self.encoder, self.pipelines, limits, immediates, spell)
+        self._kernels: dict[Program | Tile, WebGPUKernel] = {}
+        self._closed = False
+        _open.add(self)
+
+    @property
+    def limits(self) -> Limits:
+        return self.info.limits
+
+    # Memory.
+
+    def allocate(self, nbytes: int) -> Memory:
+        """New memory; raises OutOfMemory with the adapter's limit, or where the driver has no room."""
+        with self.encoder.lock:
+            self.encoder.check()
+            return self.transfers.allocate(nbytes)
+
+    def release(self, memory: Memory) -> None:
+        """Frees the memory once the GPU is done with it; launches bound to it must not be called again."""
+        with self.encoder.lock:
+            if self._closed or self.encoder.forked:
+                memory.handle = None
+                return
+            self.encoder.flush()  # destroying a buffer takes recorded commands that use it along
+            self.pipelines.forget(memory)
+            self.transfers.release(memory)
+
+    def write(self, memory: Memory, offset: int, data: memoryview) -> None:
+        """Copies host bytes in, at any offset and of any length, after all launches before."""
+        data = data.cast("B")
+        if not len(data):
+            return
+        _within(memory, offset, len(data))
+        with self.encoder.lock:
+            if self.transfers.mappable or not (offset | len(data)) % blit.WORD:
+                self.transfers.write(memory, offset, data)
+                return
+            # Queue writes are whole words: the bytes go to scratch memory, and from there to their place.
+            size = -(-len(data) // blit.WORD) * blit.WORD
+            scratch = self.transfers.allocate(size)
+            self.transfers.write(scratch, 0, memoryview(bytes(data).ljust(size, b"\0")))
+            self.copy(scratch, 0, memory, offset, len(data))
+            self.release(scratch)
+
+    def read(self, memory: Memory, offset: int, out: memoryview) -> None:
+        """Waits for all launches before, then copies bytes out, from any offset and of any length."""
+        out = out.cast("B")
+        if not len(out):
+            return
+        _within(memory, offset, len(out))
+        with self.encoder.lock:
+            self.transfers.read(memory, offset, out)
+
+    def copy(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
+        if not nbytes:
+            return
+        _within(source, source_offset, nbytes)
+        _within(target, target_offset, nbytes)
+        with self.encoder.lock:
+            if source is not target and not (source_offset | target_offset | nbytes) % blit.WORD:
+                commands = self.encoder.copies()
+                self.encoder.lib.wgpuCommandEncoderCopyBufferToBuffer(
+                    commands, source.live, source_offset, target.live, target_offset, nbytes
+                )
+                return
+            if source is target and abs(source_offset - target_offset) < nbytes + ALIGNMENT:
+                scratch = self.transfers.allocate(nbytes)
+                self.copy(source, source_offset, scratch, 0, nbytes)
+                self.copy(scratch, 0, target, target_offset, nbytes)
+                self.release(scratch)
+                return
+            source_start, target_start = (o // ALIGNMENT * ALIGNMENT for o in (source_offset, target_offset))
+            scalars, lanes = blit.copy_scalars(
+                source_offset - source_start, target_offset - target_start, nbytes
+            )
+            bindings = (
+                _until(source, source_start, source_offset + nbytes),
+                _until(target, target_start, target_offset + nbytes),
+            )
+            self.compile(blit.copy_program()).bind(bindings, scalars, (lanes,))()
+
+    def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
+        """Repeats 1, 2, 4 or 8 bytes over any range."""
+        if not nbytes:
+            return
+        _within(memory, offset, nbytes)
+        with self.encoder.lock:
+            if not any(pattern) and not (offset | nbytes) % blit.WORD:
+                commands = self.encoder.copies()
+                self.encoder.lib.wgpuCommandEncoderClearBuffer(commands, memory.live, offset, nbytes)
+                return
+            start = offset // ALIGNMENT * ALIGNMENT
+            scalars, lanes = blit.fill_scalars(offset - start, nbytes, pattern)
+            binding = _until(memory, start, offset + nbytes)
+            self.compile(blit.fill_program()).bind((binding,), scalars, (lanes,))()
+
+    def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview | None:
+        """None: a mapped buffer is closed to the GPU, and nothing would end the mapping before the next launch."""
+        return None
+
+    # Kernels and the queue.
+
+    def compile(self, kernel: Program | Tile) -> WebGPUKernel:
+        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+        with self.encoder.lock:
+            self.encoder.check()
+            if kernel not in self._kernels:
+                self._kernels[kernel] = WebGPUKernel(kernel, self.factory)
+            return self._kernels[kernel]
+
+    def flush(self) -> None:
+        self.encoder.flush()
+
+    def synchronize(self) -> None:
+        self.encoder.wait()
+
+    def close(self) -> None:
+        """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
+        with self.encoder.lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self.encoder.forked:
+                return
+            if not self.encoder.device.health.lost:
+                self.encoder.wait()
+            self.encoder.unusable = DeviceLost(f"webgpu: the device {self.info.name} was closed")
+            self._kernels.clear()
+            self.transfers.close()
+            self.pipelines.close()
+            self.encoder.device.close()
+
+
+def _within(memory: Memory, offset: int, nbytes: int) -> None:
+    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
+        raise ShapeError(
+            f"webgpu: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes"
+        )
+
+
+def _until(memory: Memory, start: int, stop: int) -> Binding:
+    """The memory from an aligned start to the word that holds the last byte."""
+    return Binding(memory, start, -(-stop // blit.WORD) * blit.WORD - start)
+
+
+def open_device(index: int, **lowered: int) -> WebGPUDevice:
+    """Opens the device with that index in the probe's list, with all of its adapter's limits and features.
+
+    `lowered` replaces fields of its Limits by smaller ones. Raises BackendUnavailable.
+    """
+    found = probe()
+    if not 0 <= index < len(found.devices):
+        why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
+        raise BackendUnavailable(f"webgpu: no device {index}: {why}")
+    adapter = adapters()[index]
+    info = describe(adapter, index)
+    if lowered:
+        info = replace(info, limits=replace(info.limits, **lowered))
+    return WebGPUDevice(info, LogicalDevice(library(), adapter))
+
+
+_open: weakref.WeakSet[WebGPUDevice] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """The child has the parent's handles, but not the threads that serve them."""
+    for device in _open:
+        device.encoder.abandon(
+            HologramError(
+                "webgpu: this process was forked after the device was opened; open an Executor of its own here"
+            )
+        )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

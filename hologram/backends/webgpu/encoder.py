@@ -1,0 +1,192 @@
+"""The one open command encoder of a device, with its one open compute pass: launches append, the rest flushes.
+
+Creating an encoder, a pass and a submission costs ten times a dispatch, so dispatches share them. WebGPU keeps the
+order of commands, and the barriers between dispatches of a pass, by itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from hologram.backends.webgpu.native import LogicalDevice
+from hologram.errors import DeviceLost, HologramError, OutOfMemory
+
+# Dispatches after which a batch is submitted, so that the GPU works while the host encodes. On a software adapter a
+# submission blocks until the one before has run, so it pays to submit less often.
+BATCH = 64
+BATCH_SOFTWARE = 256
+
+_OUT_OF_MEMORY = 3  # WGPUErrorType
+_SUCCESS = 1  # WGPUMapAsyncStatus
+
+
+class Encoder:
+    """Commands on their way to the queue; every method may be called from any thread."""
+
+    def __init__(self, device: LogicalDevice, batch: int) -> None:
+        self.device = device
+        self.lib, self.ffi = device.library.lib, device.library.ffi
+        self.batch = batch
+        self.lock = threading.RLock()
+        self.unusable: HologramError | None = None  # why nothing can be enqueued any more
+        self.forked = False
+        self.commands: Any = None  # WGPUCommandEncoder
+        self.pass_: Any = (
+            None  # WGPUComputePassEncoder; None also makes launches ask `begin`, which checks `unusable`
+        )
+        self.pipeline: Any = None  # set in the pass
+        self.count = 0  # dispatches in the batch
+        self.writes = 0  # queue writes that may hold staging memory
+        self._submission = self.ffi.new("WGPUCommandBuffer[1]")
+        self._map_status = status = self.ffi.new("int *")
+
+        @self.ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")
+        def on_map(result: int, _message: Any, _1: Any, _2: Any) -> None:
+            status[0] = result
+
+        self._map_info = self.ffi.new("WGPUBufferMapCallbackInfo *")
+        self._map_info.mode = self.lib.WGPUCallbackMode_AllowProcessEvents
+        self._map_info.callback = on_map
+        self._callbacks = (on_map,)
+
+    # State.
+
+    def check(self) -> None:
+        """Raises what the library reported since the last check, or why the device cannot be used any more."""
+        health = self.device.health
+        if self.unusable is None and health.lost:
+            self.unusable = DeviceLost(
+                f"webgpu: {self.device.adapter.name} was lost: {health.lost}; open a new Executor"
+            )
+        if self.unusable is not None:
+            health.errors.clear()
+            raise self.unusable
+        if health.errors:
+            kind, message = health.errors[0]
+            health.errors.clear()
+            if "device is lost" in message:
+                health.lost = message
+                self.check()
+            if kind == _OUT_OF_MEMORY:
+                raise OutOfMemory(f"webgpu: {message}")
+            raise HologramError(f"webgpu: {message}")
+
+    def abandon(self, reason: HologramError) -> None:
+        """Makes every later call raise `reason`; in a forked child, where the parent's lock may be held for ever."""
+        self.lock = threading.RLock()
+        self.unusable = reason
+        self.forked = True
+        self.commands = self.pass_ = None
+
+    # Recording.
+
+    def begin(self) -> Any:
+        """The open compute pass."""
+        if self.pass_ is None:
+            encoder = self._encoder()
+            self.pass_ = self.lib.wgpuCommandEncoderBeginComputePass(encoder, self.ffi.NULL)
+            self.pipeline = None
+        return self.pass_
+
+    def copies(self) -> Any:
+        """The open command encoder, for commands that are not allowed inside a pass."""
+        self._end_pass()
+        return self._encoder()
+
+    def launch(
+        self,
+        pipeline: Any,
+        group: Any,
+        parameters: Any,
+        size: int,
+        groups: tuple[int, int, int],
+        owners: tuple[Any, ...],
+    ) -> Callable[[], None]:
+        """A call that appends one dispatch; `parameters` are `size` bytes of immediates, `owners` are kept alive."""
+        lib, null, encoder = self.lib, self.ffi.NULL, self
+        x, y, z = groups
+        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+        set_immediates = lib.wgpuComputePassEncoderSetImmediates
+        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+
+        def launch(owners: tuple[Any, ...] = owners) -> None:
+            with encoder.lock:
+                pass_ = encoder.pass_ or encoder.begin()
+                if encoder.pipeline is not pipeline:
+                    set_pipeline(pass_, pipeline)
+                    encoder.pipeline = pipeline
+                set_bind_group(pass_, 0, group, 0, null)
+                if size:
+                    set_immediates(pass_, 0, parameters, size)
+                dispatch(pass_, x, y, z)
+                encoder.count += 1
+                if encoder.count >= encoder.batch:
+                    encoder.flush()
+
+        return launch
+
+    # Submitting.
+
+    def flush(self) -> None:
+        """Submits what is recorded."""
+        with self.lock:
+            self.check()
+            if self.commands is None:
+                return
+            self._end_pass()
+            lib = self.lib
+            encoder, self.commands, self.count = self.commands, None, 0
+            buffer = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
+            lib.wgpuCommandEncoderRelease(encoder)
+            self._submission[0] = buffer
+            lib.wgpuQueueSubmit(self.device.queue, 1, self._submission)
+            lib.wgpuCommandBufferRelease(buffer)
+            self.check()
+
+    def idle(self) -> bool:
+        """Whether everything submitted is done; does not wait."""
+        return bool(self.lib.wgpuDevicePoll(self.device.handle, 0, self.ffi.NULL))
+
+    def wait(self) -> None:
+        """Flushes, and waits until everything is done."""
+        with self.lock:
+            self.flush()
+            self._poll()
+            self.check()
+
+    def map(self, buffer: Any, mode: int, offset: int, size: int) -> Any:
+        """The address of a range of a mappable buffer, once the GPU is done with all that was submitted.
+
+        The caller holds the lock and unmaps the buffer before it lets go. `offset` is a multiple of 8, `size` of 4.
+        """
+        status = self._map_status
+        status[0] = 0
+        self.lib.wgpuBufferMapAsync(buffer, mode, offset, size, self._map_info[0])
+        self._poll()
+        if status[0] != _SUCCESS:
+            self.check()
+            raise HologramError(f"webgpu: mapping {size} bytes at {offset} failed with status {status[0]}")
+        get = self.lib.wgpuBufferGetConstMappedRange if mode == 1 else self.lib.wgpuBufferGetMappedRange
+        return get(buffer, offset, size)
+
+    def _poll(self) -> None:
+        if self.writes:
+            # Queue writes wait for the next submission; an empty one carries them.
+            self.lib.wgpuQueueSubmit(self.device.queue, 0, self.ffi.NULL)
+            self.writes = 0
+        self.lib.wgpuDevicePoll(self.device.handle, 1, self.ffi.NULL)
+
+    def _encoder(self) -> Any:
+        if self.commands is None:
+            self.check()
+            self.commands = self.lib.wgpuDeviceCreateCommandEncoder(self.device.handle, self.ffi.NULL)
+        return self.commands
+
+    def _end_pass(self) -> None:
+        if self.pass_ is not None:
+            self.lib.wgpuComputePassEncoderEnd(self.pass_)
+            self.lib.wgpuComputePassEncoderRelease(self.pass_)
+            self.pass_ = None

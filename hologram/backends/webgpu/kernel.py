@@ -1,0 +1,167 @@
+"""A kernel of the WebGPU backend: its variants, and binding one to memory as a launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hologram.atlas.program import Program
+from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, widen
+from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.intervals import Number
+from hologram.backends.webgpu.memory import ALIGNMENT
+from hologram.backends.webgpu.paging import paged, pages
+from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
+from hologram.backends.webgpu.spelling import Text
+from hologram.device import Binding, Launch
+from hologram.errors import CompileError, ShapeError
+from hologram.limits import Limits
+from hologram.opset.plan import Tile
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Compiled code of one form of a kernel."""
+
+    pipeline: Pipeline
+    text: Text
+
+
+def _nothing() -> None:
+    """The launch over an empty grid."""
+
+
+class WebGPUKernel:
+    """See hologram.device.Kernel. Variants for shared memory and for pages are compiled when first bound."""
+
+    def __init__(self, kernel: Program | Tile, factory: Factory) -> None:
+        self.kernel = kernel
+        self.factory = factory
+        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        factory.variant(kernel)
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """A call that appends the kernel to the open compute pass; see hologram.device.Kernel."""
+        kernel, limit = self.kernel, self.factory.limits.max_binding_bytes
+        if len(bindings) != len(kernel.buffers):
+            raise ShapeError(f"{self.name} takes {len(kernel.buffers)} buffers, got {len(bindings)}")
+        if 0 in grid:
+            return _nothing
+        for b in bindings:
+            if b.offset % ALIGNMENT or b.offset + b.nbytes > b.memory.size:
+                raise ShapeError(
+                    f"{self.name}: a binding must start at a multiple of {ALIGNMENT} and lie within its memory of "
+                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
+                )
+        if isinstance(kernel, Program):
+            shared = shared_parameters(kernel, bindings)
+            if shared != tuple(range(len(shared))):
+                kernel = merge(kernel, shared)
+                bindings = [
+                    Binding(
+                        b.memory,
+                        b.offset,
+                        max(o.nbytes for o, s in zip(bindings, shared, strict=True) if s == k),
+                    )
+                    for k, b in enumerate(bindings)
+                    if k in shared
+                ]
+        if mixed_access(_accesses(kernel), bindings):
+            kernel = widen(kernel)
+        if all(b.nbytes <= limit for b in bindings):
+            return self._launch(kernel, bindings, scalars, grid)
+        if isinstance(kernel, Tile):
+            largest = max(b.nbytes for b in bindings)
+            raise ShapeError(
+                f"{self.name}: an operand has {largest} bytes, this adapter binds at most {limit} at once: run it on "
+                "parts of the data"
+            )
+        page_kernel = paged(kernel)
+        launches = [
+            self._launch(page_kernel, page.bindings, page.scalars, page.grid)
+            for page in pages(kernel, bindings, scalars, grid, limit)
+        ]
+
+        def launch() -> None:
+            for page in launches:
+                page()
+
+        return launch
+
+    def _launch(
+        self,
+        kernel: Program | Tile,
+        bindings: Sequence[Binding],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+    ) -> Launch:
+        factory = self.factory
+        with factory.encoder.lock:
+            variant = factory.variant(kernel)
+            groups = variant.text.groups(grid)
+            if math.prod(groups) == 0:
+                return _nothing
+            parameters = variant.text.pack(scalars, grid)
+            layout = variant.pipeline.layout
+            padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
+            uniform = factory.pipelines.uniform(parameters) if layout.signature.uniform else None
+            group = factory.pipelines.group(layout, padded, uniform)
+            size = layout.signature.immediate_bytes
+            immediates = factory.encoder.ffi.new("char[]", parameters) if size else None
+            owners = tuple(b.memory for b in bindings)
+            return factory.encoder.launch(variant.pipeline.handle, group, immediates, size, groups, owners)
+
+
+def _padded(binding: Binding) -> int:
+    """The binding's size in whole vectors; memory is allocated in multiples that hold them."""
+    return max(16, -(-binding.nbytes // 16) * 16)
+
+
+def _accesses(kernel: Program | Tile) -> list[str]:
+    if isinstance(kernel, Tile):
+        return [access for _, _, access in kernel.buffers]
+    return [b.access.value for b in kernel.buffers]
+
+
+class Factory:
+    """Compiles the variants of a device's kernels, each once; `spell` gives the text, with immediates or without."""
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        pipelines: Pipelines,
+        limits: Limits,
+        max_immediate_bytes: int,
+        spell: Callable[[Program | Tile, Limits, bool], Text],
+    ) -> None:
+        self.encoder = encoder
+        self.pipelines = pipelines
+        self.limits = limits
+        self.max_immediate_bytes = max_immediate_bytes
+        self.spell = spell
+        self._variants: dict[Program | Tile, Variant] = {}
+
+    def variant(self, kernel: Program | Tile) -> Variant:
+        """The compiled kernel; raises CompileError or UnsupportedDType."""
+        with self.encoder.lock:
+            if kernel not in self._variants:
+                self._variants[kernel] = self._compile(kernel)
+            return self._variants[kernel]
+
+    def _compile(self, kernel: Program | Tile) -> Variant:
+        name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        accesses = _accesses(kernel)
+        most = self.limits.max_bindings
+        if len(accesses) > most:
+            raise CompileError(name, f"it has {len(accesses)} buffers, this adapter lets a kernel see {most}")
+        text = self.spell(kernel, self.limits, self.max_immediate_bytes > 0)
+        immediates = 0 < text.parameter_bytes <= self.max_immediate_bytes
+        if not immediates and self.max_immediate_bytes > 0 and text.parameter_bytes:
+            text = self.spell(kernel, self.limits, False)
+        signature = Signature(
+            writable=tuple(access != "read" for access in accesses),
+            immediate_bytes=text.parameter_bytes if immediates else 0,
+            uniform=text.parameter_bytes > 0 and not immediates,
+        )
+        return Variant(self.pipelines.compile(name, text.text, text.entry, signature), text)

@@ -1,0 +1,156 @@
+"""GPU buffers: allocation, and the ways between host and device.
+
+Where the adapter lets storage buffers be mapped and shares its memory with the host, transfers are one memcpy
+into the buffer itself. Elsewhere reads go through one staging buffer that is kept, writes through the queue.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.native import (
+    COPY_DST,
+    COPY_SRC,
+    MAP_MODE_READ,
+    MAP_MODE_WRITE,
+    MAP_READ,
+    MAP_WRITE,
+    STORAGE,
+)
+from hologram.errors import BufferFreed, OutOfMemory
+
+# Allocations are rounded up to this: the alignment of bindings, and enough for any copy to be whole words.
+ALIGNMENT = 256
+# Transfers through staging memory are cut into pieces of this size, so that staging stays small.
+PIECE_BYTES = 32 << 20
+# More queue writes in flight than this can exhaust wgpu's staging and corrupt early data (tracel-ai/cubecl#1120).
+MAX_PENDING_WRITES = 48
+
+
+class Memory:
+    """A GPU buffer. `nbytes` were asked for, `size` are there; `handle` is None once it is released."""
+
+    __slots__ = ("__weakref__", "groups", "handle", "nbytes", "serial", "size")
+    _serials = itertools.count()
+
+    def __init__(self, handle: Any, nbytes: int, size: int) -> None:
+        self.handle = handle
+        self.serial = next(self._serials)  # unlike id(), never used twice
+        self.nbytes = nbytes
+        self.size = size
+        self.groups: set[tuple] = set()  # keys of the cached bind groups that see it
+
+    @property
+    def live(self) -> Any:
+        if self.handle is None:
+            raise BufferFreed("webgpu: the memory was released")
+        return self.handle
+
+
+class Transfers:
+    """Allocates buffers of one device and moves bytes in and out; callers hold the encoder's lock."""
+
+    def __init__(self, encoder: Encoder, max_buffer_bytes: int, mappable: bool) -> None:
+        self.encoder = encoder
+        self.lib, self.ffi = encoder.lib, encoder.ffi
+        self.max_buffer_bytes = max_buffer_bytes
+        self.mappable = mappable
+        self.usage = STORAGE | COPY_SRC | COPY_DST | (MAP_READ | MAP_WRITE if mappable else 0)
+        self.staging: Any = None
+        self.staging_size = 0
+
+    def allocate(self, nbytes: int) -> Memory:
+        size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+        # A limit that is no multiple of the alignment (lavapipe: 2^31 - 1) bounds what is asked for.
+        if nbytes > self.max_buffer_bytes:
+            name = self.encoder.device.adapter.name
+            raise OutOfMemory(
+                f"webgpu: a buffer of {name} holds at most {self.max_buffer_bytes} bytes, {nbytes} were asked for"
+            )
+        return Memory(self._create(min(size, self.max_buffer_bytes // 4 * 4), self.usage), nbytes, size)
+
+    def release(self, memory: Memory) -> None:
+        handle, memory.handle = memory.handle, None
+        if handle is not None:
+            self.lib.wgpuBufferDestroy(handle)
+            self.lib.wgpuBufferRelease(handle)
+
+    def write(self, memory: Memory, offset: int, data: memoryview) -> None:
+        """Copies bytes in; without mapping, `offset` and the length must be multiples of 4."""
+        self.encoder.flush()
+        if self.mappable and self.encoder.idle():
+            self._write_mapped(memory, offset, data)
+        else:
+            self._write_queued(memory, offset, data)
+
+    def read(self, memory: Memory, offset: int, out: memoryview) -> None:
+        """Waits for all launches, then copies bytes out; any offset and length."""
+        target = self.ffi.from_buffer(out, require_writable=True)
+        for start, size in _pieces(offset, len(out), None if self.mappable else PIECE_BYTES):
+            first, last = start // 8 * 8, -(-(start + size) // 4) * 4
+            if self.mappable:
+                self.encoder.flush()
+                buffer, base = memory.live, first
+            else:
+                buffer, base = self._stage(memory.live, first, last - first), 0
+            address = self.encoder.map(buffer, MAP_MODE_READ, base, last - first)
+            at = self.ffi.cast("char *", address) + (start - first)
+            self.ffi.memmove(target + (start - offset), at, size)
+            self.lib.wgpuBufferUnmap(buffer)
+        self.encoder.check()
+
+    def close(self) -> None:
+        if self.staging is not None:
+            self.lib.wgpuBufferRelease(self.staging)
+            self.staging = None
+
+    def _create(self, size: int, usage: int) -> Any:
+        descriptor = self.ffi.new("WGPUBufferDescriptor *")
+        descriptor.size = size
+        descriptor.usage = usage
+        handle = self.lib.wgpuDeviceCreateBuffer(self.encoder.device.handle, descriptor)
+        try:
+            self.encoder.check()
+        except OutOfMemory as error:
+            self.lib.wgpuBufferRelease(handle)
+            raise OutOfMemory(f"webgpu: no room for a buffer of {size} bytes: {error}") from error
+        return handle
+
+    def _write_mapped(self, memory: Memory, offset: int, data: memoryview) -> None:
+        first, last = offset // 8 * 8, -(-(offset + len(data)) // 4) * 4
+        address = self.encoder.map(memory.live, MAP_MODE_WRITE, first, last - first)
+        at = self.ffi.cast("char *", address) + (offset - first)
+        self.ffi.memmove(at, self.ffi.from_buffer(data), len(data))
+        self.lib.wgpuBufferUnmap(memory.live)
+        self.encoder.check()
+
+    def _write_queued(self, memory: Memory, offset: int, data: memoryview) -> None:
+        queue = self.encoder.device.queue
+        source = self.ffi.from_buffer(data)
+        for start, size in _pieces(offset, len(data), PIECE_BYTES):
+            if self.encoder.writes >= MAX_PENDING_WRITES:
+                self.encoder.wait()
+            self.lib.wgpuQueueWriteBuffer(queue, memory.live, start, source + (start - offset), size)
+            self.encoder.writes += 1
+        self.encoder.check()
+
+    def _stage(self, source: Any, offset: int, size: int) -> Any:
+        """The staging buffer, with a copy of the range on its way into it."""
+        if self.staging_size < size:
+            self.close()
+            self.staging_size = min(PIECE_BYTES + ALIGNMENT, max(1 << 16, 1 << (size - 1).bit_length()))
+            self.staging = self._create(self.staging_size, MAP_READ | COPY_DST)
+        commands = self.encoder.copies()
+        self.lib.wgpuCommandEncoderCopyBufferToBuffer(commands, source, offset, self.staging, 0, size)
+        self.encoder.flush()
+        return self.staging
+
+
+def _pieces(offset: int, nbytes: int, most: int | None) -> Iterator[tuple[int, int]]:
+    """Starts and sizes that cover a range; every inner start is a multiple of 8 away from `offset`."""
+    step = most or max(nbytes, 1)
+    for start in range(0, nbytes, step):
+        yield offset + start, min(step, nbytes - start)

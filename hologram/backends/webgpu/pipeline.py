@@ -1,0 +1,192 @@
+"""Compute pipelines and bind groups: compiled, cached, and freed when nothing refers to them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.memory import Memory
+from hologram.backends.webgpu.native import STAGE_COMPUTE, UNIFORM
+from hologram.device import Binding
+from hologram.errors import CompileError, HologramError
+
+GROUPS_KEPT = 4096
+BOUNDS_CHECKS = 1  # WGPUShaderRuntimeChecks
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a pipeline layout depends on."""
+
+    writable: tuple[bool, ...]  # of each storage buffer
+    immediate_bytes: int  # 0: parameters, if any, come from a uniform buffer
+    uniform: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Layout:
+    signature: Signature
+    group: Any  # WGPUBindGroupLayout
+    pipeline: Any  # WGPUPipelineLayout
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pipeline:
+    layout: Layout
+    handle: Any  # WGPUComputePipeline
+
+
+class Pipelines:
+    """Makes the objects of one device that launches are built of; callers hold the encoder's lock."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.lib, self.ffi = encoder.lib, encoder.ffi
+        self._layouts: dict[Signature, Layout] = {}
+        self._groups: OrderedDict[tuple, Any] = OrderedDict()
+
+    def compile(self, name: str, text: str, entry: str, signature: Signature) -> Pipeline:
+        """Raises CompileError with naga's or the driver's message."""
+        lib, ffi, device = self.lib, self.ffi, self.encoder.device.handle
+        layout = self._layout(signature)
+        source = ffi.new("WGPUShaderSourceWGSL *")
+        source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
+        source.code, keep_text = self.encoder.device.library.view(text)
+        descriptor = ffi.new("WGPUShaderModuleDescriptor *")
+        descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", source)
+        # Atlas loops are counted, so they end: naga need not count their turns again. Bounds stay checked.
+        module = lib.wgpuDeviceCreateShaderModuleTrusted(device, descriptor, BOUNDS_CHECKS)
+        try:
+            self._check(name, text)
+            wanted = ffi.new("WGPUComputePipelineDescriptor *")
+            wanted.layout = layout.pipeline
+            wanted.compute.module = module
+            wanted.compute.entryPoint, keep_entry = self.encoder.device.library.view(entry)
+            pipeline = lib.wgpuDeviceCreateComputePipeline(device, wanted)
+            try:
+                self._check(name, text)
+            except HologramError:
+                lib.wgpuComputePipelineRelease(pipeline)
+                raise
+        finally:
+            lib.wgpuShaderModuleRelease(module)
+        del keep_text, keep_entry
+        return Pipeline(layout, self._owned(pipeline, lib.wgpuComputePipelineRelease))
+
+    def group(
+        self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None = None
+    ) -> Any:
+        """A bind group, from the cache if one like it exists; `uniform` is a buffer of parameters and its size."""
+        if uniform is not None:
+            return self._create_group(layout, bindings, uniform)
+        key = (layout, *((b.memory.serial, b.offset, b.nbytes) for b in bindings))
+        if key in self._groups:
+            self._groups.move_to_end(key)
+            return self._groups[key][0]
+        group = self._create_group(layout, bindings, None)
+        memories = [b.memory for b in bindings]
+        self._groups[key] = group, memories
+        for memory in memories:
+            memory.groups.add(key)
+        if len(self._groups) > GROUPS_KEPT:
+            self._drop(next(iter(self._groups)))
+        return group
+
+    def forget(self, memory: Memory) -> None:
+        """Drops the cached bind groups that see a memory."""
+        for key in tuple(memory.groups):
+            self._drop(key)
+
+    def _drop(self, key: tuple) -> None:
+        for memory in self._groups.pop(key)[1]:
+            memory.groups.discard(key)
+
+    def uniform(self, content: bytes) -> tuple[Any, int]:
+        """A buffer that holds parameters, where they do not fit in immediates."""
+        lib, ffi = self.lib, self.ffi
+        descriptor = ffi.new("WGPUBufferDescriptor *")
+        descriptor.size = size = -(-len(content) // 16) * 16
+        descriptor.usage = UNIFORM
+        descriptor.mappedAtCreation = 1
+        handle = self._owned(
+            lib.wgpuDeviceCreateBuffer(self.encoder.device.handle, descriptor), lib.wgpuBufferRelease
+        )
+        self.encoder.check()
+        ffi.memmove(lib.wgpuBufferGetMappedRange(handle, 0, size), content, len(content))
+        lib.wgpuBufferUnmap(handle)
+        self.encoder.check()
+        return handle, size
+
+    def close(self) -> None:
+        self._groups.clear()
+        self._layouts.clear()
+
+    def _owned(self, handle: Any, release: Any) -> Any:
+        """The handle, released with its last reference; not in a forked child, where the library has no threads."""
+        encoder = self.encoder
+
+        def drop(h: Any) -> None:
+            if not encoder.forked:
+                release(h)
+
+        return self.ffi.gc(handle, drop)
+
+    def _check(self, name: str, text: str) -> None:
+        messages = [message for _, message in self.encoder.device.health.errors]
+        if messages and not any("is lost" in m for m in messages):
+            self.encoder.device.health.errors.clear()
+            raise CompileError(name, messages[0], text)
+        self.encoder.check()
+
+    def _layout(self, signature: Signature) -> Layout:
+        if signature in self._layouts:
+            return self._layouts[signature]
+        lib, ffi, device = self.lib, self.ffi, self.encoder.device.handle
+        kinds = [
+            lib.WGPUBufferBindingType_Storage if w else lib.WGPUBufferBindingType_ReadOnlyStorage
+            for w in signature.writable
+        ]
+        if signature.uniform:
+            kinds.append(lib.WGPUBufferBindingType_Uniform)
+        entries = ffi.new("WGPUBindGroupLayoutEntry[]", len(kinds))
+        for position, kind in enumerate(kinds):
+            entries[position].binding = position
+            entries[position].visibility = STAGE_COMPUTE
+            entries[position].buffer.type = kind
+        wanted = ffi.new("WGPUBindGroupLayoutDescriptor *")
+        wanted.entryCount, wanted.entries = len(kinds), entries
+        group = self._owned(
+            lib.wgpuDeviceCreateBindGroupLayout(device, wanted), lib.wgpuBindGroupLayoutRelease
+        )
+        groups = ffi.new("WGPUBindGroupLayout[]", [group])
+        descriptor = ffi.new("WGPUPipelineLayoutDescriptor *")
+        descriptor.bindGroupLayoutCount, descriptor.bindGroupLayouts = 1, groups
+        descriptor.immediateSize = signature.immediate_bytes
+        pipeline = self._owned(
+            lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
+        )
+        self.encoder.check()
+        self._layouts[signature] = Layout(signature, group, pipeline)
+        return self._layouts[signature]
+
+    def _create_group(
+        self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None
+    ) -> Any:
+        lib, ffi = self.lib, self.ffi
+        ranges = [(b.memory.live, b.offset, b.nbytes) for b in bindings]
+        if uniform is not None:
+            ranges.append((uniform[0], 0, uniform[1]))
+        entries = ffi.new("WGPUBindGroupEntry[]", len(ranges))
+        for position, (buffer, offset, size) in enumerate(ranges):
+            entry = entries[position]
+            entry.binding, entry.buffer, entry.offset, entry.size = position, buffer, offset, size
+        descriptor = ffi.new("WGPUBindGroupDescriptor *")
+        descriptor.layout, descriptor.entryCount, descriptor.entries = layout.group, len(ranges), entries
+        group = self._owned(
+            lib.wgpuDeviceCreateBindGroup(self.encoder.device.handle, descriptor), lib.wgpuBindGroupRelease
+        )
+        self.encoder.check()
+        return group
