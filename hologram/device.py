@@ -127,7 +127,7 @@ class Backend(Protocol):
     """What `hologram/backends/<name>/__init__.py` must offer as module attributes."""
 
     TYPE: BackendType
-    PREFERENCE: int  # `auto` takes the available backend with the lowest
+    PREFERENCE: int  # `auto` takes the available backend with the lowest; may be absent: 50
 
     def probe(self) -> Probe:
         """Asks for devices without side effects; loads the vendor's library, never raises for its absence."""

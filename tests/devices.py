@@ -121,7 +121,7 @@ class MemoryExecutor:
     def __init__(self, device: MemoryDevice | None = None) -> None:
         self.device = device or MemoryDevice()
         self.pool = Pool(self.device)
-        self.boundary = BoundaryPool(self.device)
+        self.boundary = BoundaryPool(self.pool)
 
     def allocate(self, shape: Any, dtype: Any = dtypes.f32) -> Buffer:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -130,5 +130,4 @@ class MemoryExecutor:
         return Buffer(self, self.boundary.take_any(nbytes) or self.pool.take(nbytes), shape, dtype)
 
     def close(self) -> None:
-        self.boundary.close()
         self.pool.close()

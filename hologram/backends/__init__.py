@@ -1,7 +1,8 @@
 """Finds the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
 
-A backend is a module with the attributes of `hologram.device.Backend`, and `PREFERENCE`: `auto` takes the available
-backend with the lowest one. Importing a backend's module must not load its vendor's library; `probe()` does that.
+A backend is a module with the attributes of `hologram.device.Backend`. `auto` takes the available backend with the
+lowest `PREFERENCE`; equals stand in the order of the alphabet. Importing a backend's module must not load its vendor's
+library; `probe()` does that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import ModuleType
 from hologram.device import Backend
 
 GROUP = "hologram.backends"
+DEFAULT_PREFERENCE = 50  # of a backend that states none: before the CPU
 
 
 @lru_cache(maxsize=1)
@@ -31,9 +33,9 @@ def discover() -> dict[str, Backend]:
         if module.ispkg:
             found[module.name] = importlib.import_module(f"{__name__}.{module.name}")
     for name, module in found.items():
-        missing = [a for a in ("TYPE", "PREFERENCE", "probe", "open_device") if not hasattr(module, a)]
+        missing = [a for a in ("TYPE", "probe", "open_device") if not hasattr(module, a)]
         if missing:
             raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
     # ModuleType cannot be checked against the protocol by a type checker; the loop above has just done it.
-    ordered = sorted(found, key=lambda name: (found[name].PREFERENCE, name))
+    ordered = sorted(found, key=lambda name: (getattr(found[name], "PREFERENCE", DEFAULT_PREFERENCE), name))
     return {name: found[name] for name in ordered}  # type: ignore[misc]

@@ -11,9 +11,8 @@ import threading
 from collections import deque
 from typing import Any
 
-from hologram.device import Device
 from hologram.errors import OutOfMemory, ShapeError
-from hologram.runtime.pool import Block, Home
+from hologram.runtime.pool import Block, Home, Pool
 
 CLASSES = 96
 PAGES = 48  # per class
@@ -68,11 +67,11 @@ def _first_fit(used: int, pages: int) -> int | None:
 
 
 class BoundaryPool:
-    """The regions of one executor; the device's memory is allocated on first use. Any thread may call."""
+    """The regions of one executor, in one block of its pool, taken on first use. Any thread may call."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
-        self._memory: Any = None
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._block: Block | None = None
         self._lock = threading.RLock()
         self._used = [0] * CLASSES  # one bit a page
         self._regions: dict[tuple[int, int, int], Region] = {}  # a region asked for again keeps its token
@@ -82,14 +81,16 @@ class BoundaryPool:
         self._highest = [CLASSES - 1] * (PAGES + 1)  # by pages: no class above has room for so many
         self._returned: deque[Region] = deque()  # appended to without the lock
         self._lent: dict[int, Region] = {}  # by token
+        self._freed = False
 
     @property
     def memory(self) -> Any:
         """The device's memory of the whole pool, for programs that address it as `[class, page, byte]`."""
         with self._lock:
-            if self._memory is None:
-                self._memory = self.device.allocate(TOTAL_BYTES)
-            return self._memory
+            if self._block is None:
+                self._block = self.pool.take(TOTAL_BYTES)
+                self.pool.divide(self._block, self)
+            return self._block.memory
 
     @property
     def allocated(self) -> int:
@@ -97,11 +98,6 @@ class BoundaryPool:
         with self._lock:
             self._collect()
             return sum(region.nbytes for region in self._lent.values())
-
-    @property
-    def reserved(self) -> int:
-        """Bytes held from the device."""
-        return 0 if self._memory is None else TOTAL_BYTES
 
     @property
     def count(self) -> int:
@@ -155,20 +151,26 @@ class BoundaryPool:
         """Takes a region back; its holder must not touch it again."""
         assert isinstance(block, Region)
         self._returned.append(block)
+        if self._freed:
+            self._leave()
 
-    def close(self) -> None:
-        """Frees the buffers that hold regions, then releases the memory, unless a live view still needs it."""
+    def free(self) -> None:
+        """Frees the buffers that hold regions and gives the block back; while a view uses a region, with the view."""
         with self._lock:
             holders = [region.holder for region in self._lent.values() if region.holder is not None]
         for holder in holders:
             buffer = holder()
             if buffer is not None:
                 buffer.free()
+        self._freed = True
+        self._leave()
+
+    def _leave(self) -> None:
         with self._lock:
             self._collect()
-            if self._memory is not None and not self._lent:
-                self.device.release(self._memory)
-                self._memory = None
+            if self._block is not None and not self._lent:
+                block, self._block = self._block, None
+                self.pool.give(block)
 
     def _search(self, pages: int) -> Region | None:
         for class_ in range(self._highest[pages], -1, -1):

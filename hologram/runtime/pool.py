@@ -28,6 +28,16 @@ class Home(Protocol):
     def give(self, block: Block) -> None: ...
 
 
+class Divided(Protocol):
+    """A pool inside a block of another."""
+
+    @property
+    def allocated(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    def free(self) -> None: ...
+
+
 class Block:
     """A range of a device's memory: `nbytes` bytes (the capacity) from byte `offset` of `memory`.
 
@@ -97,6 +107,7 @@ class Pool:
         self._blocks: dict[int, Block] = {}  # by token: every block whose memory is ours
         self._returned: deque[Block] = deque()  # appended to without the lock
         self._allocated = self._reserved = self._peak = self._count = 0
+        self._divided: tuple[Block, weakref.ref[Divided]] | None = None
         self._closed = False
 
     def take(self, nbytes: int) -> Block:
@@ -129,6 +140,11 @@ class Pool:
             self._keep(block)
         return block
 
+    def divide(self, block: Block, inner: Divided) -> None:
+        """Hands a taken block to a pool that cuts it up: it is freed with this one, and statistics count its parts."""
+        block.holder = weakref.ref(inner)
+        self._divided = block, block.holder
+
     def give(self, block: Block) -> None:
         """Takes a block back; its holder must not touch it again."""
         self._returned.append(block)
@@ -149,7 +165,14 @@ class Pool:
     def stats(self) -> PoolStats:
         with self._lock:
             self._collect()
-            return PoolStats(self._allocated, self._reserved, self._peak, self._count)
+            allocated, count = self._allocated, self._count
+            if self._divided is not None:
+                block, reference = self._divided
+                inner = reference()
+                if inner is not None and block.holder is reference:
+                    allocated += inner.allocated - block.nbytes
+                    count += inner.count - 1
+            return PoolStats(allocated, self._reserved, self._peak, count)
 
     def close(self) -> None:
         """Frees the buffers that hold blocks, then releases everything; memory under a live view goes with the view."""

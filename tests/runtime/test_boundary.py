@@ -9,6 +9,7 @@ import pytest
 
 from hologram.errors import OutOfMemory, ShapeError
 from hologram.runtime.boundary import BoundaryPool, coordinates, linear_offset
+from hologram.runtime.pool import Pool
 from tests.devices import MemoryDevice
 
 
@@ -34,7 +35,7 @@ def test_offsets_outside_are_refused(offset):
 
 def test_memory_is_allocated_once_and_on_first_use():
     device = MemoryDevice()
-    pool = BoundaryPool(device)
+    pool = BoundaryPool(Pool(device))
     assert not device.live
     regions = [pool.allocate(class_, 48) for class_ in range(96)]
     assert list(device.live.values()) == [1_179_648]
@@ -43,7 +44,7 @@ def test_memory_is_allocated_once_and_on_first_use():
 
 
 def test_regions_are_first_fit_within_their_class():
-    pool = BoundaryPool(MemoryDevice())
+    pool = BoundaryPool(Pool(MemoryDevice()))
     a, b, c = pool.allocate(7, 10), pool.allocate(7, 5), pool.allocate(7, 33)
     assert [(r.class_, r.page, r.pages) for r in (a, b, c)] == [(7, 0, 10), (7, 10, 5), (7, 15, 33)]
     with pytest.raises(OutOfMemory, match="class 7 has no 1 free pages"):
@@ -59,11 +60,11 @@ def test_regions_are_first_fit_within_their_class():
 @pytest.mark.parametrize(("class_", "pages"), [(-1, 1), (96, 1), (0, 0), (0, 49), (0, -3)])
 def test_classes_and_pages_that_do_not_exist_are_refused(class_, pages):
     with pytest.raises(ShapeError, match="allocate_boundary"):
-        BoundaryPool(MemoryDevice()).allocate(class_, pages)
+        BoundaryPool(Pool(MemoryDevice())).allocate(class_, pages)
 
 
 def test_small_buffers_fill_from_the_highest_class_until_it_is_full():
-    pool = BoundaryPool(MemoryDevice())
+    pool = BoundaryPool(Pool(MemoryDevice()))
     regions = [pool.take_any(12_288) for _ in range(95)]
     assert [r.class_ for r in regions if r] == list(range(95, 0, -1))
     assert pool.take_any(12_289) is None
@@ -79,7 +80,7 @@ def test_small_buffers_fill_from_the_highest_class_until_it_is_full():
 
 
 def test_named_regions_reclaim_what_small_buffers_left():
-    pool = BoundaryPool(MemoryDevice())
+    pool = BoundaryPool(Pool(MemoryDevice()))
     for region in [pool.take_any(256) for _ in range(48)]:
         assert region
         assert region.class_ == 95
@@ -89,7 +90,7 @@ def test_named_regions_reclaim_what_small_buffers_left():
 
 def test_random_traffic_never_overlaps():
     rng = random.Random(5)
-    pool = BoundaryPool(MemoryDevice())
+    pool = BoundaryPool(Pool(MemoryDevice()))
     live: list = []
     for _ in range(4_000):
         if live and rng.random() < 0.5:

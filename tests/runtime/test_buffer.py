@@ -56,7 +56,7 @@ def test_what_goes_in_comes_out(executor, dtype, shape):
         np.broadcast_to(np.float32(3), (12,)),
         np.arange(12, dtype=np.float32).reshape(2, 6),
         [np.float32(1)] * 12,
-        memoryview(np.arange(12, dtype=np.float32)),
+        np.arange(12, dtype=np.float32).data,
     ],
     ids=["strided", "transposed", "misaligned", "big-endian", "broadcast", "reshaped", "list", "memoryview"],
 )

@@ -9,6 +9,7 @@ from hologram.device import BackendType, Device, Probe
 from hologram.errors import BackendUnavailable
 
 TYPE = BackendType.CPU
+PREFERENCE = 100  # the last resort of `auto`
 
 
 def probe() -> Probe:

@@ -41,6 +41,7 @@ def describe() -> DeviceInfo:
         unified_memory=True,
         parallelism=thread_count(),
         software=False,
+        host_resident=True,
         spreads_rows=True,
     )
     return DeviceInfo(BackendType.CPU, 0, platform.processor() or platform.machine(), "LLVM", limits)
@@ -61,6 +62,11 @@ class CpuDevice:
 
     def allocate(self, nbytes: int) -> Memory:
         return allocate(nbytes)
+
+    def adopt(self, data: memoryview) -> Memory:
+        """Memory over bytes of the host that somebody else owns, aligned to their elements; kept alive by it."""
+        block = np.frombuffer(data, np.uint8)
+        return Memory(block, block.ctypes.data, block.size)
 
     def release(self, memory: Memory) -> None:
         """Nothing to do: the block goes when its last view does."""

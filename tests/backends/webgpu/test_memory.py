@@ -14,7 +14,7 @@ EDGES = (0, 1, 3, 4, 255, 256, 1021)
 
 
 @pytest.mark.parametrize("offset", EDGES)
-@pytest.mark.parametrize("nbytes", (0, 1, 2, 3, 4, 5, 7, 8, 31, 256, 1000))
+@pytest.mark.parametrize("nbytes", [0, 1, 2, 3, 4, 5, 7, 8, 31, 256, 1000])
 def test_write_and_read_touch_their_bytes_only(device, upload, download, offset, nbytes):
     expected = PATTERN[:2048].copy()
     memory = upload(expected)
@@ -30,7 +30,7 @@ def test_write_and_read_touch_their_bytes_only(device, upload, download, offset,
 @pytest.mark.parametrize(
     ("source_offset", "target_offset"), list(itertools.product((0, 1, 2, 3, 260, 513), repeat=2))
 )
-@pytest.mark.parametrize("nbytes", (1, 2, 3, 4, 6, 64, 777))
+@pytest.mark.parametrize("nbytes", [1, 2, 3, 4, 6, 64, 777])
 def test_copy_moves_any_bytes(device, upload, download, source_offset, target_offset, nbytes):
     expected = PATTERN[2048:].copy()
     source, target = upload(PATTERN[:2048]), upload(expected)
@@ -50,7 +50,7 @@ def test_copy_within_one_memory_is_memmove(device, upload, download, source_offs
     np.testing.assert_array_equal(download(memory, expected), expected)
 
 
-@pytest.mark.parametrize("pattern", (b"\0", b"\x80", b"\1\2", b"\1\2\3\4", b"\0\0\0\0", bytes(range(1, 9))))
+@pytest.mark.parametrize("pattern", [b"\0", b"\x80", b"\1\2", b"\1\2\3\4", b"\0\0\0\0", bytes(range(1, 9))])
 @pytest.mark.parametrize(
     ("offset", "nbytes"), [(0, 2048), (0, 0), (8, 16), (1, 1), (3, 9), (258, 1001), (4, 12)]
 )
