@@ -11,9 +11,10 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.backends.cpu.engine import Engine
-from hologram.backends.cpu.kernel import ProgramKernel
+from hologram.backends.cpu.engine import shared_engine
+from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import Memory, allocate
+from hologram.backends.cpu.pool import shared_pool
 from hologram.device import BackendType, DeviceInfo, Kernel
 from hologram.errors import UnsupportedDType
 from hologram.limits import Limits
@@ -54,7 +55,8 @@ class CpuDevice:
         self.info = describe()
         self._kernels: dict[Program | Tile, Kernel] = {}
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        threads = thread_count()
+        self._host = Host(shared_engine, lambda: shared_pool(shared_engine, threads), threads)
 
     @property
     def limits(self) -> Limits:
@@ -102,13 +104,8 @@ class CpuDevice:
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         if isinstance(kernel, Program):
-            return ProgramKernel(kernel, self._open_engine)
+            return ProgramKernel(kernel, self._host)
         raise UnsupportedDType(f"cpu: no tile named {kernel.stem}")
-
-    def _open_engine(self) -> Engine:
-        if self._engine is None:
-            self._engine = Engine()
-        return self._engine
 
     def flush(self) -> None:
         """Nothing waits."""

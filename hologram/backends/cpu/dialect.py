@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.arguments import Variant
+from hologram.backends.cpu.columns import column_body
 from hologram.backends.cpu.nests import map_body, row_body
+from hologram.backends.cpu.split import phase_body, tail_body
 from hologram.backends.cpu.writer import Writer
 from hologram.compiler.rows import rows
 
@@ -19,12 +21,7 @@ from hologram.compiler.rows import rows
 def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[str, ...]]:
     """The IR and its functions' names in the order they run. `width`: bits of the vectors to prefer."""
     attributes = f'nounwind "prefer-vector-width"="{width}"'
-    bodies: list[tuple[str, Callable[[Writer], None]]] = []
-    if variant.form == "map":
-        bodies.append(("all", lambda w: map_body(w, program, variant)))
-    elif variant.form == "row":
-        swept = rows(program)
-        bodies.append(("all", lambda w: row_body(w, program, variant, swept.phases, swept.tail)))
+    bodies = _bodies(program, variant)
     texts, names, declarations, metadata = [], [], set[str](), ["distinct !{}"]
     for stem, emit in bodies:
         w = Writer(metadata)
@@ -36,3 +33,20 @@ def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[s
         declarations |= w.declarations
     nodes = [f"!{number} = {text}" for number, text in enumerate(metadata)]
     return "\n\n".join(["\n".join(sorted(declarations)), *texts, "\n".join(nodes), ""]), tuple(names)
+
+
+def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Writer], None]]]:
+    if variant.form == "map":
+        return [("all", lambda w: map_body(w, program, variant))]
+    swept = rows(program)
+    phases, tail = swept.phases, swept.tail
+    if variant.form == "row":
+        return [("all", lambda w: row_body(w, program, variant, phases, tail))]
+    if variant.form == "columns":
+        return [("all", lambda w: column_body(w, program, variant, phases, tail))]
+    steps: list[tuple[str, Callable[[Writer], None]]] = [
+        (f"phase{k}", lambda w, k=k: phase_body(w, program, variant, phases, k))
+        for k, phase in enumerate(phases)
+        if phase.sweep or phase.reductions
+    ]
+    return [*steps, ("tail", lambda w: tail_body(w, program, variant, phases, tail))]

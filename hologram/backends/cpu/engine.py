@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import platform
 import threading
 from collections.abc import Sequence
@@ -70,8 +72,19 @@ class Engine:
             engine.finalize_object()
             return Code(tuple(engine.get_function_address(f) for f in functions), engine)
 
+    def provide(self, library: Any, names: Sequence[str]) -> None:
+        """Makes functions of a loaded library known to compiled code."""
+        for name in names:
+            self._llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
     def assembly(self, name: str, text: str) -> str:
         """The machine code as text, for people."""
         with self._lock:
             module, machine = self.optimise(name, text)
             return machine.emit_assembly(module)
+
+
+@functools.lru_cache(maxsize=1)
+def shared_engine() -> Engine:
+    """The process's engine; raises ImportError without llvmlite."""
+    return Engine()

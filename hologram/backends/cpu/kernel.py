@@ -1,4 +1,4 @@
-"""Programs as kernels: choosing how to compile one for a launch, and packing the launch."""
+"""Programs as kernels: packing a launch, and handing it to one thread or all."""
 
 from __future__ import annotations
 
@@ -7,72 +7,119 @@ import functools
 import math
 import struct
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.access import Site, sites
-from hologram.backends.cpu.arguments import Slots, Variant
+from hologram.backends.cpu.access import sites
+from hologram.backends.cpu.arguments import Variant
 from hologram.backends.cpu.dialect import module
 from hologram.backends.cpu.engine import Code, Engine
+from hologram.backends.cpu.pool import Pool
+from hologram.backends.cpu.schedule import Schedule, schedule
 from hologram.backends.cpu.writer import narrow
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+# Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
+_STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def nothing() -> None:
     """The launch of an empty grid."""
 
 
-def pack_scalar(number: int | float | bool, dtype: DType) -> bytes:
-    """A scalar as its register type, in the low bytes of a slot."""
+def pack_scalar(number: int | float | bool, dtype: DType) -> int:
+    """A scalar as the bits of its register type, in a slot."""
     if dtype.name == "f64":
-        return struct.pack("<d", float(number))
-    if dtype.is_float:
-        return struct.pack("<f4x", narrow(float(number), dtype))
-    return (int(number) & (1 << 64) - 1).to_bytes(8, "little")
+        packed = struct.pack("<d", float(number))
+    elif dtype.is_float:
+        packed = struct.pack("<f4x", narrow(float(number), dtype))
+    else:
+        packed = (int(number) & (1 << 64) - 1).to_bytes(8, "little")
+    return int.from_bytes(packed, "little", signed=True)
+
+
+@dataclass(frozen=True)
+class Host:
+    """What kernels share: the compiler and the threads, each opened at first need."""
+
+    engine: Callable[[], Engine]
+    pool: Callable[[], Pool]
+    threads: int
 
 
 class ProgramKernel:
     """A program; compiled once for each way its launches want it."""
 
-    def __init__(self, program: Program, engine: Callable[[], Engine]) -> None:
+    def __init__(self, program: Program, host: Host) -> None:
         self.program = program
-        self._engine = engine
+        self._host = host
         self._compiled: dict[Variant, Code] = {}
         self._lock = threading.Lock()
 
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:
+        """See device.Kernel. The launch runs on the calling thread, or on all threads if it is long enough."""
         program = self.program
-        if math.prod(grid) == 0 and not (
-            program.reduced and math.prod(grid[: program.rank - program.reduced])
-        ):
+        if not math.prod(grid[: program.rank - program.reduced]) or not (program.reduced or math.prod(grid)):
             return nothing
         named = {s.name: x for s, x in zip(program.scalars, scalars, strict=True)}
-        lengths = [b.nbytes // p.dtype.itemsize for b, p in zip(bindings, program.buffers, strict=True)]
+        spans = [
+            (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
+        ]
         found = sites(program, named, [max(n, 1) for n in grid])
-        variant = choose(
-            program, found, named, grid, dict(zip((b.name for b in program.buffers), lengths, strict=True))
+        plan = schedule(program, found, named, tuple(grid), spans, self._host.threads)
+        scratch = np.empty(plan.scratch, np.int64)
+        block = self._arguments(bindings, scalars, grid, plan, scratch)
+        return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
+
+    def _arguments(
+        self,
+        bindings: Sequence[Binding],
+        scalars: Sequence[int | float | bool],
+        grid: Sequence[int],
+        plan: Schedule,
+        scratch: np.ndarray,
+    ) -> np.ndarray:
+        """The argument block, in the order of Slots."""
+        program = self.program
+        return np.array(
+            [
+                *(b.memory.address + b.offset for b in bindings),
+                *(pack_scalar(x, s.dtype) for x, s in zip(scalars, program.scalars, strict=True)),
+                *grid,
+                *(b.nbytes // p.dtype.itemsize for b, p in zip(bindings, program.buffers, strict=True)),
+                plan.tile,
+                scratch.ctypes.data,
+            ],
+            np.int64,
         )
-        code = self.code(variant)
-        slots = Slots(program)
-        block = np.zeros(slots.count, np.int64)
-        block[: slots.scalars] = [b.memory.address + b.offset for b in bindings]
-        for k, (parameter, x) in enumerate(zip(program.scalars, scalars, strict=True)):
-            block[slots.scalars + k] = int.from_bytes(pack_scalar(x, parameter.dtype), "little", signed=True)
-        block[slots.extents : slots.lengths] = grid
-        block[slots.lengths : slots.tile] = lengths
-        total = math.prod(grid[: program.rank - program.reduced])
-        call = _FUNCTION(code.addresses[0])
-        launch = functools.partial(call, block.ctypes.data, 0, total)
-        launch.keep = (block, code, [b.memory for b in bindings])  # type: ignore[attr-defined]
-        return launch
+
+    def _launch(self, plan: Schedule, block: np.ndarray, kept: Any) -> Launch:
+        code = self.code(plan.variant)
+        arguments = block.ctypes.data
+        kept = (block, code, kept)
+        if plan.alone:
+            call = _STEP(code.addresses[0])
+            return _Bound(call, arguments, 0, plan.totals[0]).holding(kept)
+        pool = self._host.pool()
+        pool.start()
+        record = np.array(
+            [pool.address, len(code.addresses)]
+            + [
+                x
+                for a, total, s in zip(code.addresses, plan.totals, plan.slices, strict=True)
+                for x in (a, arguments, total, s)
+            ],
+            np.int64,
+        )
+        return _Bound(_LAUNCH(pool.launch_address), record.ctypes.data).holding((record, pool, *kept))
 
     def code(self, variant: Variant) -> Code:
         """Machine code for a variant, compiled at first need."""
@@ -81,41 +128,15 @@ class ProgramKernel:
             with self._lock:
                 found = self._compiled.get(variant)
                 if found is None:
-                    engine = self._engine()
+                    engine = self._host.engine()
                     text, names = module(self.program, variant, engine.vector_bits)
                     found = self._compiled[variant] = engine.compile(self.program.name, text, names)
         return found
 
 
-def choose(
-    program: Program,
-    found: Sequence[Site],
-    scalars: Mapping[str, Any],
-    grid: Sequence[int],
-    lengths: Mapping[str, int],
-) -> Variant:
-    """The variant for a launch."""
-    kept = program.rank - program.reduced
-    constants = tuple((s.name, int(scalars[s.name])) for s in program.scalars
-                      if s.dtype.kind == "index" and int(scalars[s.name]) in (0, 1))  # fmt: skip
-    unproven = frozenset(
-        s.key for s in found
-        if s.span is None or s.span.low < 0 or s.span.high >= lengths[s.key[0]]
-    )  # fmt: skip
-    order = innermost(range(kept), found, grid)
-    reduced = innermost(range(kept, program.rank), found, grid)
-    return Variant("row" if program.reduced else "map", order, reduced, constants, unproven)
+class _Bound(functools.partial):
+    """A call that keeps alive what it points to."""
 
-
-def innermost(axes: Sequence[int], found: Sequence[Site], grid: Sequence[int]) -> tuple[int, ...]:
-    """The axes in an order whose last one reads and writes memory with the smallest strides."""
-
-    def cost(axis: int) -> tuple[float, int]:
-        strides = [s.stride(axis) for s in found]
-        steps = sum(0 if s in (0, 1) else 1 for s in strides)
-        return steps + (8 / max(grid[axis], 1) if grid[axis] < 32 else 0), -axis
-
-    if not axes:
-        return ()
-    best = min(axes, key=cost)
-    return (*(a for a in axes if a != best), best)
+    def holding(self, kept: Any) -> _Bound:
+        self.kept = kept
+        return self

@@ -1,0 +1,208 @@
+; The worker threads' code: a launch cut into slices that idle threads take, each slice the next that nobody has.
+;
+; A thread of Python calls @pool_worker once and stays in it, without the interpreter's lock, until the pool stops.
+; It watches @pool's epoch, first spinning, then asleep in the system's wait-on-address call. The caller of a launch
+; opens it, works on it like everyone else, closes it when no slice is left, and waits only for threads that had
+; joined: a worker that the system has not scheduled yet delays nobody.
+;
+; A prelude, written by pool.py for this system, defines
+;   @relax()                 the processor's hint that a thread spins
+;   @wait(ptr word, i32 old) sleep while *word == old (may return early)
+;   @wake(ptr word)          wake all who sleep on word
+;   @yield()                 let another thread run on this core
+
+; 64-byte lines, so that what different threads write does not share one.
+%line0 = type { i32, i32, [56 x i8] }           ; epoch (a launch or a stop came), threads asleep
+%line1 = type { i64, [56 x i8] }                ; bit 32: launch is open; low bits: workers that joined it
+%line2 = type { i64, [56 x i8] }                ; the next slice begins here
+%line3 = type { ptr, ptr, i64, i64, [32 x i8] } ; function, its arguments, total, slice size
+%line4 = type { i32, i32, i64, [48 x i8] }      ; a launch is under way; the pool stops; how often to look before sleeping
+%pool = type { %line0, %line1, %line2, %line3, %line4 }
+
+; One step of a launch: function(arguments, begin, end) over 0 .. total in slices.
+%step = type { ptr, ptr, i64, i64 }             ; function, arguments, total, slice size
+%launch = type { ptr, i64, [0 x %step] }        ; pool, number of steps
+
+; Takes slices until there are none.
+define internal void @work(ptr %pool) {
+entry:
+  %next.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
+  %function.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 0
+  %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
+  %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
+  %slice.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 3
+  %function = load ptr, ptr %function.at
+  %arguments = load ptr, ptr %arguments.at
+  %total = load i64, ptr %total.at
+  %slice = load i64, ptr %slice.at
+  br label %take
+take:
+  %begin = atomicrmw add ptr %next.at, i64 %slice monotonic
+  %more = icmp slt i64 %begin, %total
+  br i1 %more, label %run, label %none
+run:
+  %after = add i64 %begin, %slice
+  %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
+  call void %function(ptr %arguments, i64 %begin, i64 %end)
+  br label %take
+none:
+  ret void
+}
+
+; A worker's life.
+define void @pool_worker(ptr %pool) {
+entry:
+  %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
+  %asleep.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 1
+  %state.at = getelementptr %pool, ptr %pool, i32 0, i32 1, i32 0
+  %stop.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 1
+  %looks.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 2
+  %looks = load i64, ptr %looks.at
+  br label %idle
+idle:
+  %seen = phi i32 [ 0, %entry ], [ %epoch, %join ], [ %epoch, %leave ]
+  br label %look
+look:
+  %looked = phi i64 [ 0, %idle ], [ %looked.more, %spin ], [ 0, %woken ]
+  %epoch = load atomic i32, ptr %epoch.at acquire, align 4
+  %changed = icmp ne i32 %epoch, %seen
+  br i1 %changed, label %news, label %quiet
+quiet:
+  %patient = icmp slt i64 %looked, %looks
+  br i1 %patient, label %spin, label %sleep
+spin:
+  call void @relax()
+  %looked.more = add i64 %looked, 1
+  br label %look
+sleep:
+  ; Announce first, look again, then sleep: a caller either sees the announcement or is seen.
+  %0 = atomicrmw add ptr %asleep.at, i32 1 seq_cst
+  %epoch.again = load atomic i32, ptr %epoch.at seq_cst, align 4
+  %still = icmp eq i32 %epoch.again, %seen
+  br i1 %still, label %doze, label %woken
+doze:
+  call void @wait(ptr %epoch.at, i32 %seen)
+  br label %woken
+woken:
+  %1 = atomicrmw sub ptr %asleep.at, i32 1 seq_cst
+  br label %look
+news:
+  %stop = load atomic i32, ptr %stop.at acquire, align 4
+  %stops = icmp ne i32 %stop, 0
+  br i1 %stops, label %end, label %join
+join:
+  %state = load atomic i64, ptr %state.at acquire, align 8
+  %open = and i64 %state, 4294967296
+  %closed = icmp eq i64 %open, 0
+  br i1 %closed, label %idle, label %enter
+enter:
+  %joined = add i64 %state, 1
+  %swap = cmpxchg ptr %state.at, i64 %state, i64 %joined acq_rel acquire
+  %entered = extractvalue { i64, i1 } %swap, 1
+  br i1 %entered, label %share, label %join
+share:
+  call void @work(ptr %pool)
+  br label %leave
+leave:
+  %2 = atomicrmw sub ptr %state.at, i64 1 release
+  br label %idle
+end:
+  ret void
+}
+
+; One step: alone if it is small or another thread's launch has the workers, else with whoever is free.
+define internal void @run(ptr %pool, ptr %step) {
+entry:
+  %arguments.from = getelementptr %step, ptr %step, i32 0, i32 1
+  %total.from = getelementptr %step, ptr %step, i32 0, i32 2
+  %slice.from = getelementptr %step, ptr %step, i32 0, i32 3
+  %function = load ptr, ptr %step
+  %arguments = load ptr, ptr %arguments.from
+  %total = load i64, ptr %total.from
+  %slice = load i64, ptr %slice.from
+  %small = icmp sle i64 %total, %slice
+  br i1 %small, label %alone, label %ask
+ask:
+  %busy.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 0
+  %swap = cmpxchg ptr %busy.at, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %swap, 1
+  br i1 %mine, label %together, label %alone
+alone:
+  call void %function(ptr %arguments, i64 0, i64 %total)
+  ret void
+together:
+  %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
+  %asleep.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 1
+  %state.at = getelementptr %pool, ptr %pool, i32 0, i32 1, i32 0
+  %next.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
+  %function.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 0
+  %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
+  %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
+  %slice.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 3
+  store ptr %function, ptr %function.at
+  store ptr %arguments, ptr %arguments.at
+  store i64 %total, ptr %total.at
+  store i64 %slice, ptr %slice.at
+  store atomic i64 0, ptr %next.at monotonic, align 8
+  store atomic i64 4294967296, ptr %state.at release, align 8
+  %0 = atomicrmw add ptr %epoch.at, i32 1 seq_cst
+  %asleep = load atomic i32, ptr %asleep.at seq_cst, align 4
+  %sleepers = icmp ne i32 %asleep, 0
+  br i1 %sleepers, label %call, label %share
+call:
+  call void @wake(ptr %epoch.at)
+  br label %share
+share:
+  call void @work(ptr %pool)
+  %1 = atomicrmw and ptr %state.at, i64 4294967295 acq_rel
+  br label %look
+look:
+  %looked = phi i64 [ 0, %share ], [ %looked.more, %spin ], [ %looked, %give ]
+  %state = load atomic i64, ptr %state.at acquire, align 8
+  %working = icmp ne i64 %state, 0
+  br i1 %working, label %linger, label %done
+linger:
+  %patient = icmp slt i64 %looked, 1000
+  br i1 %patient, label %spin, label %give
+spin:
+  call void @relax()
+  %looked.more = add i64 %looked, 1
+  br label %look
+give:
+  call void @yield()
+  br label %look
+done:
+  store atomic i32 0, ptr %busy.at release, align 4
+  ret void
+}
+
+; A whole launch, step after step.
+define void @pool_launch(ptr %launch) {
+entry:
+  %count.at = getelementptr %launch, ptr %launch, i32 0, i32 1
+  %pool = load ptr, ptr %launch
+  %count = load i64, ptr %count.at
+  br label %each
+each:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %each ]
+  %step = getelementptr %launch, ptr %launch, i32 0, i32 2, i64 %k
+  call void @run(ptr %pool, ptr %step)
+  %k.next = add i64 %k, 1
+  %more = icmp slt i64 %k.next, %count
+  br i1 %more, label %each, label %end
+end:
+  ret void
+}
+
+; Wakes everyone so that a stop is seen.
+define void @pool_stop(ptr %pool) {
+entry:
+  %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
+  %stop.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 1
+  store atomic i32 1, ptr %stop.at release, align 4
+  %0 = atomicrmw add ptr %epoch.at, i32 1 seq_cst
+  call void @wake(ptr %epoch.at)
+  ret void
+}
+
+declare i64 @llvm.smin.i64(i64, i64)
