@@ -6,7 +6,7 @@ rewritten before (compiler/lower.py), so a combination that is missing from a ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hologram import dtypes
@@ -50,6 +50,19 @@ class Declarations:
     buffers: tuple[BufferDeclaration, ...]
     parameters: tuple[ScalarParameter, ...]
     shared: tuple[SharedDeclaration, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Prelude:
+    """How a language declares the names that a hand-written file uses (compiler/shader.py)."""
+
+    alias: str  # {name} {type}
+    constant: str  # {name} {type} {value}
+    types: Mapping[DType, str]  # those with a type of the language's own, as they lie in memory
+    head: Callable[[frozenset[DType]], list[str]]  # what must come first where these dtypes are used
+    # Declares `epilogue` from the buffers it reads with their bindings, helper functions, and the lines of its body.
+    epilogue: Callable[[Sequence[tuple[int, BufferDeclaration]], Sequence[str], Sequence[str]], list[str]]
+    one_line: bool = False  # short declarations share the file's first line, the epilogue follows the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +123,7 @@ class Dialect:
     reserved: frozenset[str] = frozenset()  # words that cannot be names
     index_bits: int = 32
     read_write: bool = False  # every buffer is declared writable
+    prelude: Prelude | None = None  # None: no hand-written files
 
     def spells(self, opcode: Opcode, dtype: DType) -> bool:
         """Whether the table of operators has the opcode for operands of that dtype."""

@@ -7,7 +7,7 @@ conversions to and from their wide dtype are spelled for them (compiler/lower.py
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -22,6 +22,7 @@ from hologram.compiler.dialect import (
     Declarations,
     Dialect,
     Number,
+    Prelude,
     spell,
     words,
 )
@@ -376,6 +377,27 @@ def _declare(d: Declarations, vectors: Mapping[DType, str], immediates: bool) ->
     return lines
 
 
+def _epilogue(
+    buffers: Sequence[tuple[int, BufferDeclaration]], helpers: Sequence[str], body: Sequence[str]
+) -> list[str]:
+    lines = []
+    for binding, b in buffers:
+        kind = _element_type(b, {})
+        lines.append(f"@group(0) @binding({binding}) var<storage, read_write> {b.name}: array<{kind}>;")
+    opening = "fn epilogue(value: ACC, row: u32, column: u32) -> ACC {"
+    return [*lines, "", *helpers, opening, *(f"    {line}" for line in body), "}"]
+
+
+PRELUDE = Prelude(
+    alias="alias {name} = {type};",
+    constant="const {name}: {type} = {value};",
+    types={d: TYPES[d] for d in (f32, i32, u32, f64, i64, u64)} | {f16: "f16"},
+    head=lambda used: ["enable f16;"] if f16 in used else [],
+    epilogue=_epilogue,
+    one_line=True,
+)
+
+
 @cache
 def wgsl(
     available: frozenset[DType] = frozenset(dtypes.ALL), *, immediates: bool = False, read_write: bool = False
@@ -423,4 +445,5 @@ def wgsl(
         packed=PACKED,
         reserved=RESERVED,
         read_write=read_write,
+        prelude=PRELUDE,
     )
