@@ -1,16 +1,17 @@
-"""A complete device on NumPy memory, with the evaluator as its compiler, for tests of what lies above devices."""
+"""A device of NumPy memory, hidden or open to the host, and an executor of buffers on it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
-from hologram.device import BackendType, Binding, DeviceInfo, Launch
-from hologram.errors import OutOfMemory
+from hologram.atlas.program import Program
+from hologram.device import BackendType, Device, DeviceInfo, Kernel
+from hologram.errors import OutOfMemory, UnsupportedDType
 from hologram.limits import Limits
+from hologram.opset.plan import Tile
 from hologram.runtime.boundary import BoundaryPool
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.pool import Pool
@@ -77,8 +78,8 @@ class MemoryDevice:
     def host_view(self, memory: np.ndarray, offset: int, nbytes: int) -> memoryview | None:
         return memory[offset : offset + nbytes].data if self.visible else None
 
-    def compile(self, kernel: Any) -> MemoryKernel:
-        return MemoryKernel(kernel)
+    def compile(self, kernel: Program | Tile) -> Kernel:
+        raise UnsupportedDType("memory: this device holds memory only")
 
     def flush(self) -> None:
         pass
@@ -99,27 +100,11 @@ class AdoptingDevice(MemoryDevice):
         return memory
 
 
-class MemoryKernel:
-    """A program that the evaluator runs."""
-
-    def __init__(self, program: Any) -> None:
-        self.program = program
-
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Any], grid: Sequence[int]) -> Launch:
-        from hologram.atlas.evaluate import evaluate
-
-        arrays = [
-            b.memory[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
-            for b, p in zip(bindings, self.program.buffers, strict=True)
-        ]
-        return lambda: evaluate(self.program, arrays, scalars, grid)
-
-
 class MemoryExecutor:
-    """What buffers need of an executor."""
+    """What buffers need of an executor, on any device."""
 
-    def __init__(self, device: MemoryDevice | None = None) -> None:
-        self.device = device or MemoryDevice()
+    def __init__(self, device: Device | None = None) -> None:
+        self.device: Any = device or MemoryDevice()
         self.pool = Pool(self.device)
         self.boundary = BoundaryPool(self.pool)
 

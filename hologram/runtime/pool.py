@@ -106,6 +106,7 @@ class Pool:
         self._cached: dict[int, list[Block]] = {}
         self._blocks: dict[int, Block] = {}  # by token: every block whose memory is ours
         self._returned: deque[Block] = deque()  # appended to without the lock
+        self._leaving: deque[Block] = deque()  # no longer ours, not yet the device's
         self._allocated = self._reserved = self._peak = self._count = 0
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
         self._closed = False
@@ -126,6 +127,7 @@ class Pool:
                 block = cached.pop()
                 self._lend(block)
                 return block
+        self._hand_back()
         memory = self._allocate(size)  # not under the lock: the device may take long, and may collect garbage
         block = Block(self, memory, 0, size)
         with self._lock:
@@ -138,6 +140,7 @@ class Pool:
         with self._lock:
             self._collect()
             self._keep(block)
+        self._hand_back()
         return block
 
     def divide(self, block: Block, inner: Divided) -> None:
@@ -149,8 +152,7 @@ class Pool:
         """Takes a block back; its holder must not touch it again."""
         self._returned.append(block)
         if self._closed:
-            with self._lock:
-                self._collect()
+            self.release_cached()
 
     def release_cached(self) -> int:
         """Hands every cached block back to the device; returns how many bytes that were."""
@@ -159,20 +161,23 @@ class Pool:
             blocks = [block for cached in self._cached.values() for block in cached]
             self._cached.clear()
             for block in blocks:
-                self._release(block)
+                self._drop(block)
+        self._hand_back()
         return sum(block.nbytes for block in blocks)
 
     def stats(self) -> PoolStats:
+        """What is held now; the parts of a divided block count, not the block."""
         with self._lock:
             self._collect()
-            allocated, count = self._allocated, self._count
-            if self._divided is not None:
-                block, reference = self._divided
-                inner = reference()
-                if inner is not None and block.holder is reference:
-                    allocated += inner.allocated - block.nbytes
-                    count += inner.count - 1
-            return PoolStats(allocated, self._reserved, self._peak, count)
+            allocated, reserved, peak, count = self._allocated, self._reserved, self._peak, self._count
+            divided = self._divided
+        if divided is not None:  # not under the lock: the inner pool has its own, and may be waiting for ours
+            block, reference = divided
+            inner = reference()
+            if inner is not None and block.holder is reference:
+                allocated += inner.allocated - block.nbytes
+                count += inner.count - 1
+        return PoolStats(allocated, reserved, peak, count)
 
     def close(self) -> None:
         """Frees the buffers that hold blocks, then releases everything; memory under a live view goes with the view."""
@@ -219,16 +224,26 @@ class Pool:
             self._count -= 1
             self._allocated -= block.nbytes
             if block.adopted or self._closed:
-                self._release(block)
+                self._drop(block)
             else:
                 self._cached.setdefault(block.nbytes, []).append(block)
 
-    def _release(self, block: Block) -> None:
+    def _drop(self, block: Block) -> None:
         del self._blocks[block.token]
         self._reserved -= block.nbytes
-        for callback in self.on_release:
-            callback(block)
-        try:
-            self.device.release(block.memory)
-        except DeviceLost:
-            pass  # the memory went with the device
+        self._leaving.append(block)
+
+    def _hand_back(self) -> None:
+        """Releases what was dropped. Not under the lock: the callbacks take locks of their own."""
+        if not self._leaving:
+            return
+        if not self._closed:
+            self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
+        while self._leaving:
+            block = self._leaving.popleft()
+            for callback in self.on_release:
+                callback(block)
+            try:
+                self.device.release(block.memory)
+            except DeviceLost:
+                pass  # the memory went with the device

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from hologram import dtypes
+from hologram.backends import discover
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from hologram.runtime import selector
 from tests.devices import MemoryDevice, MemoryExecutor
+from tests.runtime.arrays import sample
 
 KINDS = {
     "resident": {"visible": True, "resident": True},
@@ -19,14 +22,20 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS, name="executor")
+@pytest.fixture(params=[*KINDS, *discover()], name="executor")
 def _executor(request):
-    return MemoryExecutor(MemoryDevice(**KINDS[request.param]))
-
-
-def sample(dtype: dtypes.DType, shape: tuple[int, ...] = (3, 5)) -> np.ndarray:
-    numbers = np.arange(np.prod(shape)).reshape(shape)
-    return (numbers % 2 if dtype is dtypes.bool_ else numbers).astype(dtype.numpy)
+    """Buffers on each kind of memory, and on each backend that is here."""
+    if request.param in KINDS:
+        yield MemoryExecutor(MemoryDevice(**KINDS[request.param]))
+        return
+    found = selector.probe(request.param)
+    if not found.available:
+        pytest.skip(f"{request.param}: {found.reason}")
+    module, index = selector.select(request.param)
+    executor = MemoryExecutor(module.open_device(index))
+    yield executor
+    executor.close()
+    executor.device.close()
 
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
@@ -160,7 +169,7 @@ def test_closing_the_executor_frees_its_buffers(executor):
     executor.close()
     assert small.freed
     assert large.freed
-    assert not executor.device.live
+    assert executor.pool.stats().reserved == 0
 
 
 def test_keys_name_memory_shape_and_dtype(executor):
@@ -212,7 +221,7 @@ def test_memory_under_a_live_view_is_never_used_again(size, end):
 
 def test_views_write_through_where_the_host_reaches_and_copies_are_refused_elsewhere(executor):
     buffer = executor.allocate((2, 3)).fill(1)
-    if executor.device.visible:
+    if executor.device.host_view(buffer.block.memory, buffer.block.offset, buffer.nbytes) is not None:
         buffer.to_numpy(copy=False)[1, 2] = 5
         assert buffer.to_numpy()[1, 2] == 5
         assert buffer.to_numpy(copy=None).ctypes.data == buffer.ptr
@@ -224,9 +233,7 @@ def test_views_write_through_where_the_host_reaches_and_copies_are_refused_elsew
             buffer.to_numpy(copy=False)
         with pytest.raises(InteropError, match="no address"):
             _ = buffer.ptr
-        before = executor.device.copies
-        buffer.to_numpy()
-        assert executor.device.copies == before + 1
+        assert (buffer.to_numpy() == 1).all()
 
 
 def test_the_array_protocol(executor):
@@ -255,4 +262,4 @@ def test_length_and_repr(executor):
     assert len(executor.allocate((4, 5))) == 4
     with pytest.raises(TypeError):
         len(executor.allocate(()))
-    assert repr(executor.allocate((4, 5))) == "Buffer(shape=(4, 5), dtype=f32, memory)"
+    assert repr(executor.allocate((4, 5))) == f"Buffer(shape=(4, 5), dtype=f32, {executor.device.info.name})"
