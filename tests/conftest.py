@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import hologram as hg
 from hologram.device import BackendType
 
 # A backend whose tests must really run in CI: the machine there installs what it needs (requirements/system.sh).
@@ -26,6 +28,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         names = metafunc.config.getoption("--backend") or [backend.value for backend in BackendType]
         metafunc.parametrize("backend", names, scope="session")
+
+
+@pytest.fixture(scope="session")
+def executors() -> Iterator[dict[str, hg.Executor]]:
+    """The executors that are open, by backend: one each for a whole run."""
+    opened: dict[str, hg.Executor] = {}
+    yield opened
+    for executor in opened.values():
+        executor.close()
+
+
+@pytest.fixture
+def executor(backend: str, executors: dict[str, hg.Executor]) -> hg.Executor:
+    """An executor on the test's backend; where that is not here the test is skipped, with the reason."""
+    if backend not in executors:
+        try:
+            executors[backend] = hg.Executor(backend=backend)
+        except hg.BackendUnavailable as error:
+            pytest.skip(str(error))
+    return executors[backend]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,11 +1,13 @@
 """Writing Atlas programs in Python: a Builder collects instructions, a Value is one result with Python's operators.
 
-b = Builder("atlas_axpy_f32")
-x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.READ_WRITE)
-a = b.scalar("a", f32)
-i = b.coordinate(0)
-b.store(y, i, a * b.load(x, i) + b.load(y, i))
-program = b.build()
+So y = a x + y is written:
+
+    b = Builder("atlas_axpy_f32")
+    x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.READ_WRITE)
+    a = b.scalar("a", f32)
+    i = b.coordinate(0)
+    b.store(y, i, a * b.load(x, i) + b.load(y, i))
+    program = b.build()
 """
 
 from __future__ import annotations

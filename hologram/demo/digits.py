@@ -36,19 +36,21 @@ def split(images: np.ndarray, labels: np.ndarray) -> Digits:
     return Digits(images[:-HELD_OUT], labels[:-HELD_OUT], images[-HELD_OUT:], labels[-HELD_OUT:])
 
 
-def train(digits: Digits, library: Library, report: Callable[[int], None]) -> np.ndarray:
+def train(digits: Digits, library: Library, report: Callable[[], None]) -> np.ndarray:
     """Weights of shape (pixels, CLASSES) that minimise the mean cross entropy, by STEPS steps over all images."""
     xp = library.functions
     images = library.asarray(digits.train_images)
     wanted = library.asarray(np.eye(CLASSES, dtype=np.float32)[digits.train_labels])
     weights = library.asarray(np.zeros((images.shape[1], CLASSES), np.float32))
     velocity: Any = weights
-    for step in range(STEPS):
+    for _ in range(STEPS):
         probabilities = library.softmax(xp.matmul(images, weights))
-        gradient = xp.matmul(images.T, probabilities - wanted) * (1 / len(digits.train_labels)) + DECAY * weights
+        gradient = (
+            xp.matmul(images.T, probabilities - wanted) * (1 / len(digits.train_labels)) + DECAY * weights
+        )
         velocity = MOMENTUM * velocity - RATE * gradient
         weights = weights + velocity
-        report(step + 1)
+        report()
     return np.asarray(weights)
 
 

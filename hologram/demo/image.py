@@ -14,6 +14,7 @@ from hologram.demo.library import Library
 SIGMA = 4.0  # of the blur, in pixels
 RADIUS = 12  # where a Gaussian of that width has ended
 COLOURS = 12
+STAGES = 3  # of the pipeline, each reported when done
 ROUNDS = 20  # of k-means
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, Rec. 709
 
@@ -28,19 +29,20 @@ class Pictures:
     palette: np.ndarray  # (COLOURS, 3)
 
 
-def process(photograph: np.ndarray, library: Library, report: Callable[[str], None]) -> Pictures:
+def process(photograph: np.ndarray, library: Library, report: Callable[[], None]) -> Pictures:
     """Runs the pipeline on a photograph of shape (height, width, 3), bytes."""
     planes = np.ascontiguousarray(photograph.transpose(2, 0, 1), dtype=np.float32) / 255
     # The border repeats, so that filters have what they read and results keep the photograph's size.
     padded = library.asarray(np.pad(planes, ((0, 0), (RADIUS, RADIUS), (RADIUS, RADIUS)), mode="edge"))
-    report("blur")
-    blurred = blur(padded, gaussian(SIGMA, RADIUS))
-    report("edges")
-    edges = sobel(padded[:, RADIUS - 1 : 1 - RADIUS, RADIUS - 1 : 1 - RADIUS], library)
-    report("colours")
+    blurred = np.asarray(blur(padded, gaussian(SIGMA, RADIUS)))
+    report()
+    edges = np.asarray(sobel(padded[:, RADIUS - 1 : 1 - RADIUS, RADIUS - 1 : 1 - RADIUS], library))
+    report()
     pixels = library.asarray(planes).reshape((3, -1))
     labels, palette = k_means(pixels, library.asarray(first_palette(planes)), library)
-    return Pictures(np.asarray(blurred), np.asarray(edges), np.asarray(labels), np.asarray(palette))
+    labels, palette = np.asarray(labels), np.asarray(palette)
+    report()
+    return Pictures(blurred, edges, labels, palette)
 
 
 def gaussian(sigma: float, radius: int) -> tuple[float, ...]:
@@ -70,7 +72,9 @@ def sobel(padded: Any, library: Library) -> Any:
 
 def first_palette(planes: np.ndarray) -> np.ndarray:
     """Where k-means starts: the mean colour, then always the pixel farthest from all colours so far (Gonzalez 1985)."""
-    pixels = planes.reshape(3, -1).T[::61].astype(np.float64)  # every 61st is enough, and not a column of the picture
+    pixels = (
+        planes.reshape(3, -1).T[::61].astype(np.float64)
+    )  # every 61st is enough, and not a column of the picture
     palette = [pixels.mean(axis=0)]
     distance = np.full(len(pixels), np.inf)
     while len(palette) < COLOURS:

@@ -1,0 +1,57 @@
+"""A kernel of your own: the Mandelbrot set as an Atlas program, which runs on every backend.
+
+python examples/mandelbrot.py [backend] writes mandelbrot.pgm, a picture in bytes that any viewer opens.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import hologram as hg
+from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import f32, u32
+
+WIDTH, HEIGHT, STEPS = 1200, 800, 200
+
+
+def mandelbrot() -> Program:
+    """One lane a pixel of a (HEIGHT, WIDTH) grid: counts the steps of z -> z^2 + c for which |z| <= 2."""
+    b = Builder("mandelbrot", rank=2)
+    counts = b.buffer("counts", u32, Access.WRITE)
+    left, top, pixel = (b.scalar(name, f32) for name in ("left", "top", "pixel"))
+    row, column = b.coordinate(0), b.coordinate(1)
+    x, y = left + column.to(f32) * pixel, top - row.to(f32) * pixel
+
+    def step(_: Value, u: Value, v: Value, count: Value) -> tuple[Value, Value, Value]:
+        inside = u * u + v * v <= 4.0
+        # A point that has left stays where it is, so that all lanes do the same steps.
+        return (
+            select(inside, u * u - v * v + x, u),
+            select(inside, 2.0 * u * v + y, v),
+            count + select(inside, b.constant(1, u32), 0),
+        )
+
+    zero = b.constant(0.0, f32)
+    *_, count = b.loop(0, STEPS, step, first=(zero, zero, b.constant(0, u32)))
+    b.store(counts, row * b.extent(1) + column, count)
+    return b.build()
+
+
+def main(backend: str = "auto") -> None:
+    with hg.Executor(backend=backend) as executor:
+        counts = executor.allocate((HEIGHT, WIDTH), dtype=np.uint32)
+        executor.run(
+            mandelbrot(), {"counts": counts}, lanes=(HEIGHT, WIDTH), left=-2.2, top=1.1, pixel=2.2 / HEIGHT
+        )
+        steps = counts.to_numpy()
+    shades = (255 * (1 - np.log1p(steps) / np.log1p(STEPS))).astype(np.uint8)
+    Path("mandelbrot.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + shades.tobytes())
+    print(f"mandelbrot.pgm: {np.mean(steps == STEPS):.1%} of the pixels never left")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

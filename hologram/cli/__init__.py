@@ -1,0 +1,31 @@
+"""The command `hologram`: what is here, whether it works, and a demonstration."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from hologram.cli import demo, doctor, info
+from hologram.cli.display import errors
+from hologram.errors import HologramError
+
+app = typer.Typer(
+    name="hologram",
+    help="GPU computing for Python on whatever GPU the machine has.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (info.info, doctor.doctor, demo.demo):
+    app.command()(command)
+
+
+def main() -> None:
+    """Runs the command line; what the user can mend is printed as one message, without a traceback."""
+    try:
+        app()
+    except HologramError as error:
+        errors.print(f"[bold red]error[/] {type(error).__name__}: ", end="")
+        errors.print(str(error), markup=False, highlight=False)
+        sys.exit(1)

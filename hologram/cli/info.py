@@ -1,0 +1,102 @@
+"""`hologram info`: versions, backends and what their devices can do."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+import hologram
+from hologram.cli.display import output, print_json, size, table
+from hologram.device import DeviceInfo, Probe
+from hologram.dtypes import ALL
+from hologram.runtime import selector
+
+# Distributions whose version decides what works; those of extras are shown where they are installed.
+LIBRARIES = (
+    "numpy",
+    "wgpu",
+    "llvmlite",
+    "ml_dtypes",
+    "cuda-core",
+    "cuda-bindings",
+    "pyobjc-framework-Metal",
+    "torch",
+)
+
+
+def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show versions, backends and what their devices can do."""
+    facts = gather()
+    if as_json:
+        print_json(facts)
+        return
+    versions = table("software", "version")
+    for name, version in facts["versions"].items():
+        versions.add_row(name, version)
+    output.print(versions)
+    output.print()
+    devices = table("backend", "device", "driver", "memory", "dtypes missing")
+    for backend in facts["backends"]:
+        for device in backend["devices"]:
+            devices.add_row(
+                f"{backend['name']}:{device['index']}",
+                device["name"] + (" (software)" if device["software"] and backend["name"] != "cpu" else ""),
+                device["driver"],
+                f"buffers to {size(device['max_buffer_bytes'])}, shared {size(device['shared_bytes'])}",
+                " ".join(d.name for d in ALL if d.name not in device["dtypes"]) or "none",
+            )
+        if not backend["devices"]:
+            devices.add_row(backend["name"], f"[dim]unavailable: {escape(backend['reason'])}[/]", "", "", "")
+    output.print(devices)
+    output.print()
+    output.print(facts["selection"], highlight=False, markup=False)
+
+
+def gather() -> dict[str, Any]:
+    """All that `info` shows, as plain values."""
+    return {
+        "versions": versions(),
+        "platform": platform.platform(),
+        "backends": [describe(probe) for probe in selector.backends()],
+        "selection": selector.explain_selection(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """hologram's own version, Python's, and those of the libraries that are installed."""
+    found = {"hologram": hologram.__version__, "Python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def describe(probe: Probe) -> dict[str, Any]:
+    """A backend as plain values."""
+    return {
+        "name": probe.backend.value,
+        "available": probe.available,
+        "reason": probe.reason,
+        "remedy": probe.remedy,
+        "notes": list(probe.notes),
+        "devices": [describe_device(device) for device in probe.devices],
+    }
+
+
+def describe_device(device: DeviceInfo) -> dict[str, Any]:
+    """A device and its limits as plain values."""
+    limits = device.limits
+    return {
+        "index": device.index,
+        "name": device.name,
+        "driver": device.driver,
+        **{name: getattr(limits, name) for name in limits.__dataclass_fields__ if name != "dtypes"},
+        "dtypes": [d.name for d in ALL if d in limits.dtypes],
+        "details": dict(device.details),
+    }
