@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
-from hologram.compiler import mapping
+from hologram.compiler import entry_map, entry_row
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Number, SharedDeclaration
 from hologram.compiler.emit import Emitter, identifier
-from hologram.compiler.schedule import Schedule, Sweep, Units, choose
+from hologram.compiler.rows import rows
+from hologram.compiler.schedule import SOFTWARE_TURNS, Schedule, Sweep, choose, fold, vector_buffers
 from hologram.dtypes import DType
-from hologram.errors import ProgramError
+from hologram.errors import ProgramError, ShapeError
 from hologram.limits import Limits
 
 
@@ -35,6 +36,7 @@ class Source:
     parameters: tuple[ScalarParameter, ...]
     schedule: Schedule
     reduced: int
+    sweeps: int  # passes over a row
     index_bits: int = 32
     binding_multiple: int = 16
 
@@ -51,7 +53,12 @@ class Source:
 
     def groups(self, grid: Sequence[int], limits: Limits) -> tuple[int, int, int]:
         """Workgroups along x, y and z; ShapeError where one launch cannot take the grid."""
-        return self.schedule.groups(grid, self.reduced, limits)
+        if limits.software and self.reduced:
+            turns = self.schedule.turns(grid, self.reduced, self.sweeps)
+            if turns > SOFTWARE_TURNS:
+                what = f"a software adapter's thread may take {SOFTWARE_TURNS} loop turns"
+                raise ShapeError(f"{self.entry}: {what}, a row of {tuple(grid)} takes {turns}: split it")
+        return fold(self.schedule.groups(grid, self.reduced), limits)
 
 
 def _word(dtype: DType, value: Number, index_bits: int) -> bytes:
@@ -65,19 +72,25 @@ def _word(dtype: DType, value: Number, index_bits: int) -> bytes:
 
 
 def generate(
-    program: Program, dialect: Dialect, limits: Limits, *, schedule: Schedule | None = None
+    program: Program,
+    dialect: Dialect,
+    limits: Limits,
+    *,
+    schedule: Schedule | None = None,
+    grid: Sequence[int] | None = None,
 ) -> Source:
     """The source of a program whose instructions the dialect spells (see lower.py).
 
+    It serves every grid; a `grid` given (or the `schedule` that `choose` gives for it) makes it fit that size best.
     Raises UnsupportedDType where the language or the adapter lacks a type or an operation on it.
     """
-    schedule = schedule or choose(program, dialect, limits)
+    schedule = schedule or choose(program, dialect, limits, grid)
     declarations = _declarations(program, dialect, schedule)
     emitter = Emitter(program, dialect, declarations)
     if schedule.sweep is Sweep.ELEMENT:
-        mapping.write(emitter, schedule)
+        entry_map.write(emitter, schedule)
     else:
-        raise ProgramError(f"{program.name}: row programs are not generated yet")
+        entry_row.write(emitter, schedule)
     lines = [
         _headline(program, dialect, schedule),
         *dialect.declare(declarations),
@@ -95,26 +108,28 @@ def generate(
         parameters=(*_extents(program), *program.scalars),
         schedule=schedule,
         reduced=program.reduced,
+        sweeps=len(rows(program).phases),
         index_bits=dialect.index_bits,
     )
 
 
 def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Declarations:
-    units = (
-        Units(program).buffers if schedule.elements == 4 and schedule.sweep is Sweep.ELEMENT else frozenset()
-    )
+    vectors = vector_buffers(program, dialect, schedule)
     touched = {str(i.attribute) for i in program.body.walk() if i.opcode in ATOMICS}
     stored = {str(i.attribute) for i in program.body.walk() if i.opcode is Opcode.STORE}
     buffers = []
     for b in program.buffers:
-        vector = b.name in units and b.dtype in dialect.vectors
+        vector = b.name in vectors
         atomic = b.name in touched or (b.dtype in dialect.packed and not vector and b.name in stored)
         access = Access.READ_WRITE if dialect.read_write or atomic else b.access
         buffers.append(BufferDeclaration(identifier(b.name, dialect), b.dtype, access, vector, atomic))
     parameters = tuple(_extents(program))
     parameters += tuple(ScalarParameter(identifier(s.name, dialect), s.dtype) for s in program.scalars)
-    shared = tuple(SharedDeclaration(identifier(s.name, dialect), s.dtype, s.size) for s in program.shared)
-    return Declarations(program.name, (schedule.workgroup, 1, 1), tuple(buffers), parameters, shared)
+    shared = [SharedDeclaration(identifier(s.name, dialect), s.dtype, s.size) for s in program.shared]
+    if schedule.threads > 1:
+        folded = dict.fromkeys(i.type for i in program.body.walk() if i.opcode in REDUCTIONS)
+        shared += [SharedDeclaration(f"partial_{d}", d, schedule.workgroup) for d in folded]
+    return Declarations(program.name, (schedule.workgroup, 1, 1), tuple(buffers), parameters, tuple(shared))
 
 
 def _extents(program: Program) -> Iterator[ScalarParameter]:
@@ -126,6 +141,9 @@ def _headline(program: Program, dialect: Dialect, schedule: Schedule) -> str:
     written = ", ".join(b.name for b in program.buffers if b.access is not Access.READ)
     axes = f"{program.rank} axes" if program.rank != 1 else "1 axis"
     over = f"over {axes}" + (f", the last {program.reduced} reduced" if program.reduced else "")
-    plural = "s" if schedule.elements > 1 else ""
-    work = f"{schedule.workgroup} threads a workgroup, {schedule.elements} element{plural} a thread"
+    work = f"{schedule.workgroup} threads a workgroup"
+    if schedule.sweep is Sweep.ROW:
+        work += f", {schedule.threads} a row"
+    elif schedule.elements > 1:
+        work += f", {schedule.elements} elements a thread"
     return f"{dialect.comment}{program.name}: {read or 'nothing'} -> {written}, {over}; {work}."

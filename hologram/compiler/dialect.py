@@ -107,12 +107,17 @@ class Dialect:
     # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)
+    vector_loads: Mapping[DType, str] = field(
+        default_factory=dict
+    )  # likewise, of buffers declared as vectors
+    lane: str = "{buffer}[{position} / 4][{position} % 4]"  # one element of such a buffer, to load or assign
     atomic_loads: Mapping[DType, str] = field(default_factory=dict)  # likewise, of buffers declared atomic
     atomic_stores: Mapping[DType, str] = field(default_factory=dict)
     atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
     shared_loads: Mapping[DType, str] = field(default_factory=dict)
     shared_stores: Mapping[DType, str] = field(default_factory=dict)
-    # Functions that a template calls, by what needs them: ("load" | "atomic load" | "store", dtype) and (an atomic
+    # Functions that a template calls, by what needs them: ("load" | "atomic load" | "vector load" |
+    # "store", dtype) and (an atomic
     # opcode, dtype), with {buffer} to fill in and once a buffer; (opcode, dtype of the last operand),
     # ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, and ("literal", dtype) for
     # infinities, NaN and -0.0, as they are. Paragraphs (between blank lines) that several share are written once.

@@ -16,8 +16,8 @@ from hologram.errors import UnsupportedDType
 
 # Names the generator makes itself.
 _OWN = re.compile(
-    r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread|word|first|number|active|element|Element|extent_\d+|Parameters"
-    r"|load_.*|store_.*|atomic_.*|next_.*|.*_4"
+    r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread|word|first|number|inside|element|Element|extent_\d+|Parameters"
+    r"|load_.*|store_.*|atomic_.*|next.*|.*_4|v\d+_.*|member|length|start|stop|whole|aligned|place|places_\d+|term_\d+|Term_\d+|partial_.*"
 )
 
 
@@ -138,7 +138,7 @@ class Emitter:
             case Opcode.SCALAR:
                 self._scalar(i)
             case Opcode.STORE:
-                self._store(i, *operands)
+                self.store(i, *operands)
             case Opcode.SHARED_STORE:
                 template = self.dialect.shared_stores.get(self._shared(i), "{buffer}[{position}] = {value};")
                 name = self.shared_names[str(i.attribute)]
@@ -174,11 +174,7 @@ class Emitter:
     def _expression(self, i: Instruction, operands: Sequence[str]) -> str:
         dialect, types = self.dialect, self.program.types
         if i.opcode is Opcode.LOAD:
-            name = str(i.attribute)
-            atomic = self.buffers[name].atomic
-            template = (dialect.atomic_loads if atomic else dialect.loads).get(i.type, "{buffer}[{position}]")
-            self.help("atomic load" if atomic else "load", i.type, self.buffer_names[name])
-            return template.format(buffer=self.buffer_names[name], position=operands[0])
+            return self.load(i, operands[0])
         if i.opcode is Opcode.SHARED_LOAD:
             template = dialect.shared_loads.get(i.type, "{buffer}[{position}]")
             return template.format(buffer=self.shared_names[str(i.attribute)], position=operands[0])
@@ -197,13 +193,30 @@ class Emitter:
         self.help((opcode, source), target, "")
         return table[source, target].format(operand, type=self.type(target))
 
-    def _store(self, i: Instruction, position: str, value: str) -> None:
-        name = str(i.attribute)
-        dtype = self.program.buffer(name).dtype
-        table = self.dialect.atomic_stores if self.buffers[name].atomic else self.dialect.stores
-        template = table.get(dtype, "{buffer}[{position}] = {value};")
-        self.help("store", dtype, self.buffer_names[name])
-        text = template.format(buffer=self.buffer_names[name], position=position, value=value)
+    def load(self, i: Instruction, position: str) -> str:
+        """The expression of one element's load, at another position than the instruction's perhaps."""
+        buffer = self.buffers[str(i.attribute)]
+        if buffer.vector:
+            kind, table, default = "vector load", self.dialect.vector_loads, self.dialect.lane
+        elif buffer.atomic:
+            kind, table, default = "atomic load", self.dialect.atomic_loads, "{buffer}[{position}]"
+        else:
+            kind, table, default = "load", self.dialect.loads, "{buffer}[{position}]"
+        self.help(kind, i.type, buffer.name)
+        position = f"({position})" if " " in position else position
+        return table.get(i.type, default).format(buffer=buffer.name, position=position)
+
+    def store(self, i: Instruction, position: str, value: str) -> None:
+        """The statement of one element's store, at another position than the instruction's perhaps."""
+        buffer = self.buffers[str(i.attribute)]
+        position = f"({position})" if " " in position else position
+        if buffer.vector:
+            template = f"{self.dialect.lane} = {{value}};"
+        else:
+            table = self.dialect.atomic_stores if buffer.atomic else self.dialect.stores
+            template = table.get(buffer.dtype, "{buffer}[{position}] = {value};")
+            self.help("store", buffer.dtype, buffer.name)
+        text = template.format(buffer=buffer.name, position=position, value=value)
         if not self.guard:
             self.line(text)
             return

@@ -28,7 +28,7 @@ class Rows:
     tail: tuple[Instruction, ...]  # uniform effects, once per row, at the end
 
 
-def _outer_values(instruction: Instruction) -> set[int]:
+def outer_values(instruction: Instruction) -> set[int]:
     """Every value the instruction or its blocks mention."""
     mentioned = set(instruction.operands)
     for block in instruction.blocks:
@@ -60,7 +60,7 @@ def rows(program: Program) -> Rows:
     level: dict[int, int] = {}
     placed: list[tuple[Instruction, int, bool]] = []  # instruction, level, varies
     for instruction in body:
-        mentioned = _outer_values(instruction)
+        mentioned = outer_values(instruction)
         depth = max((level.get(v, 0) for v in mentioned), default=0)
         varies = bool(mentioned & varying) or any(
             i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first_reduced
@@ -87,7 +87,7 @@ def rows(program: Program) -> Rows:
                 continue
             if needed & set(i.results) or (k == last and _has_effect(i)):
                 sweep.append(i)
-                needed |= _outer_values(i)
+                needed |= outer_values(i)
         phases.append(Phase(uniform, tuple(reversed(sweep)), reductions))
     tail = tuple(i for i, _, v in placed if not v and _has_effect(i))
     return Rows(tuple(phases), tail)

@@ -141,11 +141,9 @@ TO_BITS = {
 }
 
 
-def _load_function(d: DType, atomic: bool) -> str:
-    """Reads one packed element."""
-    shift, mask = (2, 3) if d.itemsize == 1 else (1, 1)
-    word = f"{{buffer}}[position >> {shift}u]"
-    word = f"atomicLoad(&{word})" if atomic else word
+def _load_function(d: DType, word: str) -> str:
+    """Reads one packed element of a word."""
+    mask = 3 if d.itemsize == 1 else 1
     bits = FROM_BITS[d].format(f"({word} >> ((position & {mask}u) * {8 * d.itemsize}u))")
     return f"fn load_{{buffer}}(position: u32) -> {TYPES[d]} {{{{\n    return {bits};\n}}}}"
 
@@ -172,8 +170,12 @@ def _helpers() -> dict[tuple[object, DType], str]:
     for d in PACKED:
         conversions = {f16: f"{F16_BITS}\n\n{F16_VALUE}", bf16: f"{BF16_BITS}\n\n{BF16_VALUE}"}.get(d, "")
         prelude = f"{_escape(conversions)}\n\n" if conversions else ""
-        found["load", d] = prelude + _load_function(d, False)
-        found["atomic load", d] = prelude + _load_function(d, True)
+        word = f"{{buffer}}[position >> {2 if d.itemsize == 1 else 1}u]"
+        found["load", d] = prelude + _load_function(d, word)
+        found["atomic load", d] = prelude + _load_function(d, f"atomicLoad(&{word})")
+        # Four 16-bit elements are a vec2<u32>.
+        pair = "{buffer}[position >> 2u][(position >> 1u) & 1u]"
+        found["vector load", d] = prelude + _load_function(d, word if d.itemsize == 1 else pair)
         found["store", d] = prelude + _store_function(d)
         if conversions:
             found["vector", d] = found[(O.CONVERT, f32), d] = conversions
@@ -434,6 +436,8 @@ def wgsl(
         construct="{name}({values})",
         loads=dict.fromkeys(PACKED, "load_{buffer}({position})"),
         stores=dict.fromkeys(PACKED, "store_{buffer}({position}, {value});"),
+        vector_loads=dict.fromkeys(PACKED, "load_{buffer}({position})"),
+        lane="{buffer}[{position} / 4u][{position} % 4u]",
         atomic_loads=dict.fromkeys(PACKED, "load_{buffer}({position})")
         | dict.fromkeys((i32, u32), "atomicLoad(&{buffer}[{position}])")
         | {f32: "bitcast<f32>(atomicLoad(&{buffer}[{position}]))"},

@@ -54,9 +54,9 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     if Opcode.BARRIER in program.opcodes:
         # Every thread must reach the barriers: those past the end repeat the last lane, without effect on buffers.
         emitter.let("number", dtypes.index, here)
-        emitter.let("active", dtypes.bool_, "number < lanes")
+        emitter.let("inside", dtypes.bool_, "number < lanes")
         emitter.let("lane", dtypes.index, f"min(number, lanes - {emitter.number(1)})")
-        emitter.guard = "active"
+        emitter.guard = "inside"
     else:
         emitter.let("lane", dtypes.index, here)
         emitter.line("if (lane >= lanes) { return; }")
