@@ -1,0 +1,56 @@
+"""hologram: compute on whatever GPU the machine has, from Python."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hologram import errors
+from hologram.dtypes import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
+
+__version__ = "0.1.0"
+
+# Importing does nothing, so what needs more than NumPy is fetched when it is first asked for: name -> module.
+_LAZY = {
+    "BackendType": "hologram.device",
+    "Buffer": "hologram.runtime.buffer",
+    "Executor": "hologram.executor",
+    "Program": "hologram.atlas.program",
+    "Tensor": "hologram.tensor",
+    "backends": "hologram.runtime.selector",
+    "explain_selection": "hologram.runtime.selector",
+    "from_dlpack": "hologram.interchange",
+    "get_default_backend": "hologram.backend",
+    "is_cuda_available": "hologram.backend",
+    "is_metal_available": "hologram.backend",
+    "is_webgpu_available": "hologram.backend",
+    "validate_backend": "hologram.backend",
+}
+_MODULES = ("atlas", "backend", "ops")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"hologram.{name}")
+    module = _LAZY.get(name)
+    if module is not None:
+        value = getattr(import_module(module), name)
+    else:  # an operation
+        value = getattr(import_module("hologram.opset"), "OPERATIONS").get(name)
+        if value is None:
+            raise AttributeError(f"module 'hologram' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    operations = import_module("hologram.opset").OPERATIONS
+    return sorted({*globals(), *_LAZY, *_MODULES, *operations})
+
+
+__all__ = [
+    *(n for n in dir(errors) if n.endswith("Error") or n in ("BackendUnavailable", "BufferFreed", "DeviceLost", "OutOfMemory")),
+    *("bf16", "bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+    *_LAZY,
+]

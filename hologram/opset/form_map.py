@@ -92,6 +92,10 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
 class Elementwise(Kernelled):
     """Every output element depends on the operands' elements at the same place, after broadcasting."""
 
+    @property
+    def in_place(self) -> bool:
+        return True
+
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
         _, result = self.resolve(present)

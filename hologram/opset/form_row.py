@@ -37,15 +37,17 @@ class Row(Kernelled):
 
     The declaration gets each operand's element and may reduce; it gives one value per row (`keeps_shape` false: the
     axes disappear, or stay with size 1 if the attribute `keepdims` says so) or one per element. `arrange` may replace
-    how layouts are brought into row form. `empty` says whether a row without elements has a value.
+    how layouts are brought into row form; the shape is then the first operand's. `empty` says whether a row without elements has a value.
     """
 
     axis_name: str = "axis"
     keeps_shape: bool = False
     empty: bool = True
-    accepts_position: bool = False
-    result_dtype: DType | None = None
     arrange: Callable[[Sequence[Input], Sequence[Layout], Mapping[str, Any]], Arrangement] | None = None
+
+    @property
+    def in_place(self) -> bool:
+        return self.keeps_shape
 
     def axes(self, ndim: int, attributes: Mapping[str, Any]) -> tuple[int, ...]:
         """The reduced axes, counted from the front."""
@@ -65,7 +67,10 @@ class Row(Kernelled):
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
         _, result = self.result_type(present, attributes)
-        shape = broadcast([i.shape for i in present if isinstance(i, Layout)], self.name)
+        shapes = [i.shape for i in present if isinstance(i, Layout)]
+        shape = shapes[0] if self.arrange else broadcast(shapes, self.name)
+        if self.arrange:
+            self.arrange(present, (Layout.contiguous(result, shape),), attributes)
         if not self.keeps_shape:
             axes = self.axes(len(shape), attributes)
             if not self.empty and math.prod(shape[a] for a in axes) == 0 and math.prod(shape) == 0:

@@ -82,6 +82,11 @@ class Operation:
         }
 
     @property
+    def in_place(self) -> bool:
+        """Whether an output may be an input: each element is read only to compute the one stored in its place."""
+        return False
+
+    @property
     def results(self) -> int:
         """How many outputs it has."""
         return 1

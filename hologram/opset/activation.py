@@ -1,0 +1,103 @@
+"""Activations: element-wise functions of neural networks, named and parametrised as in PyTorch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import select
+from hologram.opset import types
+from hologram.opset.form_map import elementwise
+from hologram.opset.math import NUMBERS
+from hologram.opset.samples import unary
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=lambda x: np.maximum(x, 0), samples=unary(), aten=("relu",),
+             out_names=("vector_relu",))  # fmt: skip
+def relu(x):
+    """max(x, 0)."""
+    return atlas.maximum(x, 0)
+
+
+def _sigmoid_reference(x):
+    return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0))))
+
+
+@elementwise(types=types.floating, reference=_sigmoid_reference, samples=unary(-20, 20), ulp=4, aten=("sigmoid",),
+             ulp_by_backend={"webgpu": 6})  # fmt: skip
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    # exp(-|x|) never overflows: below 0 the same quotient is written as e / (1 + e).
+    e = atlas.exp(-atlas.absolute(x))
+    return select(x < 0.0, e, 1.0) / (1.0 + e)
+
+
+@elementwise(types=types.floating, reference=np.tanh, samples=unary(), ulp=3, aten=("tanh",))
+def tanh(x):
+    """The hyperbolic tangent."""
+    return atlas.tanh(x)
+
+
+def _gelu_reference(x, approximate="none"):
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return 0.5 * x * (1 + (erf(x / math.sqrt(2)) if np.size(x) else x))
+
+
+def _gelu_samples(rng, dtype):
+    for sample in unary(-6, 6, special=False)(rng, dtype):
+        yield sample
+        yield type(sample)(sample.operands, {"approximate": "tanh"})
+
+
+@elementwise(types=types.floating, reference=_gelu_reference, samples=_gelu_samples, ulp=4, absolute=1.0, aten=("gelu",))
+def gelu(x, *, approximate="none"):
+    """x times the normal distribution function of x; `approximate="tanh"` is Hendrycks and Gimpel's form (2016)."""
+    if approximate == "tanh":
+        return 0.5 * x * (1.0 + atlas.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)))
+    if approximate != "none":
+        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return 0.5 * x * (1.0 + atlas.erf(x * math.sqrt(0.5)))
+
+
+@elementwise(types=types.floating, reference=lambda x: x * _sigmoid_reference(x), samples=unary(-20, 20, special=False),
+             ulp=5, aten=("silu",), ulp_by_backend={"webgpu": 7})  # fmt: skip
+def silu(x):
+    """x / (1 + exp(-x))."""
+    return x * sigmoid(x)
+
+
+@elementwise(types=types.floating, samples=unary(-20, 20), ulp=4, aten=("elu",),
+             reference=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))  # fmt: skip
+def elu(x, *, alpha: float = 1.0):
+    """x above 0, alpha * (exp(x) - 1) elsewhere."""
+    return select(x > 0.0, x, alpha * atlas.expm1(x))
+
+
+@elementwise(types=types.floating, samples=unary(negative_slope=0.25), ulp=0.5, aten=("leaky_relu",),
+             reference=lambda x, negative_slope=0.01: np.where(x > 0, x, x * negative_slope))  # fmt: skip
+def leaky_relu(x, *, negative_slope: float = 0.01):
+    """x above 0, x * negative_slope elsewhere."""
+    return select(x > 0.0, x, x * negative_slope)
+
+
+def _softplus_reference(x, beta=1.0, threshold=20.0):
+    return np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta)
+
+
+@elementwise(types=types.floating, reference=_softplus_reference, samples=unary(-30, 30, beta=2.0), ulp=5,
+             aten=("softplus",), ulp_by_backend={"webgpu": 7})  # fmt: skip
+def softplus(x, *, beta: float = 1.0, threshold: float = 20.0):
+    """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold."""
+    scaled = x * beta
+    return select(scaled > threshold, x, atlas.log1p(atlas.exp(scaled)) / beta)
+
+
+@elementwise(types=types.number, samples=unary(min_val=-2.0, max_val=3.0), aten=("hardtanh",),
+             reference=lambda x, min_val=-1.0, max_val=1.0: np.minimum(np.maximum(x, min_val), max_val))  # fmt: skip
+def hardtanh(x, *, min_val: float = -1.0, max_val: float = 1.0):
+    """x held between min_val and max_val."""
+    return atlas.minimum(atlas.maximum(x, min_val), max_val)

@@ -1,0 +1,478 @@
+"""Element-wise mathematics: arithmetic, functions, comparisons, logic and bits. Names are those of the array API."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import ALL, FLOATS, INTEGERS
+from hologram.opset import types
+from hologram.opset.form_map import elementwise
+from hologram.opset.samples import binary, ternary, unary
+
+NUMBERS = INTEGERS + FLOATS
+DISCRETE = (*INTEGERS, dtypes.bool_)
+
+
+# Arithmetic.
+
+
+@elementwise(
+    types=types.same, dtypes=NUMBERS, reference=np.add, samples=binary(), ulp=0.5, aten=("add.Tensor",),
+    out_names=("vector_add", "scalar_add"), gradient=lambda g, x, y: (g, g),
+)  # fmt: skip
+def add(x, y):
+    """x + y."""
+    return x + y
+
+
+@elementwise(
+    types=types.same, dtypes=NUMBERS, reference=np.subtract, samples=binary(), ulp=0.5, aten=("sub.Tensor",),
+    out_names=("vector_sub", "scalar_sub"), gradient=lambda g, x, y: (g, -g),
+)  # fmt: skip
+def subtract(x, y):
+    """x - y."""
+    return x - y
+
+
+@elementwise(
+    types=types.same, dtypes=NUMBERS, reference=np.multiply, samples=binary(), ulp=0.5, aten=("mul.Tensor",),
+    out_names=("vector_mul", "scalar_mul"), gradient=lambda g, x, y: (g * y, g * x),
+)  # fmt: skip
+def multiply(x, y):
+    """x * y."""
+    return x * y
+
+
+@elementwise(
+    types=types.floating, dtypes=NUMBERS, reference=np.divide, samples=binary(), ulp=0.5,
+    ulp_by_backend={"webgpu": 2.5}, aten=("div.Tensor",), out_names=("vector_div", "scalar_div"),
+    gradient=lambda g, x, y: (g / y, -g * x / (y * y)),
+)  # fmt: skip
+def divide(x, y):
+    """x / y; integers are divided as f32."""
+    return x / y
+
+
+def _floor_divide_reference(x, y):
+    with np.errstate(all="ignore"):
+        return np.floor_divide(x, y)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_floor_divide_reference, samples=binary(), ulp=0.5,
+             aten=("floor_divide",))  # fmt: skip
+def floor_divide(x, y):
+    """The largest integer not above x / y; for integers 0 where y is 0. As NumPy computes it, through the remainder."""
+    if not x.dtype.is_float:
+        quotient, left = x // y, x % y
+        if x.dtype.kind == "uint":
+            return quotient
+        return quotient - ((left != 0) & ((left ^ y) < 0)).to(x.dtype)
+    exact = (x - remainder(x, y)) / y
+    low = atlas.floor(exact)
+    return select(y == 0.0, x / y, select(exact - low > 0.5, low + 1.0, low))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.remainder, samples=binary(), ulp=0.5,
+             aten=("remainder.Tensor",), out_names=("vector_remainder",))  # fmt: skip
+def remainder(x, y):
+    """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
+    left = x % y
+    if x.dtype.kind == "uint":
+        return left
+    if not x.dtype.is_float:
+        return select((left != 0) & ((left ^ y) < 0), left + y, left)
+    wrong_side = (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
+    zero = select(y < 0.0, -0.0, left * 0.0)
+    return select(wrong_side, left + y, select(left == 0.0, zero, left))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.fmod, samples=binary(), ulp=0.5, aten=("fmod.Tensor",))
+def fmod(x, y):
+    """The remainder of the division that truncates: the sign of x; for integers 0 where y is 0."""
+    return x % y
+
+
+def _pow_reference(x, y):
+    if np.asarray(x).dtype.kind in "iu":
+        base, exponent = np.broadcast_arrays(x, y)
+        kept = np.power(base, np.where(exponent < 0, 0, exponent).astype(base.dtype))
+        inverse = np.where(base == 1, 1, np.where(base == -1, np.where(exponent % 2, -1, 1), 0)).astype(base.dtype)
+        return np.where(exponent < 0, inverse, kept)
+    return np.power(x, y)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)), ulp=2,
+             aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
+def pow_(x, y):
+    """x to the power y. Integers wrap; a negative integer exponent gives 0 unless x is 1 or -1."""
+    return atlas.power(x, y)
+
+
+@elementwise(types=types.same, dtypes=ALL, reference=np.minimum, samples=binary(), aten=("minimum",),
+             out_names=("vector_min",))  # fmt: skip
+def minimum(x, y):
+    """The smaller; NaN if either is."""
+    return x & y if x.dtype.kind == "bool" else atlas.minimum(x, y)
+
+
+@elementwise(types=types.same, dtypes=ALL, reference=np.maximum, samples=binary(), aten=("maximum",),
+             out_names=("vector_max",))  # fmt: skip
+def maximum(x, y):
+    """The larger; NaN if either is."""
+    return x | y if x.dtype.kind == "bool" else atlas.maximum(x, y)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.abs, samples=unary(), aten=("abs",),
+             out_names=("vector_abs",))  # fmt: skip
+def abs_(x):
+    """The magnitude; the lowest integer stays itself."""
+    return x if x.dtype.kind == "uint" else atlas.absolute(x)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.negative, samples=unary(), aten=("neg",),
+             out_names=("vector_neg",))  # fmt: skip
+def negative(x):
+    """-x; unsigned integers wrap."""
+    return -x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.positive, samples=unary(), aten=("positive",))
+def positive(x):
+    """x, copied."""
+    return x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.sign, samples=unary(), aten=("sign",))
+def sign(x):
+    """-1, 0 or 1; NaN stays NaN."""
+    if x.dtype.kind == "uint":
+        return select(x > 0, 1, x)
+    return select(x > 0, 1, select(x < 0, -1, x))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.square, samples=unary(), ulp=0.5, aten=("square",))
+def square(x):
+    """x * x."""
+    return x * x
+
+
+@elementwise(types=types.floating, reference=np.reciprocal, samples=unary(), ulp=0.5, ulp_by_backend={"webgpu": 2.5},
+             aten=("reciprocal",))  # fmt: skip
+def reciprocal(x):
+    """1 / x."""
+    return 1.0 / x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=lambda x, y, z: x * y + z, samples=ternary(special=False),
+             ulp=0.5, absolute=64.0, aten=("addcmul",), out_names=("vector_mad",))  # fmt: skip
+def mad(x, y, z):
+    """x * y + z, rounded once or twice."""
+    return atlas.mad(x, y, z)
+
+
+def _clip_reference(x, low, high):
+    x = x if low is None else np.maximum(x, np.asarray(low, np.asarray(x).dtype))
+    return x if high is None else np.minimum(x, np.asarray(high, np.asarray(x).dtype))
+
+
+def _clip_samples(rng, dtype):
+    from_binary = binary()(rng, dtype)
+    for sample in from_binary:
+        x = sample.operands[0]
+        yield type(sample)((x, 1, 3))
+        yield type(sample)((x, None, 2))
+        yield type(sample)((x, 2, None))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_clip_reference, samples=_clip_samples, aten=("clamp",),
+             out_names=("vector_clip",))  # fmt: skip
+def clip(x, min=None, max=None):  # noqa: A002  (the array API's names)
+    """x held between `min` and `max`, either of which may be missing."""
+    x = x if min is None else atlas.maximum(x, min)
+    return x if max is None else atlas.minimum(x, max)
+
+
+# Rounding.
+
+
+def _rounding(function):
+    return lambda x: x if np.asarray(x).dtype.kind in "iu" else function(x)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.floor), samples=unary(), aten=("floor",))
+def floor(x):
+    """The largest integer not above x."""
+    return atlas.floor(x) if x.dtype.is_float else x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.ceil), samples=unary(), aten=("ceil",))
+def ceil(x):
+    """The smallest integer not below x."""
+    return atlas.ceil(x) if x.dtype.is_float else x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.round), samples=unary(), aten=("round",))
+def round_(x):
+    """The nearest integer, halves to even."""
+    return atlas.round_(x) if x.dtype.is_float else x
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.trunc), samples=unary(), aten=("trunc",))
+def trunc(x):
+    """The integer part."""
+    return atlas.trunc(x) if x.dtype.is_float else x
+
+
+# Functions.
+
+
+@elementwise(types=types.floating, dtypes=NUMBERS, reference=np.sqrt, samples=unary(), ulp=0.5,
+             ulp_by_backend={"webgpu": 2.5}, aten=("sqrt",))  # fmt: skip
+def sqrt(x):
+    """The square root; NaN below 0."""
+    return atlas.sqrt(x)
+
+
+@elementwise(types=types.floating, reference=lambda x: 1 / np.sqrt(x), samples=unary(), ulp=2, aten=("rsqrt",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def rsqrt(x):
+    """1 / sqrt(x)."""
+    return atlas.rsqrt(x)
+
+
+@elementwise(types=types.floating, dtypes=NUMBERS, reference=np.exp, samples=unary(-80, 80), ulp=2, aten=("exp",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def exp(x):
+    """e to the power x."""
+    return atlas.exp(x)
+
+
+@elementwise(types=types.floating, reference=np.exp2, samples=unary(-80, 80), ulp=2, aten=("exp2",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def exp2(x):
+    """2 to the power x."""
+    return atlas.exp2(x)
+
+
+@elementwise(types=types.floating, reference=np.expm1, samples=unary(-30, 30), ulp=3, aten=("expm1",))
+def expm1(x):
+    """exp(x) - 1, exact near 0."""
+    return atlas.expm1(x)
+
+
+@elementwise(types=types.floating, reference=np.log, samples=unary(0, 99), ulp=2, aten=("log",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def log(x):
+    """The natural logarithm; NaN below 0, minus infinity at 0."""
+    return atlas.log(x)
+
+
+@elementwise(types=types.floating, reference=np.log2, samples=unary(0, 99), ulp=2, aten=("log2",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def log2(x):
+    """The logarithm to base 2."""
+    return atlas.log2(x)
+
+
+@elementwise(types=types.floating, reference=np.log10, samples=unary(0, 99), ulp=3, aten=("log10",),
+             ulp_by_backend={"webgpu": 4})  # fmt: skip
+def log10(x):
+    """The logarithm to base 10."""
+    return atlas.log(x) * (1.0 / math.log(10.0))
+
+
+@elementwise(types=types.floating, reference=np.log1p, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
+def log1p(x):
+    """log(1 + x), exact near 0."""
+    return atlas.log1p(x)
+
+
+@elementwise(types=types.floating, reference=np.sin, samples=unary(-50, 50), ulp=2, aten=("sin",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def sin(x):
+    """The sine of x radians."""
+    return atlas.sin(x)
+
+
+@elementwise(types=types.floating, reference=np.cos, samples=unary(-50, 50), ulp=2, aten=("cos",),
+             ulp_by_backend={"webgpu": 3})  # fmt: skip
+def cos(x):
+    """The cosine of x radians."""
+    return atlas.cos(x)
+
+
+@elementwise(types=types.floating, reference=np.tan, samples=unary(-50, 50), ulp=3, aten=("tan",),
+             ulp_by_backend={"webgpu": 5})  # fmt: skip
+def tan(x):
+    """The tangent of x radians."""
+    return atlas.tan(x)
+
+
+@elementwise(types=types.floating, reference=np.arctan, samples=unary(), ulp=3, aten=("atan",),
+             ulp_by_backend={"webgpu": 4})  # fmt: skip
+def atan(x):
+    """The angle in radians whose tangent is x."""
+    return atlas.atan(x)
+
+
+def _erf_reference(x):
+    return np.vectorize(math.erf, otypes=[np.float64])(x) if np.size(x) else np.asarray(x, np.float64)
+
+
+@elementwise(types=types.floating, reference=_erf_reference, samples=unary(-5, 5), ulp=3, aten=("erf",))
+def erf(x):
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
+    return atlas.erf(x)
+
+
+# Comparisons and choice.
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",))
+def equal(x, y):
+    """x == y."""
+    return x == y
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",))
+def not_equal(x, y):
+    """x != y; true where either is NaN."""
+    return x != y
+
+
+def _ordered(x: Value) -> Value:
+    return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",))
+def less(x, y):
+    """x < y."""
+    return _ordered(x) < _ordered(y)
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",))
+def less_equal(x, y):
+    """x <= y."""
+    return _ordered(x) <= _ordered(y)
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",))
+def greater(x, y):
+    """x > y."""
+    return _ordered(x) > _ordered(y)
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",))
+def greater_equal(x, y):
+    """x >= y."""
+    return _ordered(x) >= _ordered(y)
+
+
+@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isnan, samples=unary(), aten=("isnan",))
+def isnan(x):
+    """Whether x is NaN."""
+    return x != x
+
+
+@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isinf, samples=unary(), aten=("isinf",))
+def isinf(x):
+    """Whether x is infinite."""
+    return atlas.absolute(x) == math.inf
+
+
+@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isfinite, samples=unary(), aten=("isfinite",))
+def isfinite(x):
+    """Whether x is neither infinite nor NaN."""
+    return atlas.absolute(x) < math.inf
+
+
+def _where_samples(rng, dtype):
+    for sample in ternary()(rng, dtype):
+        condition, x, y = sample.operands
+        yield type(sample)((rng.random(condition.shape) < 0.5, x, y))
+        yield type(sample)((condition, x, 3))
+
+
+def _where_reference(condition, x, y):
+    y = np.asarray(y, np.asarray(x).dtype) if isinstance(y, int) else y
+    return np.where(np.asarray(condition).astype(bool), x, y)
+
+
+@elementwise(types=types.choice, dtypes=NUMBERS, reference=_where_reference, samples=_where_samples,
+             aten=("where.self",))  # fmt: skip
+def where(condition, x, y):
+    """x where the condition holds (is not 0), else y."""
+    return select(condition, x, y)
+
+
+# Logic and bits.
+
+
+@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",))
+def logical_and(x, y):
+    """Whether both are true (not 0)."""
+    return x & y
+
+
+@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",))
+def logical_or(x, y):
+    """Whether either is true (not 0)."""
+    return x | y
+
+
+@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",))
+def logical_xor(x, y):
+    """Whether exactly one is true (not 0)."""
+    return x ^ y
+
+
+@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",))
+def logical_not(x):
+    """Whether it is false (0)."""
+    return ~x
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_and, samples=binary(-99, 99),
+             aten=("bitwise_and.Tensor",))  # fmt: skip
+def bitwise_and(x, y):
+    """Bits set in both."""
+    return x & y
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_or, samples=binary(-99, 99),
+             aten=("bitwise_or.Tensor",))  # fmt: skip
+def bitwise_or(x, y):
+    """Bits set in either."""
+    return x | y
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_xor, samples=binary(-99, 99),
+             aten=("bitwise_xor.Tensor",))  # fmt: skip
+def bitwise_xor(x, y):
+    """Bits set in exactly one."""
+    return x ^ y
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",))
+def bitwise_invert(x):
+    """All bits changed."""
+    return ~x
+
+
+@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.left_shift, samples=binary(-99, 99, second=(0, 70)),
+             aten=("bitwise_left_shift.Tensor",))  # fmt: skip
+def bitwise_left_shift(x, y):
+    """x shifted left by y >= 0 bits; 0 from the width on."""
+    return x << y
+
+
+@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.right_shift, samples=binary(-99, 99, second=(0, 70)),
+             aten=("bitwise_right_shift.Tensor",))  # fmt: skip
+def bitwise_right_shift(x, y):
+    """x shifted right by y >= 0 bits, keeping the sign."""
+    return x >> y

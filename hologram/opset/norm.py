@@ -1,0 +1,228 @@
+"""Softmax and the normalisations, named and parametrised as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import reduce_add, reduce_max
+from hologram.dtypes import DType
+from hologram.errors import ShapeError
+from hologram.opset import types
+from hologram.opset.form_map import elementwise
+from hologram.opset.form_row import Arrangement, row, width
+from hologram.opset.layout import Layout
+from hologram.opset.operation import Input, Sample
+from hologram.opset.samples import array, normalizing
+
+
+def _softmax_reference(x, dim=-1):
+    if not np.size(x):
+        return np.asarray(x, np.float64)
+    e = np.exp(x - np.max(x, axis=dim, keepdims=True))
+    return e / np.sum(e, axis=dim, keepdims=True)
+
+
+def _log_softmax_reference(x, dim=-1):
+    if not np.size(x):
+        return np.asarray(x, np.float64)
+    shifted = x - np.max(x, axis=dim, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
+
+
+@row(types=types.floating, reference=_softmax_reference, samples=normalizing("dim"), ulp=8, absolute=1.0, axis_name="dim",
+     keeps_shape=True, aten=("_softmax",))  # fmt: skip
+def softmax(x, *, dim=-1):
+    """exp(x) / sum(exp(x)) along `dim`, shifted by the largest element so that nothing overflows."""
+    e = atlas.exp(x - reduce_max(x))
+    return e / reduce_add(e)
+
+
+@row(types=types.floating, reference=_log_softmax_reference, samples=normalizing("dim"), ulp=8, absolute=2.0,
+     axis_name="dim", keeps_shape=True, aten=("_log_softmax",))  # fmt: skip
+def log_softmax(x, *, dim=-1):
+    """x - log(sum(exp(x))) along `dim`, shifted by the largest element so that nothing overflows."""
+    shifted = x - reduce_max(x)
+    return shifted - atlas.log(reduce_add(atlas.exp(shifted)))
+
+
+def _scaled(y, weight, bias):
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _trailing(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any], who: str) -> Arrangement:
+    """The row is the axes of the weight, or those `normalized_shape` counts."""
+    x = inputs[0]
+    assert isinstance(x, Layout)
+    shape = attributes["normalized_shape"]
+    if shape is None:
+        shape = inputs[1].shape if len(inputs) > 1 and isinstance(inputs[1], Layout) else x.shape[-1:]
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not shape or x.shape[-len(shape) :] != shape:
+        raise ShapeError(f"{who}: the last axes must be normalized_shape {shape}, got {x.shape}")
+    views = tuple(i.expand(x.shape) if isinstance(i, Layout) else i for i in inputs)
+    return Arrangement(views, tuple(outputs), len(shape))
+
+
+def _layer_norm_reference(x, weight=None, bias=None, normalized_shape=None, eps=1e-5):
+    shape = normalized_shape or (np.shape(weight) if weight is not None else np.shape(x)[-1:])
+    axes = tuple(range(-len(shape), 0))
+    y = (x - np.mean(x, axis=axes, keepdims=True)) / np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def _layer_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, tail in (((5, 300), 1), ((4, 3, 5), 2), ((2, 3, 64), 1), ((1, 1), 1)):
+        x = array(rng, dtype, shape)
+        weight, bias = (array(rng, dtype, shape[-tail:], -2, 2) for _ in range(2))
+        yield Sample((x, weight, bias))
+        yield Sample((x, weight, None), {"eps": 1e-3})
+        yield Sample((x, None, None), {"normalized_shape": shape[-tail:]})
+
+
+@row(types=types.floating, reference=_layer_norm_reference, samples=_layer_norm_samples, ulp=8, absolute=16.0,
+     keeps_shape=True, axis_name="normalized_shape", aten=("native_layer_norm",),
+     arrange=lambda i, o, a: _trailing(i, o, a, "layer_norm"))  # fmt: skip
+def layer_norm(x, weight=None, bias=None, *, normalized_shape=None, eps: float = 1e-5):
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axes (Ba, Kiros, Hinton 2016).
+
+    The axes are those of `normalized_shape`, else those of `weight`, else the last.
+    """
+    centred = x - reduce_add(x) / width(x)
+    variance = reduce_add(centred * centred) / width(x)
+    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+
+
+def _rms_norm_reference(x, weight=None, normalized_shape=None, eps=1e-6):
+    shape = normalized_shape or (np.shape(weight) if weight is not None else np.shape(x)[-1:])
+    y = x / np.sqrt(np.mean(np.square(x), axis=tuple(range(-len(shape), 0)), keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
+def _rms_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape in ((5, 300), (2, 3, 64), (1, 1)):
+        yield Sample((array(rng, dtype, shape), array(rng, dtype, shape[-1:], -2, 2)))
+        yield Sample((array(rng, dtype, shape), None), {"eps": 1e-3})
+
+
+@row(types=types.floating, reference=_rms_norm_reference, samples=_rms_norm_samples, ulp=8, absolute=2.0,
+     keeps_shape=True, axis_name="normalized_shape", arrange=lambda i, o, a: _trailing(i, o, a, "rms_norm"))  # fmt: skip
+def rms_norm(x, weight=None, *, normalized_shape=None, eps: float = 1e-6):
+    """x / sqrt(mean(x^2) + eps) * weight over the last axes (Zhang, Sennrich 2019)."""
+    return _scaled(x * (1.0 / atlas.sqrt(reduce_add(x * x) / width(x) + eps)), weight, None)
+
+
+def _channels(layout: Input, shape: tuple[int, ...]) -> Input:
+    """A vector of one number per channel, seen in the shape of the input (N, C, ...)."""
+    if not isinstance(layout, Layout):
+        return layout
+    if layout.shape != shape[1:2]:
+        raise ShapeError(f"one number for each of {shape[1]} channels is needed, got shape {layout.shape}")
+    for _ in shape[2:]:
+        layout = layout.unsqueeze(layout.ndim)
+    return layout.expand(shape)
+
+
+def _groups(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]) -> Arrangement:
+    x = inputs[0]
+    assert isinstance(x, Layout)
+    groups = attributes["num_groups"]
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(f"group_norm: axis 1 must split into {groups} groups, got shape {x.shape}")
+    split = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+
+    def view(layout: Input) -> Input:
+        if not isinstance(layout, Layout):
+            return layout
+        strides = (layout.strides[0], layout.strides[1] * split[2], *layout.strides[1:])
+        return Layout(layout.dtype, split, strides, layout.offset)
+
+    views = [view(inputs[0]), *(view(_channels(i, x.shape)) for i in inputs[1:])]
+    targets = [view(o) for o in outputs]
+    return Arrangement(tuple(views), tuple(t for t in targets if isinstance(t, Layout)), len(split) - 2)
+
+
+def _group_norm_reference(x, weight=None, bias=None, num_groups=1, eps=1e-5):
+    grouped = np.reshape(x, (x.shape[0], num_groups, -1))
+    centred = grouped - grouped.mean(-1, keepdims=True)
+    y = (centred / np.sqrt(grouped.var(-1, keepdims=True) + eps)).reshape(x.shape)
+    shape = (1, -1) + (1,) * (x.ndim - 2)
+    y = y if weight is None else y * np.reshape(weight, shape)
+    return y if bias is None else y + np.reshape(bias, shape)
+
+
+def _group_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, groups in (((2, 6, 5, 3), 3), ((3, 4), 2), ((1, 8, 7), 1)):
+        x = array(rng, dtype, shape)
+        weight, bias = (array(rng, dtype, shape[1:2], -2, 2) for _ in range(2))
+        yield Sample((x, weight, bias), {"num_groups": groups})
+        yield Sample((x, None, None), {"num_groups": groups})
+
+
+@row(types=types.floating, reference=_group_norm_reference, samples=_group_norm_samples, ulp=8, absolute=16.0,
+     keeps_shape=True, axis_name="num_groups", arrange=_groups, aten=("native_group_norm",))  # fmt: skip
+def group_norm(x, weight=None, bias=None, *, num_groups, eps: float = 1e-5):
+    """Normalises each group of channels of x (N, C, ...) with weight and bias (C) (Wu, He 2018)."""
+    centred = x - reduce_add(x) / width(x)
+    variance = reduce_add(centred * centred) / width(x)
+    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+
+
+def _batch(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]) -> Arrangement:
+    x = inputs[0]
+    assert isinstance(x, Layout)
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: x must have shape (N, C, ...), got {x.shape}")
+    order = (1, 0, *range(2, x.ndim))
+    views = [x, *(_channels(i, x.shape) for i in inputs[1:])]
+    return Arrangement(
+        tuple(v.permute(order) if isinstance(v, Layout) else v for v in views),
+        tuple(o.permute(order) for o in outputs),
+        x.ndim - 1,
+    )
+
+
+def _batch_norm_reference(x, weight=None, bias=None, eps=1e-5):
+    axes = (0, *range(2, np.ndim(x)))
+    y = (x - np.mean(x, axis=axes, keepdims=True)) / np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+    shape = (1, -1) + (1,) * (np.ndim(x) - 2)
+    y = y if weight is None else y * np.reshape(weight, shape)
+    return y if bias is None else y + np.reshape(bias, shape)
+
+
+def _batch_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape in ((4, 6, 5, 3), (7, 3), (2, 3, 11)):
+        weight, bias = (array(rng, dtype, shape[1:2], -2, 2) for _ in range(2))
+        yield Sample((array(rng, dtype, shape), weight, bias))
+        yield Sample((array(rng, dtype, shape), None, None))
+
+
+@row(types=types.floating, reference=_batch_norm_reference, samples=_batch_norm_samples, ulp=8, absolute=16.0,
+     keeps_shape=True, axis_name="", arrange=_batch, aten=("native_batch_norm",))  # fmt: skip
+def batch_norm(x, weight=None, bias=None, *, eps: float = 1e-5):
+    """Normalises each channel of x (N, C, ...) over the batch (Ioffe, Szegedy 2015), as in training."""
+    centred = x - reduce_add(x) / width(x)
+    variance = reduce_add(centred * centred) / width(x)
+    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+
+
+def _batch_inference_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape in ((4, 6), (7, 3)):
+        mean, weight, bias = (array(rng, dtype, shape[1:], -2, 2) for _ in range(3))
+        yield Sample((array(rng, dtype, shape), mean, array(rng, dtype, shape[1:], 0.5, 2), weight, bias))
+
+
+def _batch_inference_reference(x, mean, variance, weight, bias, eps=1e-5):
+    return (x - mean) / np.sqrt(variance + eps) * weight + bias
+
+
+@elementwise(types=types.floating, reference=_batch_inference_reference, samples=_batch_inference_samples, ulp=4,
+             absolute=16.0)  # fmt: skip
+def batch_norm_inference(x, mean, variance, weight=None, bias=None, *, eps: float = 1e-5):
+    """(x - mean) / sqrt(variance + eps) * weight + bias with given statistics, which broadcast against x."""
+    return _scaled((x - mean) * (1.0 / atlas.sqrt(variance + eps)), weight, bias)

@@ -1,0 +1,142 @@
+"""Random numbers from a counter: the same stream on every backend, for a seed and an offset.
+
+Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). Element i of a draw is
+word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, mulhi, select
+from hologram.dtypes import FLOATS, DType, u32
+from hologram.errors import UnsupportedDType
+from hologram.opset.form_map import IndexedOperand, indexed
+from hologram.opset.layout import Layout
+from hologram.opset.operation import Sample
+
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+
+
+def philox(counter: Value, key: Value) -> tuple[Value, Value, Value, Value]:
+    """Four random words for a counter and a key, both u32."""
+    b = counter.builder
+    zero = b.constant(0, u32)
+    c0, c1, c2, c3 = counter, zero, zero, zero
+    k0, k1 = key, zero
+    for _ in range(ROUNDS):
+        m0, m1 = b.constant(MULTIPLIERS[0], u32), b.constant(MULTIPLIERS[1], u32)
+        c0, c1, c2, c3 = mulhi(m1, c2) ^ c1 ^ k0, m1 * c2, mulhi(m0, c0) ^ c3 ^ k1, m0 * c0
+        k0, k1 = k0 + WEYL[0], k1 + WEYL[1]
+    return c0, c1, c2, c3
+
+
+def philox_reference(counter: np.ndarray, key: int) -> tuple[np.ndarray, ...]:
+    """The same in NumPy, on u64 arithmetic."""
+    low = np.uint64(0xFFFFFFFF)
+    c = [counter.astype(np.uint64), *(np.zeros_like(counter, np.uint64) for _ in range(3))]
+    k0, k1 = key, 0
+    for _ in range(ROUNDS):
+        p0, p1 = np.uint64(MULTIPLIERS[0]) * c[0], np.uint64(MULTIPLIERS[1]) * c[2]
+        c = [p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k0), p1 & low, p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k1), p0 & low]
+        k0, k1 = (k0 + WEYL[0]) & 0xFFFFFFFF, (k1 + WEYL[1]) & 0xFFFFFFFF
+    return tuple(x.astype(np.uint32) for x in c)
+
+
+def _linear(at: tuple[Value, ...]) -> Value:
+    """The element's number in row-major order, as u32."""
+    b = at[0].builder
+    total = at[0]
+    for axis in range(1, len(at)):
+        total = total * b.extent(axis) + at[axis]
+    return total.to(u32)
+
+
+def _word(at: tuple[Value, ...], seed: Value, offset: Value) -> Value:
+    element = _linear(at)
+    words = philox((element >> 2) + offset, seed)
+    lane = element & 3
+    return select(lane == 0, words[0], select(lane == 1, words[1], select(lane == 2, words[2], words[3])))
+
+
+def _unit(word: Value) -> Value:
+    """A word as a float in [0, 1), from its upper 24 bits."""
+    return (word >> 8).to(dtypes.f32) * 2.0**-24
+
+
+def _words_reference(size: int, seed: int, offset: int) -> np.ndarray:
+    counters = np.arange(-(-size // 4), dtype=np.uint32) + np.uint32(offset)
+    return np.stack(philox_reference(counters, seed), axis=1).reshape(-1)[:size]
+
+
+def _uniform_reference(shape, low=0.0, high=1.0, seed=0, offset=0, dtype="f32"):
+    unit = (_words_reference(math.prod(shape), seed, offset) >> 8).astype(np.float64) * 2.0**-24
+    return low + unit.reshape(shape) * (high - low)
+
+
+def _shape_of(*, shape, dtype, **rest):
+    element = dtypes.dtype(dtype)
+    if not element.is_float:
+        raise UnsupportedDType(f"random numbers must be floats, got {element}")
+    return Layout.contiguous(element, (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def _random_samples(**attributes: float):
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for shape, seed, offset in (((1031,), 7, 0), ((3, 5, 7), 4_000_000_000, 12), ((0, 3), 1, 1), ((), 2, 9)):
+            yield Sample((), {"shape": shape, "seed": seed, "offset": offset, "dtype": dtype.name, **attributes})
+
+    return make
+
+
+SEEDS = {"seed": u32, "offset": u32, "low": dtypes.f32, "high": dtypes.f32, "mean": dtypes.f32, "std": dtypes.f32}
+
+
+@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=SEEDS, samples=_random_samples(low=-2.0, high=3.0), ulp=2, absolute=4.0e0,
+         reference=_uniform_reference, methods=False)  # fmt: skip
+def random_uniform(at, *, shape, low: float = 0.0, high: float = 1.0, seed=0, offset=0, dtype="f32"):
+    """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
+    return low + _unit(_word(at, seed, offset)) * (high - low)
+
+
+def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
+    size = math.prod(shape)
+    counters = np.arange(size, dtype=np.uint32) + np.uint32(offset)
+    a, b, _, _ = philox_reference(counters, seed)
+    radius = np.sqrt(-2 * np.log(((a >> 8).astype(np.float64) + 1) * 2.0**-24))
+    return mean + std * (radius * np.cos(2 * np.pi * (b >> 8).astype(np.float64) * 2.0**-24)).reshape(shape)
+
+
+@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=SEEDS, samples=_random_samples(mean=1.0, std=2.0), ulp=8, absolute=64.0,
+         reference=_normal_reference, methods=False)  # fmt: skip
+def random_normal(at, *, shape, mean: float = 0.0, std: float = 1.0, seed=0, offset=0, dtype="f32"):
+    """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
+    first, second, _, _ = philox(_linear(at) + offset, seed)
+    radius = atlas.sqrt(-2.0 * atlas.log(((first >> 8) + 1).to(dtypes.f32) * 2.0**-24))
+    return mean + std * (radius * atlas.cos(_unit(second) * (2.0 * math.pi)))
+
+
+def _dropout_reference(x, p=0.5, seed=0, offset=0):
+    unit = (_words_reference(np.size(x), seed, offset) >> 8).astype(np.float64) * 2.0**-24
+    return np.where(unit.reshape(np.shape(x)) >= np.float32(p), x * (1 / (1 - p)), 0.0)
+
+
+def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape in ((1031,), (4, 5, 6)):
+        yield Sample((rng.uniform(-4, 4, shape).astype(dtype.numpy),), {"p": 0.25, "seed": 3, "offset": 5})
+
+
+@indexed(shape_of=lambda x, **attributes: Layout.contiguous(x.dtype, x.shape), dtypes=FLOATS,
+         scalars={"seed": u32, "offset": u32}, samples=_dropout_samples, ulp=2, reference=_dropout_reference,
+         aten=("native_dropout",))  # fmt: skip
+def dropout(at, x: IndexedOperand, *, p: float = 0.5, seed=0, offset=0):
+    """x / (1 - p) where a random number is at least p, else 0; the numbers are those of random_uniform."""
+    keep = _unit(_word(at, seed, offset)) >= (p if p.dtype == dtypes.f32 else p.to(dtypes.f32))
+    return select(keep, x.at(*at) * (1.0 / (1.0 - p)), 0.0)

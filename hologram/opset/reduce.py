@@ -1,0 +1,114 @@
+"""Reductions over any axes, named and parametrised as in the array API."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
+from hologram.dtypes import ALL, FLOATS
+from hologram.opset import types
+from hologram.opset.form_row import column, row, width
+from hologram.opset.math import NUMBERS
+from hologram.opset.samples import reduction
+
+
+@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=8.0, aten=("sum.dim_IntList",),
+     out_names=("reduce_sum",))  # fmt: skip
+def sum_(x, *, axis=None, keepdims=False, dtype=None):
+    """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
+    return reduce_add(x)
+
+
+@row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=64.0,
+     aten=("prod.dim_int",))  # fmt: skip
+def prod(x, *, axis=None, keepdims=False, dtype=None):
+    """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
+    return reduce_mul(x)
+
+
+@row(types=types.same, dtypes=ALL, reference=np.min, samples=reduction(special=True, empty=False), empty=False,
+     aten=("amin",), out_names=("reduce_min",))  # fmt: skip
+def min_(x, *, axis=None, keepdims=False):
+    """The smallest element; NaN if any is. A row without elements raises ShapeError."""
+    return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_min(x)
+
+
+@row(types=types.same, dtypes=ALL, reference=np.max, samples=reduction(special=True, empty=False), empty=False,
+     aten=("amax",), out_names=("reduce_max",))  # fmt: skip
+def max_(x, *, axis=None, keepdims=False):
+    """The largest element; NaN if any is. A row without elements raises ShapeError."""
+    return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
+
+
+@row(types=types.floating, reference=np.mean, samples=reduction(), ulp=2, absolute=8.0, aten=("mean.dim",))
+def mean(x, *, axis=None, keepdims=False):
+    """The arithmetic mean; NaN for a row without elements."""
+    return reduce_add(x) / width(x)
+
+
+def _variance(x, correction):
+    deviation = x - reduce_add(x) / width(x)
+    return reduce_add(deviation * deviation) / atlas.maximum(width(x) - correction, 0.0)
+
+
+@row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
+     samples=reduction(correction=0.5), ulp=4, absolute=16.0, aten=("var.correction",))  # fmt: skip
+def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
+    """The variance, in two passes: mean squared deviation from the mean, over width - correction."""
+    return _variance(x, correction)
+
+
+@row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
+     samples=reduction(correction=0.5), ulp=4, absolute=16.0, aten=("std.correction",))  # fmt: skip
+def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
+    """The standard deviation: the square root of `var`."""
+    return atlas.sqrt(_variance(x, correction))
+
+
+def _first_of(x, extreme):
+    """The column of the first element that is the extreme, or NaN where the extreme is."""
+    found = (x == extreme) | (x != x) if x.dtype.is_float else x == extreme
+    position = column(x).to(dtypes.u32)
+    return reduce_min(select(found, position, 0xFFFFFFFF)).to(dtypes.i64)
+
+
+@row(types=types.position, dtypes=NUMBERS, samples=reduction(special=True, empty=False), empty=False, aten=("argmin",),
+     reference=np.argmin)  # fmt: skip
+def argmin(x, *, axis=None, keepdims=False):
+    """The position of the first smallest element (of the first NaN, if there is one); over all axes, counted flat."""
+    return _first_of(x, reduce_min(x))
+
+
+@row(types=types.position, dtypes=NUMBERS, samples=reduction(special=True, empty=False), empty=False, aten=("argmax",),
+     reference=np.argmax)  # fmt: skip
+def argmax(x, *, axis=None, keepdims=False):
+    """The position of the first largest element (of the first NaN, if there is one); over all axes, counted flat."""
+    return _first_of(x, reduce_max(x))
+
+
+@row(types=types.logical, dtypes=ALL, samples=reduction(-1, 1), reference=np.any, aten=("any.dims",))
+def any_(x, *, axis=None, keepdims=False):
+    """Whether any element is true (not 0)."""
+    return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_)
+
+
+@row(types=types.logical, dtypes=ALL, samples=reduction(0.2, 5), reference=np.all, aten=("all.dims",))
+def all_(x, *, axis=None, keepdims=False):
+    """Whether all elements are true (not 0)."""
+    return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_)
+
+
+def _logsumexp_reference(x, **axes):
+    top = np.max(x, axis=axes.get("axis"), keepdims=True)
+    total = np.log(np.sum(np.exp(x - top), axis=axes.get("axis"), keepdims=True)) + top
+    return total if axes.get("keepdims") else np.squeeze(total, axis=axes.get("axis"))
+
+
+@row(types=types.floating, dtypes=FLOATS, samples=reduction(empty=False), empty=False, ulp=4, absolute=4.0,
+     reference=_logsumexp_reference, aten=("logsumexp",))  # fmt: skip
+def logsumexp(x, *, axis=None, keepdims=False):
+    """log(sum(exp(x))), without overflow."""
+    top = reduce_max(x)
+    return atlas.log(reduce_add(atlas.exp(x - top))) + top

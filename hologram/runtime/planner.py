@@ -1,0 +1,43 @@
+"""What plans become on a device: rows spread over it where it cannot do so itself, and the sizes memory is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hologram.compiler.split import should_split, split_rows
+from hologram.limits import Limits
+from hologram.opset.plan import Plan, Scratch, Step
+
+
+def storage_bytes(nbytes: int) -> int:
+    """Bytes of memory behind an array: whole words, at least one, so that packed elements can be stored by word."""
+    return max(4, -(-nbytes // 4) * 4)
+
+
+def overlaps(a: Any, b: Any) -> bool:
+    """Whether two tensors share bytes."""
+    if a.buffer.block is not b.buffer.block or not a.size or not b.size:
+        return False
+    (a_low, a_high), (b_low, b_high) = a.layout.span, b.layout.span
+    return a_low * a.dtype.itemsize < b_high * b.dtype.itemsize and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
+
+
+def spread_rows(plan: Plan, limits: Limits) -> Plan:
+    """The plan with programs that have few long rows split into several, where the device does not do that itself."""
+    if limits.spreads_rows or not any(should_split(s.kernel, s.grid, limits) for s in plan.steps):
+        return plan
+    steps: list[Step] = []
+    scratch = list(plan.scratch)
+    inputs = 1 + max(k for s in plan.steps for k in s.operands) - len(scratch)
+    for step in plan.steps:
+        if not should_split(step.kernel, step.grid, limits):
+            steps.append(step)
+            continue
+        split = split_rows(step, limits)
+        base = inputs + len(scratch)
+        own = len(step.operands)
+        for part in split.steps:
+            operands = tuple(step.operands[k] if k < own else base + k - own for k in part.operands)
+            steps.append(Step(part.kernel, operands, part.scalars, part.grid))
+        scratch += [Scratch(s.dtype, s.size) for s in split.scratch]
+    return Plan(tuple(steps), tuple(scratch))

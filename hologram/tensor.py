@@ -1,0 +1,389 @@
+"""Tensor: a strided view of a buffer, with the operators and methods of the Python array API.
+
+Operators and methods are derived from the operations' declarations; this file holds what is about views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hologram.opset  # noqa: F401  (declares every operation)
+from hologram import dtypes
+from hologram.dtypes import DType
+from hologram.errors import InteropError, ShapeError
+from hologram.opset.layout import Layout, normalize_axis
+from hologram.opset.operation import OPERATIONS, Operation
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.interchange import DLPackSource
+
+if TYPE_CHECKING:
+    from hologram.executor import Executor
+
+Index = int | slice | None | EllipsisType
+
+
+class Tensor:
+    """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
+
+    Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
+    integers, slices, None and ...) share the buffer. Operators broadcast and promote dtypes; a Python number takes the
+    tensor's dtype unless its kind is higher.
+    """
+
+    __slots__ = ("_key", "buffer", "layout")
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    def __init__(self, buffer: Buffer, layout: Layout) -> None:
+        self.buffer = buffer
+        self.layout = layout
+        self._key: tuple[int, int] | None = None
+
+    # What a tensor is.
+
+    @property
+    def executor(self) -> Executor:
+        return self.buffer.executor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides, in elements."""
+        return self.layout.strides
+
+    @property
+    def offset(self) -> int:
+        """The first element's position in the buffer, in elements."""
+        return self.layout.offset
+
+    @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.layout.shape)
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """The backend's name and device number, e.g. "webgpu:0"."""
+        info = self.executor.device.info
+        return f"{info.backend.value}:{info.index}"
+
+    @property
+    def key(self) -> tuple[int, int] | None:
+        """What launches are cached by; None once the buffer is freed."""
+        key = self.buffer.key
+        if key is None:
+            return None
+        if self._key is None or self._key[0] != key:
+            self._key = (key, self.executor.layout_id(self.layout))
+        return self._key
+
+    def is_contiguous(self) -> bool:
+        return self.layout.is_contiguous
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.to_numpy()!s}, dtype={self.dtype}, device={self.device})"
+
+    # Views.
+
+    def _view(self, layout: Layout) -> Tensor:
+        return Tensor(self.buffer, layout)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """The same elements in another shape (one size may be -1); a copy only where strides cannot express it."""
+        wanted = _ints(shape)
+        layout = self.layout.reshape(wanted)
+        return self._view(layout) if layout is not None else self.contiguous().reshape(wanted)
+
+    def view_1d(self) -> Tensor:
+        """All elements along one axis, without a copy; ShapeError where strides cannot express it."""
+        layout = self.layout.reshape((-1,)) if self.size else self.layout.reshape((0,))
+        if layout is None:
+            raise ShapeError(f"view_1d: strides {self.strides} of shape {self.shape} have no 1-D view; use reshape(-1)")
+        return self._view(layout)
+
+    def permute(self, *axes: int | Sequence[int]) -> Tensor:
+        """Axes in another order."""
+        return self._view(self.layout.permute(_ints(axes)))
+
+    def transpose(self, first: int = -2, second: int = -1) -> Tensor:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        a, b = (normalize_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        order[a], order[b] = order[b], order[a]
+        return self._view(self.layout.permute(order))
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  (the array API's name)
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(f"T: a tensor of 2 axes is needed, got {self.shape}; use permute")
+        return self.transpose(0, 1)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  (the array API's name)
+        """The last two axes exchanged."""
+        return self.transpose(-2, -1)
+
+    def select(self, axis: int, position: int) -> Tensor:
+        """One position along an axis, which disappears."""
+        axis = normalize_axis(axis, self.ndim, "select")
+        n = self.shape[axis]
+        if not -n <= position < n:
+            raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
+        return self._view(self.layout.narrow(axis, position % n, 1).squeeze(axis))
+
+    def narrow(self, axis: int, start: int, length: int) -> Tensor:
+        """`length` positions along an axis from `start` on."""
+        axis = normalize_axis(axis, self.ndim, "narrow")
+        n = self.shape[axis]
+        if start < 0 or length < 0 or start + length > n:
+            raise ShapeError(f"narrow: [start, start + length) must lie in [0, {n}], got start {start}, length {length}")
+        return self._view(self.layout.narrow(axis, start, length))
+
+    def slice(self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None) -> Tensor:
+        """A Python slice along one axis; the step may be negative."""
+        axis = normalize_axis(axis, self.ndim, "slice")
+        first, last, by = slice(start, stop, step).indices(self.shape[axis])
+        length = len(range(first, last, by))
+        return self._view(self.layout.narrow(axis, first, length, by))
+
+    def expand(self, *shape: int | Sequence[int]) -> Tensor:
+        """Broadcast to a shape; the new axes and the axes of size 1 repeat the same memory."""
+        return self._view(self.layout.expand(_ints(shape)))
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
+        """Without the axes of size 1 (all, or those named)."""
+        if axis is None:
+            axes = [k for k, n in enumerate(self.shape) if n == 1]
+        else:
+            axes = [normalize_axis(a, self.ndim, "squeeze") for a in ((axis,) if isinstance(axis, int) else axis)]
+        layout = self.layout
+        for k in sorted(set(axes), reverse=True):
+            if self.shape[k] != 1:
+                raise ShapeError(f"squeeze: axis {k} must have size 1, got shape {self.shape}")
+            layout = layout.squeeze(k)
+        return self._view(layout)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With a new axis of size 1 at that place."""
+        return self._view(self.layout.unsqueeze(normalize_axis(axis, self.ndim + 1, "unsqueeze")))
+
+    def flatten(self) -> Tensor:
+        """All elements along one axis; a copy only where strides cannot express it."""
+        return self.reshape(self.size)
+
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
+        return self._view(self._index(index))
+
+    def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
+        target = self._view(self._index(index))
+        if not isinstance(value, Tensor):
+            value = self.executor.tensor(np.asarray(value, self.dtype.numpy))
+        self.executor.copy(value, target)
+
+    def _index(self, index: Index | tuple[Index, ...]) -> Layout:
+        items = index if isinstance(index, tuple) else (index,)
+        for item in items:
+            if not (item is None or item is Ellipsis or isinstance(item, (int, np.integer, slice))):
+                raise TypeError(
+                    f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
+                    "use index_select, gather or where to index with tensors"
+                )
+        used = sum(item is not None and item is not Ellipsis for item in items)
+        if used > self.ndim or items.count(Ellipsis) > 1:
+            raise IndexError(f"too many indices for a tensor of {self.ndim} axes: {index}")
+        if Ellipsis not in items:
+            items = (*items, Ellipsis)
+        view, axis = self, 0
+        for item in items:
+            if item is None:
+                view, axis = view.unsqueeze(axis), axis + 1
+            elif item is Ellipsis:
+                axis += self.ndim - used
+            elif isinstance(item, slice):
+                view, axis = view.slice(axis, item.start, item.stop, item.step), axis + 1
+            else:
+                view = view.select(axis, int(item))  # type: ignore[arg-type]
+        return view.layout
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    # Copies and conversions.
+
+    def contiguous(self) -> Tensor:
+        """The tensor itself if it is contiguous, else a contiguous copy."""
+        return self if self.layout.is_contiguous else self.clone()
+
+    def clone(self) -> Tensor:
+        """A contiguous copy."""
+        target = self.executor.empty(self.shape, self.dtype)
+        self.executor.copy(self, target)
+        return target
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
+        wanted = dtypes.dtype(dtype)
+        if wanted == self.dtype and not copy:
+            return self
+        target = self.executor.empty(self.shape, wanted)
+        self.executor.copy(self, target)
+        return target
+
+    def to_numpy(self, *, copy: bool = True) -> np.ndarray:
+        """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""
+        if not copy:
+            return _strided(self.buffer.to_numpy(copy=False), self.layout)
+        if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
+            return self.buffer.to_numpy().reshape(self.shape)
+        if self.executor.limits.unified_memory:
+            return _strided(self.buffer.to_numpy(copy=False), self.layout).copy()
+        return self.clone().buffer.to_numpy().reshape(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.to_numpy(copy=copy is not False)
+        if dtype is None or np.dtype(dtype) == array.dtype:
+            return array
+        if copy is False:
+            raise InteropError(f"a {self.dtype} tensor cannot be seen as {np.dtype(dtype)} without a copy")
+        return array.astype(dtype)
+
+    def item(self) -> bool | int | float:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item: a tensor of one element is needed, got shape {self.shape}")
+        return self.to_numpy().reshape(()).item()
+
+    def tolist(self) -> Any:
+        return self.to_numpy().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"only an integer tensor can be an index, got {self.dtype}")
+        return int(self.item())
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return DLPackSource(self.buffer, self.layout).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return DLPackSource(self.buffer, self.layout).__dlpack_device__()
+
+    def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        return self.executor.apply(operation, operands, attributes)
+
+
+def _ints(given: tuple[Any, ...]) -> tuple[int, ...]:
+    """Sizes or axes given one by one or as one sequence."""
+    if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
+        given = tuple(given[0])
+    return tuple(int(g) for g in given)
+
+
+def _strided(flat: np.ndarray, layout: Layout) -> np.ndarray:
+    """The array a layout describes, over the flat memory of its buffer."""
+    flat = flat.reshape(-1)
+    if not layout.size:
+        return np.empty(layout.shape, flat.dtype)
+    strides = tuple(s * flat.itemsize for s in layout.strides)
+    return np.ndarray(layout.shape, flat.dtype, buffer=flat, offset=layout.offset * flat.itemsize, strides=strides)
+
+
+# Python's operators, and the operations they are.
+_OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_COMPARISONS = {
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+}
+_PREFIXES = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert"}
+
+
+def _method(operation: Operation) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return operation(self, *args, **kwargs)
+
+    method.__name__ = operation.name
+    method.__doc__ = operation.function.__doc__
+    return method
+
+
+def _binary(operation: Operation, kind: str) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, bool, int, float)):
+            if not isinstance(other, (np.ndarray, np.generic)):
+                return NotImplemented
+            other = self.executor.tensor(other)
+        if kind == "swapped":
+            return operation(other, self)
+        result = operation(self, other)
+        if kind == "in place":
+            self.executor.copy(result, self)
+            return self
+        return result
+
+    return operator
+
+
+def _derive() -> None:
+    for name, operation in OPERATIONS.items():
+        if operation.methods and not hasattr(Tensor, name):
+            setattr(Tensor, name, _method(operation))
+    for name, target in (_OPERATORS | _COMPARISONS).items():
+        setattr(Tensor, f"__{name}__", _binary(OPERATIONS[target], "plain"))
+    for name, target in _OPERATORS.items():
+        setattr(Tensor, f"__r{name}__", _binary(OPERATIONS[target], "swapped"))
+        setattr(Tensor, f"__i{name}__", _binary(OPERATIONS[target], "in place"))
+    for name, target in _PREFIXES.items():
+        setattr(Tensor, f"__{name}__", _method(OPERATIONS[target]))
+
+
+_derive()
