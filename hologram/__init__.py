@@ -20,7 +20,7 @@ _LAZY = {
     "Tensor": "hologram.tensor",
     "backends": "hologram.runtime.selector",
     "explain_selection": "hologram.runtime.selector",
-    "from_dlpack": "hologram.interchange",
+    "from_dlpack": "hologram.executor",
     "get_default_backend": "hologram.backend",
     "is_cuda_available": "hologram.backend",
     "is_metal_available": "hologram.backend",

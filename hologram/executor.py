@@ -26,7 +26,7 @@ from hologram.opset.form_map import copy_plan
 from hologram.opset.layout import Layout
 from hologram.opset.operation import Operation
 from hologram.opset.plan import Plan, Step, Tile
-from hologram.runtime import selector
+from hologram.runtime import interchange, selector
 from hologram.runtime.boundary import BoundaryPool
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.planner import overlaps, spread_rows, storage_bytes
@@ -119,6 +119,16 @@ class Executor:
     def ones(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor of ones."""
         return self.full(shape, 1, dtype)
+
+    def from_dlpack(self, source: Any, *, copy: bool | None = None) -> Tensor:
+        """A Tensor of another library's array: over its memory where the device can use it, else with one copy.
+
+        Raises InteropError for `copy=False` where a copy is needed, UnsupportedDType.
+        """
+        if isinstance(source, Tensor) and source.executor is self and not copy:
+            return source
+        found = interchange.from_dlpack(self, source, copy)
+        return Tensor(found.buffer, Layout(found.buffer.dtype, found.shape, found.strides, found.offset))
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes `allocated` (in use), `reserved` (held from the device), `peak`, and the `count` of blocks in use."""
@@ -469,3 +479,8 @@ def _same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, 
         raise ShapeError(f"{who}: {what} must be {', '.join(wanted) or 'none'}, got {', '.join(given) or 'none'}")
 
 
+
+
+def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:
+    """A Tensor of an executor for another library's array; see Executor.from_dlpack."""
+    return executor.from_dlpack(source, copy=copy)

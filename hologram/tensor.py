@@ -17,8 +17,8 @@ from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
 from hologram.opset.layout import Layout, normalize_axis
 from hologram.opset.operation import OPERATIONS, Operation
+from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.interchange import DLPackSource
 
 if TYPE_CHECKING:
     from hologram.executor import Executor
@@ -256,11 +256,11 @@ class Tensor:
     def to_numpy(self, *, copy: bool = True) -> np.ndarray:
         """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""
         if not copy:
-            return _strided(self.buffer.to_numpy(copy=False), self.layout)
+            return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
         if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
             return self.buffer.to_numpy().reshape(self.shape)
         if self.executor.limits.unified_memory:
-            return _strided(self.buffer.to_numpy(copy=False), self.layout).copy()
+            return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset).copy()
         return self.clone().buffer.to_numpy().reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -294,11 +294,21 @@ class Tensor:
             raise TypeError(f"only an integer tensor can be an index, got {self.dtype}")
         return int(self.item())
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return DLPackSource(self.buffer, self.layout).__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule, strides and offset included; see Buffer.__dlpack__."""
+        return dlpack.export(
+            self.buffer, self.shape, self.strides, self.offset, stream, max_version, dl_device, copy
+        )
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return DLPackSource(self.buffer, self.layout).__dlpack_device__()
+        return dlpack.dlpack_device(self.executor.device)
 
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         return self.executor.apply(operation, operands, attributes)
@@ -309,15 +319,6 @@ def _ints(given: tuple[Any, ...]) -> tuple[int, ...]:
     if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
         given = tuple(given[0])
     return tuple(int(g) for g in given)
-
-
-def _strided(flat: np.ndarray, layout: Layout) -> np.ndarray:
-    """The array a layout describes, over the flat memory of its buffer."""
-    flat = flat.reshape(-1)
-    if not layout.size:
-        return np.empty(layout.shape, flat.dtype)
-    strides = tuple(s * flat.itemsize for s in layout.strides)
-    return np.ndarray(layout.shape, flat.dtype, buffer=flat, offset=layout.offset * flat.itemsize, strides=strides)
 
 
 # Python's operators, and the operations they are.

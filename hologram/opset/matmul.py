@@ -1,0 +1,327 @@
+"""Matrix products: matmul, gemm, matvec, linear. One tile kernel reads both operands through strides, batched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Builder, Value, reduce_add, select
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import DType, u32
+from hologram.errors import ShapeError
+from hologram.limits import Limits
+from hologram.opset import types
+from hologram.opset.activation import gelu, sigmoid, silu, tanh
+from hologram.opset.form_map import copy_plan, indexed
+from hologram.opset.layout import Layout, broadcast
+from hologram.opset.math import NUMBERS
+from hologram.opset.operation import Input, Operation, Sample, composite, register
+from hologram.opset.plan import Plan, Scratch, Step, Tile
+from hologram.opset.samples import array
+
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: atlas.maximum(x, 0.0),
+    "gelu": gelu,
+    "silu": silu,
+    "sigmoid": sigmoid,
+    "tanh": tanh,
+}
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batch of matrix products, as the tile kernels see it: every operand with three strides."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    a: Layout  # (batch, m, k)
+    b: Layout  # (batch, k, n)
+    out: Layout  # (batch, m, n)
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """Launch scalars, in the order of PRODUCT_SCALARS."""
+        described = [self.m, self.k, self.n]
+        for layout in (self.a, self.b, self.out):
+            described += [layout.offset, *layout.strides]
+        return tuple(described)
+
+
+PRODUCT_SCALARS = (
+    "m", "k", "n",
+    "a_offset", "a_batch", "a_row", "a_column",
+    "b_offset", "b_batch", "b_row", "b_column",
+    "out_offset", "out_batch", "out_row", "out_column",
+)  # fmt: skip
+
+
+def product_tile(product: Product, limits: Limits, epilogue: Program | None = None) -> tuple[Tile, tuple[int, int, int]]:
+    """The tile kernel for a product on a device, and its grid in workgroups.
+
+    Real GPUs: each workgroup of 16 x 16 threads computes TILE_M x TILE_N results through workgroup memory, each thread
+    a THREAD_M x THREAD_N part of them. Adapters that a CPU plays have dear barriers and no use for workgroup memory:
+    there every thread computes its part from global memory alone (`matmul_register`).
+    """
+    dtype = product.out.dtype
+    if limits.software:
+        stem, threads = "matmul_register", (8, 8) if product.m >= 8 else (64, 1)
+        part = (8, 8) if product.m >= 64 else (1, 4)
+        constants: tuple[tuple[str, int], ...] = (("THREAD_M", part[0]), ("THREAD_N", part[1]))
+    else:
+        stem, threads = "matmul", (16, 16)
+        part = (8, 8) if product.m * product.n >= 1 << 20 else (4, 4)
+        constants = (("THREAD_M", part[0]), ("THREAD_N", part[1]), ("TILE_K", 16))
+    rows, columns = threads[1] * part[0], threads[0] * part[1]
+    tile = Tile(
+        stem=stem,
+        entry=f"atlas_{stem}_{dtype}",
+        buffers=(("a", product.a.dtype, "read"), ("b", product.b.dtype, "read"), ("out", dtype, "write")),
+        scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
+        types=(("T", dtype), ("ACC", types.computing(dtype))),
+        constants=constants,
+        workgroup=(*threads, 1),
+        epilogue=epilogue,
+    )
+    return tile, (-(-product.n // columns), -(-product.m // rows), product.batch)
+
+
+def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
+    """A layout (..., r, c) as (batch, r, c), or None where the batch axes have no common stride."""
+    full = layout.expand((*batch, *layout.shape[-2:]))
+    one = Layout(full.dtype, full.shape[:-2], full.strides[:-2], full.offset).reshape((-1,) if full.size else (0,))
+    if one is None:
+        return None
+    return Layout(full.dtype, (*one.shape, *full.shape[-2:]), (*one.strides, *full.strides[-2:]), full.offset)
+
+
+@dataclass(frozen=True, eq=False)
+class MatMul(Operation):
+    """a (..., m, k) times b (..., k, n), batch axes broadcast; a 1-d operand is a row or a column that disappears."""
+
+    def _checked(self, inputs: Sequence[Input | None]) -> tuple[Layout, Layout, DType]:
+        a, b = inputs[:2]
+        if not isinstance(a, Layout) or not isinstance(b, Layout) or not a.ndim or not b.ndim:
+            raise ShapeError(f"{self.name}: both operands must have at least one axis")
+        if a.shape[-1] != b.shape[0 if b.ndim == 1 else -2]:
+            raise ShapeError(f"{self.name}: inner sizes must agree, got {a.shape} and {b.shape}")
+        _, dtype = types.number(self.name, (a.dtype, b.dtype))
+        return a, b, dtype
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        a, b, dtype = self._checked(inputs)
+        batch = broadcast([a.shape[:-2], b.shape[:-2]], self.name)
+        return (Layout.contiguous(dtype, (*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))),)
+
+    def plan(
+        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        a, b, dtype = self._checked(inputs)
+        out = outputs[0]
+        if not out.size:
+            return Plan(())
+        if a.ndim == 1:
+            a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
+        if b.ndim == 1:
+            b, out = b.unsqueeze(1), out.unsqueeze(out.ndim)
+        return product_plan(a, b, out, dtype, limits, len(inputs))
+
+
+def product_plan(
+    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, inputs: int, epilogue: Program | None = None
+) -> Plan:
+    """Steps for out = a @ b with operands 0, 1 and output `inputs`; copies first what the kernels cannot read."""
+    if not dtype.is_float or not a.shape[-1]:
+        step = _naive_step(a, b, out)
+        return Plan((replace(step, operands=(0, 1, inputs)),))
+    batch = out.shape[:-2]
+    scratch: list[Scratch] = []
+    steps: list[Step] = []
+    ready: list[tuple[int, Layout]] = []
+    for position, layout in enumerate((a, b)):
+        view = _batched(layout, batch) if layout.dtype == dtype else None
+        if view is None:
+            copied = Layout.contiguous(dtype, layout.shape)
+            if _batched(copied, batch) is None:
+                copied = Layout.contiguous(dtype, (*batch, *layout.shape[-2:]))
+            place = inputs + 1 + len(scratch)
+            scratch.append(Scratch(dtype, copied.size))
+            steps += [replace(s, operands=(position, place)) for s in copy_plan(layout, copied).steps]
+            view, position = _batched(copied, batch), place
+        assert view is not None
+        ready.append((position, view))
+    target, place = _batched(out, batch), inputs
+    if target is None:
+        target, place = Layout.contiguous(dtype, (-(-out.size // max(out.shape[-1] * out.shape[-2], 1)), *out.shape[-2:])), -1
+        place = inputs + 1 + len(scratch)
+        scratch.append(Scratch(dtype, out.size))
+    product = Product(target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target)
+    tile, grid = product_tile(product, limits, epilogue)
+    operands = (ready[0][0], ready[1][0], place)
+    steps.append(Step(tile, operands, product.scalars, grid))
+    if place != inputs:
+        steps += [replace(s, operands=(place, inputs)) for s in copy_plan(Layout.contiguous(dtype, out.shape), out).steps]
+    return Plan(tuple(steps), tuple(scratch))
+
+
+@lru_cache(maxsize=1024)
+def _naive() -> Operation:
+    return product_by_reduction
+
+
+def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
+    """The product as a reduction: for integers, which no tile kernel has."""
+    batch = out.shape[:-2]
+    inputs = (a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:])))
+    limits: Any = None  # the form does not ask
+    return product_by_reduction.plan(inputs, (out,), {}, limits).steps[0]
+
+
+def _product_window(a, b):
+    return (a.shape[-1],)
+
+
+def _product_shape(a, b):
+    return Layout.contiguous(types.promoted((a.dtype, b.dtype)), (*a.shape[:-1], b.shape[-1]))
+
+
+def _product_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for batch, m, k, n in (((), 3, 4, 5), ((2,), 7, 1, 3), ((2, 3), 2, 5, 1)):
+        yield Sample((array(rng, dtype, (*batch, m, k), -3, 3), array(rng, dtype, (*batch, k, n), -3, 3)))
+
+
+@indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, samples=_product_samples, reference=np.matmul,
+         ulp=4, absolute=64.0, methods=False)  # fmt: skip
+def product_by_reduction(at, window, a, b):
+    """The matrix product of operands with equal batch axes, written as the sum it is."""
+    *batch, i, j = at
+    dtype = types.promoted((a.computed, b.computed))
+    return reduce_add(a.at(*batch, i, *window).to(dtype) * b.at(*batch, *window, j).to(dtype))
+
+
+def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    cases = [
+        ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((65, 33), (33, 70)), ((128, 64), (64, 128)), ((7,), (7,)), ((7,), (7, 3)),
+        ((5, 7), (7,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)), ((0, 4), (4, 3)), ((3, 0), (0, 2)), ((1, 300), (300, 1)),
+    ]  # fmt: skip
+    for a, b in cases:
+        yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
+
+
+matmul = register(
+    MatMul(
+        name="matmul", function=lambda a, b: None, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
+        absolute=64.0, aten=("mm", "bmm", "matmul"), gradient=lambda g, a, b: (g @ b.mT, a.mT @ g),
+    )
+)  # fmt: skip
+
+
+def _matvec_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for m, k in ((3, 4), (65, 130), (1, 1)):
+        yield Sample((array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k,), -3, 3)))
+
+
+@composite(reference=np.matmul, samples=_matvec_samples, dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mv",))
+def matvec(a, x):
+    """A matrix (m, k) times a vector (k)."""
+    if len(a.shape) != 2 or len(x.shape) != 1:
+        raise ShapeError(f"matvec: a matrix and a vector are needed, got {a.shape} and {x.shape}")
+    return matmul(a, x)
+
+
+def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for m, k, n in ((3, 4, 5), (65, 33, 70)):
+        yield Sample((array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k, n), -3, 3)), {"m": m, "k": k, "n": n})
+
+
+@dataclass(frozen=True, eq=False)
+class Gemm(MatMul):
+    """The product of two matrices whose sizes are given: operands and output may be flat."""
+
+    def _shaped(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> list[Layout]:
+        m, k, n = (attributes[name] for name in ("m", "k", "n"))
+        found = []
+        for layout, shape in zip(inputs, ((m, k), (k, n)), strict=True):
+            view = layout.reshape(shape) if isinstance(layout, Layout) and layout.size == shape[0] * shape[1] else None
+            if view is None:
+                raise ShapeError(f"gemm: operands must hold {m}x{k} and {k}x{n} elements, got {[i.shape for i in inputs if isinstance(i, Layout)]}")
+            found.append(view)
+        return found
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        return super().infer(self._shaped(inputs, attributes), attributes)
+
+    def plan(
+        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+    ) -> Plan:
+        m, n = attributes["m"], attributes["n"]
+        out = outputs[0].reshape((m, n)) if outputs[0].size == m * n else None
+        if out is None:
+            raise ShapeError(f"gemm: the output must hold {m}x{n} elements, got shape {outputs[0].shape}")
+        return super().plan(self._shaped(inputs, attributes), (out,), attributes, limits)
+
+
+def _gemm(a, b, *, m, k, n):
+    """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
+
+
+gemm = register(
+    Gemm(
+        name="gemm", function=_gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), samples=_gemm_samples, dtypes=NUMBERS,
+        ulp=4, absolute=64.0, methods=False,
+    )
+)  # fmt: skip
+
+
+# linear: a product with bias and activation in its epilogue.
+
+
+@lru_cache(maxsize=256)
+def epilogue_program(dtype: DType, bias: bool, activation: str) -> Program | None:
+    """value -> activation(value + bias[column]), for the results of a tile kernel; None for the identity.
+
+    The program has one buffer, `bias`, read at the grid's axis 1 (the column), and the scalar `value`, the result.
+    """
+    if not bias and activation == "none":
+        return None
+    computed = types.computing(dtype)
+    b = Builder(f"atlas_epilogue_{activation}_{dtype}", rank=2)
+    value = b.scalar("value", computed)
+    if bias:
+        value = value + b.load(b.buffer("bias", dtype, Access.READ), b.coordinate(1)).to(computed)
+    result: Value = ACTIVATIONS[activation](value)
+    b.store(b.buffer("result", computed, Access.WRITE), b.constant(0, _INDEX), result)
+    return b.build()
+
+
+def _linear_reference(x, weight, bias=None, activation="none"):
+    y = np.matmul(x, np.swapaxes(weight, -1, -2))
+    y = y if bias is None else y + bias
+    return y if activation == "none" else np.maximum(y, 0) if activation == "relu" else np.tanh(y)
+
+
+def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, n in (((5, 7), 3), ((2, 3, 16), 33), ((70, 65), 66), ((9,), 4)):
+        x, w, b = (array(rng, dtype, s, -2, 2) for s in (shape, (n, shape[-1]), (n,)))
+        for activation in ("none", "relu", "tanh"):
+            yield Sample((x, w, b), {"activation": activation})
+        yield Sample((x, w, None))
+
+
+@composite(reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0, aten=("linear", "addmm"))
+def linear(x, weight, bias=None, *, activation="none"):
+    """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    if len(weight.shape) != 2 or x.shape[-1:] != weight.shape[-1:]:
+        raise ShapeError(f"linear: x (..., k) and weight (n, k) are needed, got {x.shape} and {weight.shape}")
+    y = matmul(x, weight.mT)
+    return affine(y, bias, activation=activation)
