@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hologram.dtypes import DType
+from hologram.dtypes import DType, f32
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,5 @@ class Limits:
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
     host_resident: bool = False
     spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself
+    # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
+    tile_dtypes: frozenset[DType] = frozenset({f32})

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, Value, reduce_add, select
+from hologram.atlas.builder import Builder, reduce_add
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType, u32
-from hologram.errors import ShapeError
+from hologram.errors import ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.activation import gelu, sigmoid, silu, tanh
@@ -83,7 +84,7 @@ def product_tile(product: Product, limits: Limits, epilogue: Program | None = No
     tile = Tile(
         stem=stem,
         entry=f"atlas_{stem}_{dtype}",
-        buffers=(("a", product.a.dtype, "read"), ("b", product.b.dtype, "read"), ("out", dtype, "write")),
+        buffers=(("a", dtype, "read"), ("b", dtype, "read"), ("out", dtype, "write"), *_epilogue_reads(epilogue)),
         scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
         types=(("T", dtype), ("ACC", types.computing(dtype))),
         constants=constants,
@@ -132,49 +133,55 @@ class MatMul(Operation):
             a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
         if b.ndim == 1:
             b, out = b.unsqueeze(1), out.unsqueeze(out.ndim)
-        return product_plan(a, b, out, dtype, limits, len(inputs))
+        return product_plan(a, b, out, dtype, limits)
 
 
 def product_plan(
-    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, inputs: int, epilogue: Program | None = None
+    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, epilogue: Program | None = None
 ) -> Plan:
-    """Steps for out = a @ b with operands 0, 1 and output `inputs`; copies first what the kernels cannot read."""
-    if not dtype.is_float or not a.shape[-1]:
-        step = _naive_step(a, b, out)
-        return Plan((replace(step, operands=(0, 1, inputs)),))
+    """Steps for out = a @ b, where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
+
+    What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch.
+    """
+    extra = len(epilogue.buffers) - 2 if epilogue else 0
+    inputs = 2 + extra
+    used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
+    if used not in limits.tile_dtypes or not a.shape[-1]:
+        if epilogue is None:
+            return Plan((replace(_naive_step(a, b, out), operands=(0, 1, inputs)),))
+        raise ShapeError(f"linear: an inner size of 0 or the dtype {dtype} has no kernel with an epilogue")
     batch = out.shape[:-2]
     scratch: list[Scratch] = []
     steps: list[Step] = []
+
+    def place_of(layout: Layout) -> tuple[int, Layout]:
+        """New scratch memory, and its contiguous layout."""
+        scratch.append(Scratch(used, layout.size))
+        return inputs + len(scratch), Layout.contiguous(used, layout.shape)
+
     ready: list[tuple[int, Layout]] = []
     for position, layout in enumerate((a, b)):
-        view = _batched(layout, batch) if layout.dtype == dtype else None
+        view = _batched(layout, batch) if layout.dtype == used else None
         if view is None:
-            copied = Layout.contiguous(dtype, layout.shape)
-            if _batched(copied, batch) is None:
-                copied = Layout.contiguous(dtype, (*batch, *layout.shape[-2:]))
-            place = inputs + 1 + len(scratch)
-            scratch.append(Scratch(dtype, copied.size))
-            steps += [replace(s, operands=(position, place)) for s in copy_plan(layout, copied).steps]
+            whole = layout if _batched(Layout.contiguous(used, layout.shape), batch) else layout.expand((*batch, *layout.shape[-2:]))
+            place, copied = place_of(whole)
+            steps += [replace(s, operands=(position, place)) for s in copy_plan(whole, copied).steps]
             view, position = _batched(copied, batch), place
         assert view is not None
         ready.append((position, view))
-    target, place = _batched(out, batch), inputs
+    target = _batched(out, batch) if dtype == used and (epilogue is None or out.is_contiguous) else None
+    place = inputs
     if target is None:
-        target, place = Layout.contiguous(dtype, (-(-out.size // max(out.shape[-1] * out.shape[-2], 1)), *out.shape[-2:])), -1
-        place = inputs + 1 + len(scratch)
-        scratch.append(Scratch(dtype, out.size))
+        place, copied = place_of(out)
+        target = _batched(copied, batch)
+    assert target is not None
     product = Product(target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target)
     tile, grid = product_tile(product, limits, epilogue)
-    operands = (ready[0][0], ready[1][0], place)
+    operands = (ready[0][0], ready[1][0], place, *range(2, inputs))
     steps.append(Step(tile, operands, product.scalars, grid))
     if place != inputs:
-        steps += [replace(s, operands=(place, inputs)) for s in copy_plan(Layout.contiguous(dtype, out.shape), out).steps]
+        steps += [replace(s, operands=(place, inputs)) for s in copy_plan(Layout.contiguous(used, out.shape), out).steps]
     return Plan(tuple(steps), tuple(scratch))
-
-
-@lru_cache(maxsize=1024)
-def _naive() -> Operation:
-    return product_by_reduction
 
 
 def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
@@ -216,9 +223,13 @@ def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
 
 
+def _matmul(a, b):
+    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap."""
+
+
 matmul = register(
     MatMul(
-        name="matmul", function=lambda a, b: None, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
+        name="matmul", function=_matmul, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
         absolute=64.0, aten=("mm", "bmm", "matmul"), gradient=lambda g, a, b: (g @ b.mT, a.mT @ g),
     )
 )  # fmt: skip
@@ -284,22 +295,88 @@ gemm = register(
 # linear: a product with bias and activation in its epilogue.
 
 
-@lru_cache(maxsize=256)
-def epilogue_program(dtype: DType, bias: bool, activation: str) -> Program | None:
-    """value -> activation(value + bias[column]), for the results of a tile kernel; None for the identity.
+def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
+    """The buffers that only the epilogue reads."""
+    if epilogue is None:
+        return ()
+    return tuple((b.name, b.dtype, "read") for b in epilogue.buffers if b.name not in ("value", "result"))
 
-    The program has one buffer, `bias`, read at the grid's axis 1 (the column), and the scalar `value`, the result.
+
+@lru_cache(maxsize=256)
+def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Program | None:
+    """result = activation(value + bias[column]) on a grid of (rows, columns); None for the identity.
+
+    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it is.
     """
-    if not bias and activation == "none":
+    if bias is None and activation == "none":
         return None
     computed = types.computing(dtype)
-    b = Builder(f"atlas_epilogue_{activation}_{dtype}", rank=2)
-    value = b.scalar("value", computed)
-    if bias:
-        value = value + b.load(b.buffer("bias", dtype, Access.READ), b.coordinate(1)).to(computed)
-    result: Value = ACTIVATIONS[activation](value)
-    b.store(b.buffer("result", computed, Access.WRITE), b.constant(0, _INDEX), result)
+    b = Builder(f"atlas_epilogue_{activation}_{computed}", rank=2)
+    place = b.position(Opcode.LANE)
+    value = b.load(b.buffer("value", computed, Access.READ), place)
+    if bias is not None:
+        value = value + b.load(b.buffer("bias", bias, Access.READ), b.coordinate(1)).to(computed)
+    b.store(b.buffer("result", computed, Access.WRITE), place, ACTIVATIONS[activation](value))
     return b.build()
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(MatMul):
+    """A matrix product whose results pass through bias and activation before they are stored."""
+
+    def _operands(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, Layout, Layout | None]:
+        x, weight, bias = inputs
+        if attributes["activation"] not in ACTIVATIONS:
+            raise ValueError(f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}")
+        if not isinstance(x, Layout) or not isinstance(weight, Layout) or weight.ndim != 2 or x.shape[-1:] != weight.shape[1:]:
+            shapes = [getattr(i, "shape", i) for i in (x, weight)]
+            raise ShapeError(f"linear: x (..., k) and weight (n, k) are needed, got {shapes[0]} and {shapes[1]}")
+        if bias is not None and (not isinstance(bias, Layout) or bias.shape != weight.shape[:1]):
+            raise ShapeError(f"linear: bias must have shape {weight.shape[:1]}, got {getattr(bias, 'shape', bias)}")
+        dtype = types.floating("linear", (x.dtype, weight.dtype))[1]
+        if {i.dtype for i in inputs if isinstance(i, Layout)} != {dtype}:
+            raise UnsupportedDType(f"linear: x, weight and bias must have one float dtype, got {x.dtype}, {weight.dtype}")
+        return x, weight.permute((1, 0)), bias
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        x, weight, _ = self._operands(inputs, attributes)
+        return super().infer((x, weight), attributes)
+
+    def plan(
+        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, weight, bias = self._operands(inputs, attributes)
+        out = outputs[0]
+        if not out.size:
+            return Plan(())
+        # All rows of x are one matrix where its layout allows it; else the leading axes are a batch.
+        rows = x.reshape((-1, x.shape[-1])) if x.shape[-1] else x
+        flat = out.reshape((-1, out.shape[-1])) if out.size else None
+        if rows is not None and flat is not None:
+            x, out = rows, flat
+        scratch, operands = (), None
+        if bias is not None and (bias.offset or not bias.is_contiguous):
+            scratch, operands = (Scratch(bias.dtype, bias.size),), copy_plan(bias, Layout.contiguous(bias.dtype, bias.shape))
+        epilogue = epilogue_program(out.dtype, bias.dtype if bias else None, attributes["activation"])
+        plan = product_plan(x, weight, out, out.dtype, limits, epilogue)
+        return _with_bias(plan, bias is not None, scratch, operands)
+
+
+def _with_bias(plan: Plan, has_bias: bool, scratch: tuple[Scratch, ...], copying: Plan | None) -> Plan:
+    """The product's plan with operands numbered as linear's (x, weight, bias, out): a missing bias still counts."""
+    count = 3 if has_bias else 2
+    extra = 4 + len(plan.scratch)  # where a copied bias lies
+
+    def place(k: int) -> int:
+        if copying is not None and k == 2:
+            return extra
+        return k if has_bias or k < count else k + 1
+
+    steps = [replace(s, operands=tuple(map(place, s.operands))) for s in plan.steps]
+    if copying is not None:
+        steps = [replace(s, operands=(2, extra)) for s in copying.steps] + steps
+    return Plan(tuple(steps), plan.scratch + scratch)
 
 
 def _linear_reference(x, weight, bias=None, activation="none"):
@@ -316,12 +393,13 @@ def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((x, w, None))
 
 
-@composite(reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0, aten=("linear", "addmm"))
-def linear(x, weight, bias=None, *, activation="none"):
+def _linear(x, weight, bias=None, *, activation="none"):
     """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-    if len(weight.shape) != 2 or x.shape[-1:] != weight.shape[-1:]:
-        raise ShapeError(f"linear: x (..., k) and weight (n, k) are needed, got {x.shape} and {weight.shape}")
-    y = matmul(x, weight.mT)
-    return affine(y, bias, activation=activation)
+
+
+linear = register(
+    Linear(
+        name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
+        aten=("linear", "addmm"),
+    )
+)  # fmt: skip
