@@ -103,8 +103,9 @@ class Buffer:
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
         block, device = self._live("ptr"), self.executor.device
-        if isinstance(device, dlpack.Addressable):
-            return device.address(block.memory, block.offset)
+        address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
+        if address is not None:
+            return address(block.memory, block.offset)
         memory = device.host_view(block.memory, block.offset, max(self.nbytes, 1))
         if memory is None:
             raise InteropError(f"ptr: the memory of {device.info.name} has no address")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,13 +56,6 @@ _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
-@runtime_checkable
-class Addressable(Protocol):
-    """A device whose memory has addresses that other libraries on the same hardware understand (CUDA)."""
-
-    def address(self, memory: Any, offset: int) -> int: ...
-
-
 class Holder(Protocol):
     """What `export` needs of a buffer."""
 
@@ -92,7 +85,7 @@ class HostRange:
 
 def address_of(memory: memoryview) -> int:
     """The address of a memoryview's first byte."""
-    return np.frombuffer(memory, np.uint8).ctypes.data if memory.nbytes else 0
+    return np.frombuffer(memory, np.uint8).__array_interface__["data"][0] if memory.nbytes else 0
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

@@ -101,6 +101,7 @@ class Pool:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self._limit = device.limits.max_buffer_bytes
         self.on_release: list[Callable[[Block], None]] = []
         self._lock = threading.RLock()
         self._cached: dict[int, list[Block]] = {}
@@ -113,13 +114,14 @@ class Pool:
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes, contents undefined; raises OutOfMemory."""
-        limit = self.device.limits.max_buffer_bytes
-        if nbytes > limit:
-            raise OutOfMemory(
-                f"allocate: {self.device.info.name} has buffers of at most {limit:,} bytes, asked for {nbytes:,}"
-            )
-        size = min(size_class(nbytes), max(limit // ALIGNMENT * ALIGNMENT, ALIGNMENT))
-        size = max(size, nbytes)
+        size = size_class(nbytes)
+        if size > self._limit:
+            if nbytes > self._limit:
+                raise OutOfMemory(
+                    f"allocate: {self.device.info.name} has buffers of at most {self._limit:,} bytes, "
+                    f"asked for {nbytes:,}"
+                )
+            size = self._limit
         with self._lock:
             self._collect()
             cached = self._cached.get(size)
