@@ -69,7 +69,8 @@ class Encoder:
             if "device is lost" in message:
                 health.lost = message
                 self.check()
-            if kind == _OUT_OF_MEMORY:
+            # wgpu-native 29 calls the driver's refusal of a buffer a validation error.
+            if kind == _OUT_OF_MEMORY or "Not enough memory" in message:
                 raise OutOfMemory(f"webgpu: {message}")
             raise HologramError(f"webgpu: {message}")
 
