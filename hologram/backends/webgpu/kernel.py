@@ -11,7 +11,7 @@ from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parame
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.memory import ALIGNMENT
-from hologram.backends.webgpu.paging import paged, pages
+from hologram.backends.webgpu.paging import pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.spelling import Text
 from hologram.device import Binding, Launch
@@ -77,11 +77,8 @@ class WebGPUKernel:
                 f"{self.name}: an operand has {largest} bytes, this adapter binds at most {limit} at once: run it on "
                 "parts of the data"
             )
-        page_kernel = paged(kernel)
-        launches = [
-            self._launch(page_kernel, page.bindings, page.scalars, page.grid)
-            for page in pages(kernel, bindings, scalars, grid, limit)
-        ]
+        program, cut = pages(kernel, bindings, scalars, grid, limit)
+        launches = [self._launch(program, page.bindings, page.scalars, page.grid) for page in cut]
 
         def launch() -> None:
             for page in launches:

@@ -45,9 +45,11 @@ def contiguous(program: Program) -> frozenset[str]:
     return frozenset(name for name, yes in found.items() if yes)
 
 
-def paged(program: Program) -> Program:
-    """The program of a page; it takes the start, the whole extent of axis 0, and a base for each buffer as well."""
-    kept = contiguous(program)
+def paged(program: Program, kept: frozenset[str]) -> Program:
+    """The program of a page; it takes the start, the whole extent of axis 0, and bases as well.
+
+    `kept` names contiguous buffers whose binding starts at the page's own start; every other has a base.
+    """
     scalars = [ScalarParameter(START, dtypes.index), ScalarParameter(EXTENT, dtypes.index)]
     scalars += [
         ScalarParameter(f"{b.name}_base", dtypes.index) for b in program.buffers if b.name not in kept
@@ -113,32 +115,37 @@ class _Pager:
 
 
 def pages(
-    program: Program, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int], limit: int
-) -> list[Page]:
-    """The dispatches of `paged(program)` that together are one of `program`, none binding more than `limit` bytes.
+    program: Program,
+    bindings: Sequence[Binding],
+    scalars: Sequence[Number],
+    grid: Sequence[int],
+    limit: int,
+) -> tuple[Program, list[Page]]:
+    """The dispatches that together are one of `program`, none binding more than `limit` bytes, and their program.
 
     Raises ShapeError where no cut along the first axis achieves that.
     """
     if program.reduced >= program.rank or {Opcode.WORKGROUP, Opcode.THREAD, Opcode.BARRIER} & program.opcodes:
-        raise _refusal(program, bindings, limit, "it cannot be cut along its first axis")
+        raise _refusal(program, bindings, limit, "this kernel cannot be cut along its first axis")
     rows = grid[0]
-    largest = max(b.nbytes for b in bindings)
-    size = -(-rows // -(-largest // limit))
-    while True:
-        # A base is a whole number of bindings' alignments; contiguous buffers start where the page does.
-        size = size // ALIGNMENT * ALIGNMENT if contiguous(program) else size
-        if size == 0:
-            raise _refusal(
-                program, bindings, limit, "even its smallest page needs more of a buffer than that"
-            )
-        cut = [_page(program, bindings, scalars, grid, s, min(size, rows - s)) for s in range(0, rows, size)]
-        if all(b.nbytes <= limit for page in cut for b in page.bindings):
-            return cut
+    widest = tuple(bindings)
+    size = -(-rows // -(-max(b.nbytes for b in bindings) // limit))
+    while size:
+        # Pages of whole alignments let contiguous bindings start where they do.
+        kept = contiguous(program) if size >= ALIGNMENT else frozenset[str]()
+        size = size // ALIGNMENT * ALIGNMENT if kept else size
+        starts = range(0, rows, size)
+        cut = [_page(program, kept, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
+        widest = max((page.bindings for page in cut), key=lambda bound: max(b.nbytes for b in bound))
+        if all(b.nbytes <= limit for b in widest):
+            return paged(program, kept), cut
         size //= 2
+    raise _refusal(program, widest, limit, "a launch cannot be cut any finer")
 
 
 def _page(
     program: Program,
+    kept: frozenset[str],
     bindings: Sequence[Binding],
     scalars: Sequence[Number],
     grid: Sequence[int],
@@ -148,7 +155,6 @@ def _page(
     axes = [(start, start + count - 1), *((0, extent - 1) for extent in grid[1:])]
     names = dict(zip((s.name for s in program.scalars), scalars, strict=True))
     reach = Reach(program, axes, grid, names).of()
-    kept = contiguous(program)
     bound, bases = [], []
     for parameter, binding in zip(program.buffers, bindings, strict=True):
         itemsize = parameter.dtype.itemsize
@@ -165,7 +171,7 @@ def _page(
 
 def _refusal(program: Program, bindings: Sequence[Binding], limit: int, why: str) -> ShapeError:
     largest = max(range(len(bindings)), key=lambda k: bindings[k].nbytes)
-    what = f"{program.name}: buffer {program.buffers[largest].name} has {bindings[largest].nbytes} bytes"
+    what = f"{program.name}: buffer {program.buffers[largest].name} takes {bindings[largest].nbytes} bytes"
     return ShapeError(
         f"{what}, this adapter binds at most {limit} at once, and {why}: run it on parts of the data"
     )

@@ -11,6 +11,7 @@ import pytest
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
+from hologram.backends.webgpu.pipeline import Signature
 from hologram.device import Binding
 from hologram.dtypes import f32, i32, index, u32
 from hologram.errors import CompileError, DeviceLost, OutOfMemory, ShapeError
@@ -165,23 +166,17 @@ def _resident_bytes() -> int:
 def test_a_kernel_the_driver_refuses_is_a_compile_error(device, upload, download, whole, capfd):
     bad = "@compute @workgroup_size(1) fn broken() { let x: u32 = 1.5; }"
     with pytest.raises(CompileError, match="broken") as caught, device.encoder.lock:
-        device.pipelines.compile("broken", bad, "broken", webgpu_signature())
+        device.pipelines.compile("broken", bad, "broken", Signature((), 0, False))
     assert caught.value.kernel == "broken"
     assert caught.value.source == bad
     assert "u32" in caught.value.log
+    text = "@compute @workgroup_size(1) fn there() {}"
     with pytest.raises(CompileError, match="missing"), device.encoder.lock:
-        text = "@compute @workgroup_size(1) fn there() {}"
-        device.pipelines.compile("missing", text, "missing", webgpu_signature())
+        device.pipelines.compile("missing", text, "missing", Signature((), 0, False))
     memory = upload(np.zeros(4, np.uint32))
     device.compile(increment()).bind(whole(memory), (), (4,))()
     np.testing.assert_array_equal(download(memory, np.empty(4, np.uint32)), [1] * 4)
     assert capfd.readouterr() == ("", "")
-
-
-def webgpu_signature():
-    from hologram.backends.webgpu.pipeline import Signature
-
-    return Signature((), 0, False)
 
 
 def test_more_buffers_than_an_adapter_binds(index):
@@ -229,8 +224,7 @@ def test_a_lost_device_says_so_and_a_new_one_works(index, download, capfd):
     launch = device.compile(increment()).bind([Binding(memory, 0, 64)], (), (16,))
     device.encoder.lib.wgpuDeviceDestroy(device.encoder.device.handle)
     with pytest.raises(DeviceLost, match="new Executor"):
-        launch()
-        device.synchronize()
+        _run(launch, device.synchronize)
     with pytest.raises(DeviceLost):
         device.allocate(4)
     with pytest.raises(DeviceLost):
@@ -253,8 +247,7 @@ def test_no_room_is_out_of_memory_and_the_device_goes_on(index):
     resource.setrlimit(resource.RLIMIT_AS, (_address_space() + (8 << 30), before[1]))
     try:
         with pytest.raises(OutOfMemory, match="no room for a buffer of"):
-            for _ in range(4096):
-                held.append(device.allocate(device.limits.max_buffer_bytes))
+            _run(*[lambda: held.append(device.allocate(device.limits.max_buffer_bytes))] * 4096)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     for memory in held:
@@ -264,6 +257,11 @@ def test_no_room_is_out_of_memory_and_the_device_goes_on(index):
     device.read(memory, 0, memoryview(out))
     assert out == b"\2" * 64
     device.close()
+
+
+def _run(*calls):
+    for call in calls:
+        call()
 
 
 def _address_space() -> int:
@@ -284,5 +282,3 @@ def test_positions_scalars_of_every_sign(device, upload, download, whole):
     memories = upload(values), upload(np.zeros_like(values))
     device.compile(b.build()).bind(whole(*memories), (8, -1), (9,))()
     np.testing.assert_array_equal(download(memories[1], values), values[::-1])
-
-

@@ -30,13 +30,15 @@ def test_contiguous_elements(device, upload, download, whole, n):
     values = (np.arange(n) % 1000).astype(np.float32)
     memories = upload(values), upload(np.zeros(n, np.float16))
     device.compile(b.build()).bind(whole(*memories), (2.0,), (n,))()
-    np.testing.assert_array_equal(download(memories[1], np.empty(n, np.float16)), (values * 2).astype(np.float16))
+    np.testing.assert_array_equal(
+        download(memories[1], np.empty(n, np.float16)), (values * 2).astype(np.float16)
+    )
 
 
 def test_in_place(device, upload, download, whole):
     b = Builder("atlas_double")
     x, y, i = b.buffer("x", u8, Access.READ), b.buffer("y", u8, Access.WRITE), b.coordinate(0)
-    b.store(y, i, b.load(x, i) + b.load(x, i))
+    b.store(y, i, (b.load(x, i).to(u32) * 2).to(u8))
     values = np.arange(30_001, dtype=np.uint8)
     memory = upload(values)
     device.compile(b.build()).bind(whole(memory, memory), (), (values.size,))()
@@ -55,14 +57,20 @@ def test_coordinates_and_extents_are_those_of_the_whole_grid(device, upload, dow
 def strided() -> Program:
     """y[i, j] = x[offset + i * rows + j * columns] + bias[j]."""
     b = Builder("atlas_strided", rank=2)
-    x, bias, y = b.buffer("x", f32, Access.READ), b.buffer("bias", f32, Access.READ), b.buffer("y", f32, Access.WRITE)
+    x, bias, y = (
+        b.buffer("x", f32, Access.READ),
+        b.buffer("bias", f32, Access.READ),
+        b.buffer("y", f32, Access.WRITE),
+    )
     rows, columns, offset = (b.scalar(s, index) for s in ("rows", "columns", "offset"))
     i, j = b.coordinate(0), b.coordinate(1)
     b.store(y, i * b.extent(1) + j, b.load(x, i * rows + j * columns + offset) + b.load(bias, j))
     return b.build()
 
 
-@pytest.mark.parametrize(("rows", "columns", "offset"), [(40, 1, 0), (-40, 1, 40 * 299), (40, -1, 39), (80, 2, 1)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "offset"), [(40, 1, 0), (-40, 1, 40 * 299), (40, -1, 39), (80, 2, 1)]
+)
 def test_strides_and_broadcasting(device, upload, download, whole, rows, columns, offset):
     x = np.arange(24_001, dtype=np.float32)
     bias = np.arange(40, dtype=np.float32) / 64
@@ -75,7 +83,11 @@ def test_strides_and_broadcasting(device, upload, download, whole, rows, columns
 
 def test_a_gather_whose_table_fits(device, upload, download, whole):
     b = Builder("atlas_gather")
-    table, at, y = b.buffer("table", f32, Access.READ), b.buffer("at", i32, Access.READ), b.buffer("y", f32, Access.WRITE)
+    table, at, y = (
+        b.buffer("table", f32, Access.READ),
+        b.buffer("at", i32, Access.READ),
+        b.buffer("y", f32, Access.WRITE),
+    )
     i = b.coordinate(0)
     b.store(y, i, b.load(table, b.load(at, i).to(index)))
     values, positions = np.arange(1000, dtype=np.float32), (np.arange(6000) * 7 % 1000).astype(np.int32)
@@ -83,7 +95,7 @@ def test_a_gather_whose_table_fits(device, upload, download, whole):
     device.compile(b.build()).bind(whole(*memories), (), (6000,))()
     np.testing.assert_array_equal(download(memories[2], np.empty(6000, np.float32)), values[positions])
     large = upload(np.zeros(5000, np.float32))
-    with pytest.raises(ShapeError, match=f"table has 20000 bytes, this adapter binds at most {LIMIT}"):
+    with pytest.raises(ShapeError, match=f"table takes 20000 bytes, this adapter binds at most {LIMIT}"):
         device.compile(b.build()).bind(whole(large, *memories[1:]), (), (6000,))
 
 
@@ -116,7 +128,7 @@ def test_a_row_that_fits_no_page_is_refused(device, upload, whole):
     x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.WRITE)
     b.store(y, b.constant(0, index), reduce_add(b.load(x, b.coordinate(0))))
     memories = upload(np.zeros(2000, np.float32)), upload(np.zeros(1, np.float32))
-    with pytest.raises(ShapeError, match="x has 8000 bytes"):
+    with pytest.raises(ShapeError, match="x takes 8000 bytes"):
         device.compile(b.build()).bind(whole(*memories), (), (2000,))
 
 
