@@ -5,8 +5,9 @@ set -eu
 [ "$(uname -s)" = Linux ] || exit 0
 
 missing=""
-ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json >/dev/null 2>&1 || missing="$missing mesa-vulkan-drivers"
-ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1' || missing="$missing libvulkan1"
+drivers=$(find /usr/share/vulkan/icd.d /etc/vulkan/icd.d -name '*.json' 2>/dev/null || true)
+[ -n "$drivers" ] || missing="$missing mesa-vulkan-drivers"
+PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1' || missing="$missing libvulkan1"
 command -v clang-19 >/dev/null 2>&1 || missing="$missing clang-19"
 [ -n "$missing" ] || exit 0
 

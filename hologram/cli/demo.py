@@ -28,7 +28,7 @@ TIMES = ("first time", "again", "NumPy", "NumPy / again")
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds a piece of work took: the first time (with compiling), again, and with NumPy."""
+    """Seconds a piece of work took: the first time (with compiling) and again, and again with NumPy."""
 
     work: str
     first_s: float
@@ -129,8 +129,8 @@ def compare(
     progress: Progress,
     steps: int,
 ) -> tuple[Any, Timing, Any]:
-    """Runs a task twice with the library and once with NumPy: the results of both, and the times."""
-    bar = progress.add_task(work, total=3 * steps)
+    """Runs a task twice with the library and twice with NumPy: the results of both, and the times."""
+    bar = progress.add_task(work, total=4 * steps)
 
     def timed(chosen: Library) -> tuple[Any, float]:
         progress.update(bar, description=f"{work}, {chosen.name}")
@@ -140,6 +140,7 @@ def compare(
 
     _, first_s = timed(library)
     ours, again_s = timed(library)
+    timed(numpy_library())
     theirs, numpy_s = timed(numpy_library())
     return ours, Timing(work, first_s, again_s, numpy_s), theirs
 
