@@ -11,8 +11,8 @@ import pytest
 import hologram as hg
 from hologram.device import BackendType
 
-# A backend whose tests must really run in CI: the machine there installs what it needs (requirements/system.sh).
-NEVER_SKIPPED_IN_CI = ("cpu", "webgpu")
+# Everything else runs in CI: the machine installs what it needs (requirements/).
+ABSENT_IN_CI = (BackendType.CUDA.value, BackendType.METAL.value)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,26 +52,38 @@ def executor(backend: str, executors: dict[str, hg.Executor]) -> hg.Executor:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Turns a skip into a failure where the backend was asked for, or must be there."""
+    """Turns a skip into a failure where it may not be."""
     report = yield
-    if not report.skipped or hasattr(report, "wasxfail"):
-        return report
-    backend = backend_of(item)
-    asked = item.config.getoption("--backend") or (NEVER_SKIPPED_IN_CI if os.environ.get("CI") else ())
-    if backend in asked:
-        report.outcome = "failed"
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-        report.longrepr = f"{item.nodeid} was skipped, but {backend} must run here: {reason}"
+    # A `skipif` states what holds of Python or the platform, which no installing mends.
+    if report.skipped and not hasattr(report, "wasxfail") and not item.get_closest_marker("skipif"):
+        forbid_skip(report, backend_of(item), item.config)
     return report
 
 
-def backend_of(item: pytest.Item) -> str | None:
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """The same for files that skip themselves as a whole."""
+    report = yield
+    if report.skipped:
+        forbid_skip(report, backend_of(collector), collector.config)
+    return report
+
+
+def forbid_skip(report: Any, backend: str | None, config: pytest.Config) -> None:
+    """Fails a skipped test of a backend that was asked for; and in CI, of all but the backends no machine there has."""
+    asked = config.getoption("--backend") or []
+    if backend in asked or (os.environ.get("CI") and not asked and backend not in ABSENT_IN_CI):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, but must run here: {reason}"
+
+
+def backend_of(node: pytest.Item | pytest.Collector) -> str | None:
     """The backend that a test is for: its parameter, or its folder under tests/backends."""
-    callspec = getattr(item, "callspec", None)
+    callspec = getattr(node, "callspec", None)
     if callspec is not None and "backend" in callspec.params:
         return callspec.params["backend"]
-    parts = item.path.parts
-    if "backends" in parts:
-        folder = parts[parts.index("backends") + 1]
-        return folder if folder in {backend.value for backend in BackendType} else None
+    parts = node.path.parts
+    if "backends" in parts[:-1]:
+        return parts[parts.index("backends") + 1].removesuffix(".py")
     return None
