@@ -7,8 +7,8 @@
 
     faster = rewrite(program, halve)
 
-Rebuilding renumbers the values and merges pure duplicates. What a rule emits is not offered to the rule again; instructions
-that nothing uses any more stay, until `canonical` or the target's compiler removes them.
+Rebuilding renumbers the values and merges pure duplicates. What a rule emits is not offered to the rule again;
+instructions that nothing uses any more stay, until `canonical` or the target's compiler removes them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def rewrite(program: Program, rule: Rule, *, parameters: Parameters = UNCHANGED)
     Args:
         program: what to rewrite; it stays as it is.
         rule: called in order for every instruction, those of inner blocks included, with the builder, the original
-            instruction and its operands as they are after rewriting. Returns a Value for the instruction's result, a tuple of
-            Values where the instruction has several results or its one result is to be known in parts (an empty tuple: the instruction
-            has no result, a store say), or None to keep the instruction. A result may have another dtype than the
-            original; then the rule answers for the instructions that use it. `if` and `loop` follow the dtypes
-            of what they carry by themselves and are not offered to the rule.
+            instruction and its operands as they are after rewriting. Returns a Value for the instruction's result;
+            a tuple of Values where the result is to be known in parts; an empty tuple where the instruction, a
+            store say, has none; or None to keep the instruction. A result may have another dtype than the original;
+            then the rule answers for the instructions that use it. `if` and `loop` follow the dtypes of what they
+            carry by themselves and are not offered to the rule.
         parameters: changes buffers, scalars and shared arrays; loads that are kept have the new buffer's dtype.
 
     Raises:

@@ -1,0 +1,135 @@
+"""Floats taken apart: their bits, scaling by powers of two, polynomials, and pairs with twice the digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.builder import Value, fma, select
+from hologram.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An IEEE 754 binary format as integers see it."""
+
+    bits: DType  # the signed integer of the same width
+    mantissa: int  # stored bits
+    bias: int
+    split: int  # low mantissa bits to clear so that the product of two such numbers is exact
+
+    @property
+    def sign(self) -> int:
+        return -1 << (self.bits.bits - 1)
+
+    @property
+    def infinity(self) -> int:
+        return (2 * self.bias + 1) << self.mantissa
+
+
+LAYOUTS = {dtypes.f32: Layout(dtypes.i32, 23, 127, 12), dtypes.f64: Layout(dtypes.i64, 52, 1023, 27)}
+
+
+def layout(x: Value) -> Layout:
+    return LAYOUTS[x.dtype]
+
+
+def polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
+    """Horner's scheme, lowest degree first."""
+    result = x.builder.constant(coefficients[-1], x.dtype)
+    for c in reversed(coefficients[:-1]):
+        result = fma(result, x, c)
+    return result
+
+
+def power_of_two(k: Value, dtype: DType) -> Value:
+    """2^k for an integer k whose result is a normal number."""
+    form = LAYOUTS[dtype]
+    return ((k + form.bias) << form.mantissa).bitcast(dtype)
+
+
+def scaled(x: Value, k: Value) -> Value:
+    """x * 2^k for x near 1; rounded once, also where the result is denormal or overflows.
+
+    Half of k goes straight into the exponent of x, which stays normal; the product with the other half
+    rounds.
+    """
+    form = layout(x)
+    half = k >> 1
+    closer = (x.bitcast(form.bits) + (half << form.mantissa)).bitcast(x.dtype)
+    return closer * power_of_two(k - half, x.dtype)
+
+
+def with_sign_of(x: Value, sign: Value) -> Value:
+    """|x| with the sign of another; `x` is not negative."""
+    form = layout(x)
+    return (x.bitcast(form.bits) | (sign.bitcast(form.bits) & form.sign)).bitcast(x.dtype)
+
+
+def clamped(x: Value, low: float, high: float) -> Value:
+    """NaN stays NaN: the comparisons are false."""
+    x = select(x > high, high, x)
+    return select(x < low, low, x)
+
+
+def finite(x: Value) -> Value:
+    """Whether x is neither infinite nor NaN; asked of its bits, for compilers that assume there are none."""
+    form = layout(x)
+    return (x.bitcast(form.bits) & ~form.sign) < form.infinity
+
+
+def mantissa_exponent(x: Value) -> tuple[Value, Value]:
+    """x = m 2^e with sqrt(1/2) <= m < sqrt(2) and e an integer, for positive finite x, denormals included."""
+    form = layout(x)
+    smallest = 2.0 ** (1 - form.bias)
+    up = form.mantissa + 1
+    tiny = x < smallest
+    bits = select(tiny, x * 2.0**up, x).bitcast(form.bits)
+    sqrt_half = x.builder.constant(2.0**-0.5, x.dtype).bitcast(form.bits)
+    exponent = (bits - sqrt_half) >> form.mantissa
+    mantissa = (bits - (exponent << form.mantissa)).bitcast(x.dtype)
+    return mantissa, exponent + select(tiny, x.builder.constant(-up, form.bits), 0)
+
+
+# Pairs: an unevaluated sum hi + lo with |lo| at most half a unit in the last place of hi (Dekker 1971,
+# Muller et al., Handbook of Floating-Point Arithmetic, chapter 4). Products split their factors instead of
+# using fma, which a GPU may round twice.
+
+
+@dataclass(frozen=True)
+class Pair:
+    hi: Value
+    lo: Value
+
+
+def quick_sum(a: Value, b: Value) -> Pair:
+    """a + b exactly, where |a| >= |b| or a is 0."""
+    s = a + b
+    return Pair(s, b - (s - a))
+
+
+def exact_sum(a: Value, b: Value) -> Pair:
+    s = a + b
+    t = s - a
+    return Pair(s, (a - (s - t)) + (b - t))
+
+
+def halves(x: Value) -> Pair:
+    form = layout(x)
+    hi = (x.bitcast(form.bits) & (-1 << form.split)).bitcast(x.dtype)
+    return Pair(hi, x - hi)
+
+
+def exact_product(a: Value, b: Value) -> Pair:
+    p, x, y = a * b, halves(a), halves(b)
+    return Pair(p, ((x.hi * y.hi - p) + x.hi * y.lo + x.lo * y.hi) + x.lo * y.lo)
+
+
+def product(a: Pair, b: Pair) -> Pair:
+    p = exact_product(a.hi, b.hi)
+    return quick_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi))
+
+
+def total(a: Pair, b: Pair) -> Pair:
+    s = exact_sum(a.hi, b.hi)
+    return quick_sum(s.hi, s.lo + (a.lo + b.lo))

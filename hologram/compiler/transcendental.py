@@ -1,0 +1,93 @@
+"""Transcendental functions as Atlas programs: which function is which arithmetic, and how exact each is.
+
+Everything is branch-free (selects only) and without tables, so that a compiler can vectorise it.
+docs/design/transcendental.md says how each is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value, sqrt
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Instruction, Program
+from hologram.compiler.exponential import erf, exp, exp2, expm1, tanh
+from hologram.compiler.logarithm import log, log1p, log2, power
+from hologram.compiler.rewrite import rewrite
+from hologram.compiler.trigonometric import atan, cos, sin, tan
+from hologram.dtypes import DType, f32, f64
+
+Wanted = Callable[[Opcode, DType], bool]
+
+UNARY: dict[Opcode, Callable[[Value], Value]] = {
+    Opcode.EXP: exp,
+    Opcode.EXP2: exp2,
+    Opcode.EXPM1: expm1,
+    Opcode.LOG: log,
+    Opcode.LOG2: log2,
+    Opcode.LOG1P: log1p,
+    Opcode.SIN: sin,
+    Opcode.COS: cos,
+    Opcode.TAN: tan,
+    Opcode.TANH: tanh,
+    Opcode.ATAN: atan,
+    Opcode.ERF: erf,
+    Opcode.RSQRT: lambda x: 1.0 / sqrt(x),
+}
+# Largest error in ULP that was measured, whether fma rounds once or twice, with a small margin.
+ACCURACY: dict[tuple[Opcode, DType], float] = {
+    (Opcode.EXP, f32): 1.1,
+    (Opcode.EXP, f64): 1.1,
+    (Opcode.EXP2, f32): 1.4,
+    (Opcode.EXP2, f64): 1.3,
+    (Opcode.EXPM1, f32): 1.8,
+    (Opcode.EXPM1, f64): 2.1,
+    (Opcode.LOG, f32): 0.9,
+    (Opcode.LOG, f64): 0.9,
+    (Opcode.LOG2, f32): 1.4,
+    (Opcode.LOG2, f64): 1.4,
+    (Opcode.LOG1P, f32): 1.5,
+    (Opcode.LOG1P, f64): 1.5,
+    (Opcode.SIN, f32): 1.0,
+    (Opcode.SIN, f64): 1.6,
+    (Opcode.COS, f32): 1.0,
+    (Opcode.COS, f64): 1.6,
+    (Opcode.TAN, f32): 1.7,
+    (Opcode.TAN, f64): 2.4,
+    (Opcode.TANH, f32): 2.5,
+    (Opcode.TANH, f64): 2.5,
+    (Opcode.ATAN, f32): 1.9,
+    (Opcode.ATAN, f64): 1.9,
+    (Opcode.ERF, f32): 1.4,
+    (Opcode.ERF, f64): 1.3,
+    (Opcode.RSQRT, f32): 1.5,
+    (Opcode.RSQRT, f64): 1.5,
+    (Opcode.POW, f32): 1.5,
+    (Opcode.POW, f64): 1.4,
+}
+EXPANDABLE = frozenset(UNARY) | {Opcode.POW}
+
+
+def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
+    """The program with each function for which `wanted(opcode, dtype)` replaced by arithmetic.
+
+    f16 and bf16 are computed in f32 and rounded. `wide` lets f32 pow compute in f64, which is cheaper
+    where f64 is at full speed. Integer pow is not meant here: see `arithmetic`.
+    """
+
+    def rule(builder: Builder, instruction: Instruction, operands: list[Value]) -> Value | None:
+        opcode = instruction.opcode
+        if opcode not in EXPANDABLE or not instruction.type.is_float or not wanted(opcode, instruction.type):
+            return None
+        narrow = instruction.type not in (f32, f64)
+        arguments = [x.to(f32) for x in operands] if narrow else operands
+        y = power(*arguments, wide=wide) if opcode is Opcode.POW else UNARY[opcode](*arguments)
+        return y.to(instruction.type)
+
+    return rewrite(program, rule)
+
+
+def every(opcode: Opcode, dtype: DType) -> bool:
+    """The predicate that wants all of them."""
+    return dtype != dtypes.index
