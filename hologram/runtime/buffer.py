@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hologram import dtypes
 from hologram.device import BackendType, Device
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
         @property
         def device(self) -> Device: ...
+        def allocate(self, shape: Any, dtype: Any = ...) -> Buffer: ...
 
 
 def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
@@ -158,7 +160,9 @@ class Buffer:
         if source.nbytes != self.nbytes:
             raise ShapeError(f"from_bytes: the buffer holds {self.nbytes} bytes, got {source.nbytes}")
         if source.nbytes:
-            self._write(np.frombuffer(source, self.dtype.numpy))
+            array = np.frombuffer(source, self.dtype.numpy)
+            # A bool is 0 or 1 in memory; kernels rely on it.
+            self._write(array.view(np.uint8) != 0 if self.dtype is dtypes.bool_ else array)
         return self
 
     def to_bytes(self) -> bytes:
@@ -244,6 +248,17 @@ class Buffer:
             "strides": None,
             "stream": None,
         }
+
+    def __copy__(self) -> Buffer:
+        """A new buffer with the same contents; so is a deep copy."""
+        self._live("copy")
+        return self.executor.allocate(self.shape, self.dtype).copy_from(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a Buffer is memory of a device and cannot be pickled: pickle its to_numpy()")
 
     def __len__(self) -> int:
         if not self.shape:

@@ -19,7 +19,10 @@ def overlaps(a: Any, b: Any) -> bool:
     if a.buffer.block is not b.buffer.block or not a.size or not b.size:
         return False
     (a_low, a_high), (b_low, b_high) = a.layout.span, b.layout.span
-    return a_low * a.dtype.itemsize < b_high * b.dtype.itemsize and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
+    return (
+        a_low * a.dtype.itemsize < b_high * b.dtype.itemsize
+        and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
+    )
 
 
 def spread_rows(plan: Plan, limits: Limits) -> Plan:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 from hologram import dtypes
 from hologram.backends import discover
@@ -84,6 +87,8 @@ def test_what_does_not_fit_is_refused(executor):
         buffer.from_numpy(np.zeros(4, np.int32))
     with pytest.raises(InteropError, match="cannot be read as an array"):
         buffer.from_numpy([[1.0], [2.0, 3.0]])
+    with pytest.raises(InteropError, match="masked"):
+        buffer.from_numpy(np.ma.zeros(4, np.float32))
     with pytest.raises(ShapeError, match="16 bytes, got 3"):
         buffer.from_bytes(b"abc")
     with pytest.raises(TypeError):
@@ -118,6 +123,36 @@ def test_fill_sets_every_element(executor, dtype):
 def test_fill_refuses_what_the_dtype_cannot_hold(executor, dtype, value):
     with pytest.raises(UnsupportedDType, match="fill"):
         executor.allocate(4, dtype).fill(value)
+
+
+def test_bytes_that_are_no_bools_become_bools(executor):
+    assert executor.allocate(4, "bool").from_bytes(bytes([0, 1, 2, 255])).to_bytes() == bytes([0, 1, 1, 1])
+
+
+def test_copies_have_memory_of_their_own_and_pickles_are_refused(executor):
+    buffer = executor.allocate((2, 3)).fill(4)
+    for other in (copy.copy(buffer), copy.deepcopy([buffer])[0]):
+        buffer.fill(5)
+        assert other.shape == (2, 3)
+        assert (other.to_numpy() == 4).all()
+        buffer.fill(4)
+    with pytest.raises(TypeError, match="pickle its to_numpy"):
+        pickle.dumps(buffer)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=strategies.data())
+def test_any_strided_array_goes_in_as_numpy_reads_it(executor, data):
+    dtype = data.draw(strategies.sampled_from(dtypes.ALL))
+    shape = tuple(data.draw(strategies.lists(strategies.integers(0, 6), max_size=4)))
+    whole = sample(dtype, shape)
+    axes = data.draw(strategies.permutations(range(len(shape))))
+    steps = [data.draw(strategies.sampled_from([1, 2, 3, -1, -2])) for _ in shape]
+    view = whole.transpose(axes)[tuple(slice(None, None, step) for step in steps)]
+    buffer = executor.allocate(view.shape, dtype).from_numpy(view)
+    out = buffer.to_numpy()
+    assert out.shape == view.shape
+    assert out.tobytes() == view.tobytes()
 
 
 def test_fill_takes_nan_and_infinity(executor):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -80,6 +81,24 @@ def test_a_consumer_keeps_the_memory(executor):
     assert bool((tensor == 3).all())
     del tensor
     assert executor.allocate(10_000).ptr == address
+
+
+def test_ten_thousand_exports_leave_nothing_behind(executor):
+    buffer = executor.allocate(10_000).fill(1)
+
+    def export(times: int) -> int:
+        for _ in range(times):
+            np.from_dlpack(buffer)
+            torch.from_dlpack(buffer)
+            buffer.__dlpack__()
+            buffer.to_numpy(copy=False)
+        gc.collect()
+        return len(gc.get_objects()) + sys.getrefcount(buffer._lease)
+
+    before = export(100)
+    assert export(10_000) <= before + 50
+    buffer.free()
+    assert executor.pool.stats().count == 0
 
 
 def test_a_device_the_buffer_is_not_on_is_refused(executor):
