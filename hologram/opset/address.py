@@ -26,7 +26,9 @@ class Address:
 
     @staticmethod
     def of(layout: Layout) -> Address:
-        return Address(layout.dtype, tuple(s if s in (0, 1) else None for s in layout.strides), layout.offset != 0)
+        return Address(
+            layout.dtype, tuple(s if s in (0, 1) else None for s in layout.strides), layout.offset != 0
+        )
 
     @staticmethod
     def scalars(layout: Layout) -> tuple[int, ...]:
@@ -38,7 +40,9 @@ class Address:
 class Operand:
     """A buffer parameter read or written at coordinates, with its layout's scalars."""
 
-    def __init__(self, builder: Builder, name: str, address: Address, access: Access, computed: DType) -> None:
+    def __init__(
+        self, builder: Builder, name: str, address: Address, access: Access, computed: DType
+    ) -> None:
         self.builder = builder
         self.address = address
         self.parameter = builder.buffer(name, address.dtype, access)

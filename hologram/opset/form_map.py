@@ -38,7 +38,9 @@ class Kernelled(Operation):
     scalars: Mapping[str, DType | None] = field(default_factory=dict)
 
     def runtime_scalars(self) -> dict[str, DType | None]:
-        floats = {n: None for n in self.attributes if self.signature.parameters[n].annotation in (float, "float")}
+        floats = {
+            n: None for n in self.attributes if self.signature.parameters[n].annotation in (float, "float")
+        }
         return floats | dict(self.scalars)
 
     def resolve(self, inputs: Sequence[Input]) -> types.Types:
@@ -61,7 +63,9 @@ class Kernelled(Operation):
         return found
 
 
-def numbers_of(names: Sequence[str], layouts: Sequence[Input], runtime: Mapping[str, Number]) -> dict[str, Number]:
+def numbers_of(
+    names: Sequence[str], layouts: Sequence[Input], runtime: Mapping[str, Number]
+) -> dict[str, Number]:
     """Every launch scalar of the operands and attributes, by the name Operand and the kernels give it."""
     found: dict[str, Number] = dict(runtime)
     for name, layout in zip(names, layouts, strict=True):
@@ -75,7 +79,9 @@ def numbers_of(names: Sequence[str], layouts: Sequence[Input], runtime: Mapping[
     return found
 
 
-def step_of(program: Program, operands: Sequence[int], numbers: Mapping[str, Number], grid: Sequence[int]) -> Step:
+def step_of(
+    program: Program, operands: Sequence[int], numbers: Mapping[str, Number], grid: Sequence[int]
+) -> Step:
     """A step with the scalars the program asks for, in its order."""
     return Step(program, tuple(operands), tuple(numbers[s.name] for s in program.scalars), tuple(grid))
 
@@ -121,7 +127,8 @@ class Elementwise(Kernelled):
         targets = list(regular)
         static, runtime = self.split_attributes(attributes)
         keys = tuple(
-            Address.of(i) if isinstance(i, Layout) else (dtype,) for i, dtype in zip(layouts, computed, strict=True)
+            Address.of(i) if isinstance(i, Layout) else (dtype,)
+            for i, dtype in zip(layouts, computed, strict=True)
         )
         missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
         program = _elementwise_program(
@@ -163,7 +170,10 @@ def _elementwise_program(
     attributes = operation.scalar_values(builder, static, widest, runtime)
     results = as_tuple(operation.function(*(values[n] for n in operation.operands), **attributes))
     for target, value in zip(targets, results, strict=True):
-        target.put(builder.value(value, result).to(result) if not isinstance(value, Value) else value.to(result), *coordinates)
+        target.put(
+            builder.value(value, result).to(result) if not isinstance(value, Value) else value.to(result),
+            *coordinates,
+        )
     return builder.build()
 
 
@@ -216,7 +226,11 @@ class Indexed(Kernelled):
         over = layouts[names.index(self.over)] if self.over else targets[0]
         steps = []
         if self.base:
-            steps.append(_copy_step(present[names.index(self.base)], outputs[0], self.operands.index(self.base), len(inputs)))
+            steps.append(
+                _copy_step(
+                    present[names.index(self.base)], outputs[0], self.operands.index(self.base), len(inputs)
+                )
+            )
         if over.size:
             static, runtime = self.split_attributes(attributes)
             program = _indexed_program(
@@ -239,7 +253,9 @@ class Indexed(Kernelled):
 class IndexedOperand(Operand):
     """An operand whose sizes the kernel can ask for."""
 
-    def __init__(self, builder: Builder, name: str, address: Address, access: Access, computed: DType) -> None:
+    def __init__(
+        self, builder: Builder, name: str, address: Address, access: Access, computed: DType
+    ) -> None:
         super().__init__(builder, name, address, access, computed)
         self.name = name
 
@@ -303,7 +319,9 @@ def _copy_step(source: Layout, target: Layout, source_operand: int, target_opera
         raise ShapeError(f"copy: shapes must agree, got {source.shape} and {target.shape}")
     x, out = collapse([source, target])
     program = copy_program(Address.of(x), Address.of(out))
-    return step_of(program, (source_operand, target_operand), numbers_of(("x", "out"), (x, out), {}), out.shape)
+    return step_of(
+        program, (source_operand, target_operand), numbers_of(("x", "out"), (x, out), {}), out.shape
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -311,7 +329,9 @@ def copy_program(source: Address, target: Address) -> Program:
     """Copies strided to strided, converting."""
     rank = len(target.steps)
     same = source.dtype == target.dtype
-    builder = Builder(f"atlas_memcpy_{target.dtype}" if same else f"atlas_cast_{source.dtype}_{target.dtype}", rank=rank)
+    builder = Builder(
+        f"atlas_memcpy_{target.dtype}" if same else f"atlas_cast_{source.dtype}_{target.dtype}", rank=rank
+    )
     coordinates = [builder.coordinate(axis) for axis in range(rank)]
     x = Operand(builder, "x", source, Access.READ, source.dtype)
     out = Operand(builder, "out", target, Access.WRITE, target.dtype)
@@ -340,5 +360,3 @@ def indexed(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
         return register(Indexed(name=function.__name__.rstrip("_"), function=function, **facts))
 
     return declare
-
-

@@ -79,7 +79,9 @@ class Row(Kernelled):
             shape = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
         return (Layout.contiguous(result, shape),)
 
-    def _arrange(self, inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]) -> Arrangement:
+    def _arrange(
+        self, inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]
+    ) -> Arrangement:
         if self.arrange is not None:
             return self.arrange(inputs, outputs, attributes)
         shape = broadcast([i.shape for i in inputs if isinstance(i, Layout)], self.name)
@@ -110,9 +112,12 @@ class Row(Kernelled):
             return Plan(())
         arrangement = self._arrange(present, outputs, attributes)
         layouts, targets, outer = _split_axes(arrangement, self.keeps_shape)
-        static, runtime = self.split_attributes({n: v for n, v in attributes.items() if n not in self._shaping})
+        static, runtime = self.split_attributes(
+            {n: v for n, v in attributes.items() if n not in self._shaping}
+        )
         keys = tuple(
-            Address.of(i) if isinstance(i, Layout) else (dtype,) for i, dtype in zip(layouts, computed, strict=True)
+            Address.of(i) if isinstance(i, Layout) else (dtype,)
+            for i, dtype in zip(layouts, computed, strict=True)
         )
         missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
         rank = next(i.ndim for i in layouts if isinstance(i, Layout))

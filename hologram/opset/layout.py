@@ -48,13 +48,18 @@ class Layout:
         if not self.size:
             return (0, 0)
         reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
-        return (self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0) + 1)
+        return (
+            self.offset + sum(r for r in reach if r < 0),
+            self.offset + sum(r for r in reach if r > 0) + 1,
+        )
 
     def permute(self, axes: Sequence[int]) -> Layout:
         order = tuple(normalize_axis(a, self.ndim, "permute") for a in axes)
         if sorted(order) != list(range(self.ndim)):
             raise ShapeError(f"permute: axes must name each of {self.ndim} axes once, got {tuple(axes)}")
-        return replace(self, shape=tuple(self.shape[a] for a in order), strides=tuple(self.strides[a] for a in order))
+        return replace(
+            self, shape=tuple(self.shape[a] for a in order), strides=tuple(self.strides[a] for a in order)
+        )
 
     def expand(self, shape: Sequence[int]) -> Layout:
         """Broadcast to `shape` by NumPy's rules."""
@@ -76,7 +81,9 @@ class Layout:
 
     def squeeze(self, axis: int) -> Layout:
         keep = [k for k in range(self.ndim) if k != axis]
-        return replace(self, shape=tuple(self.shape[k] for k in keep), strides=tuple(self.strides[k] for k in keep))
+        return replace(
+            self, shape=tuple(self.shape[k] for k in keep), strides=tuple(self.strides[k] for k in keep)
+        )
 
     def unsqueeze(self, axis: int) -> Layout:
         shape, strides = list(self.shape), list(self.strides)

@@ -32,7 +32,9 @@ class Sample:
 class Applicable(Protocol):
     """Anything an operation can be called on: a Tensor, or what stands for one while a function is traced."""
 
-    def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
+    def __apply__(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,9 @@ class Operation:
     dtypes: tuple[DType, ...] = FLOATS
     ulp: float = 0.0
     ulp_by_backend: Mapping[str, float] = field(default_factory=dict)
-    absolute: float = 0.0  # error allowed beside `ulp`, in units of the result's epsilon times the largest input
+    absolute: float = (
+        0.0  # error allowed beside `ulp`, in units of the result's epsilon times the largest input
+    )
     aten: tuple[str, ...] = ()
     gradient: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
@@ -66,7 +70,9 @@ class Operation:
     def operands(self) -> tuple[str, ...]:
         """Names of the operands, in order."""
         return tuple(
-            p.name for p in self.signature.parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            p.name
+            for p in self.signature.parameters.values()
+            if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
         )
 
     @cached_property
@@ -78,7 +84,9 @@ class Operation:
     def attributes(self) -> dict[str, Any]:
         """Attributes with their defaults (`inspect.Parameter.empty` where they must be given)."""
         return {
-            p.name: p.default for p in self.signature.parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY
+            p.name: p.default
+            for p in self.signature.parameters.values()
+            if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
 
     @property
@@ -113,7 +121,9 @@ class Operation:
             if wanted.shape != given.shape:
                 raise ShapeError(f"{self.name}: the output must have shape {wanted.shape}, got {given.shape}")
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments sorted into operands and attributes; attributes may be given by position, after the operands."""
         if not kwargs and len(args) == len(self.operands):  # the common call
             return args, self._defaults

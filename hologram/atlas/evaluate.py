@@ -1,0 +1,356 @@
+"""The definition of Atlas: runs a program on NumPy arrays, all lanes of the grid at once.
+
+A value is an array with one axis per grid axis, of size 1 where the value does not depend on it. Lanes advance in
+lockstep, so a barrier has nothing to do; `if` runs both its sides, `loop` as often as its longest lane, under a mask
+that says which lanes take part in stores, atomics and loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hologram.atlas.arithmetic import COMPUTE, narrow, number, wide
+from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+from hologram.dtypes import DType
+from hologram.errors import ProgramError
+
+Array = np.ndarray
+
+CHUNK = 2**20  # lanes evaluated at a time where lanes do not meet
+_MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE, Opcode.BARRIER}
+
+
+def evaluate(
+    program: Program,
+    buffers: Mapping[str, Array],
+    scalars: Mapping[str, int | float | bool],
+    grid: Sequence[int],
+) -> None:
+    """Runs the program over the grid; `buffers` are 1-D arrays of the parameters' dtypes, changed in place.
+
+    Reading outside a buffer gives 0. Atomics happen in the row-major order of lanes. Raises ProgramError when buffers,
+    scalars or grid do not fit the program's parameters, or a loop's step is not positive.
+    """
+    grid = tuple(int(n) for n in grid)
+    _check(program, buffers, scalars, grid)
+    lanes = grid[: program.rank - program.reduced]
+    if 0 in lanes or (0 in grid and not program.reduced):
+        return
+    origin, shape = [0] * program.rank, list(grid)
+    axis = max(range(len(lanes)), key=lanes.__getitem__, default=None)
+    length = 1 if axis is None else grid[axis]
+    step = length
+    if axis is not None and not program.opcodes & _MEETING:
+        step = max(1, CHUNK // max(1, math.prod(grid) // length))
+    with np.errstate(all="ignore"):
+        for start in range(0, length, step):
+            if axis is not None:
+                origin[axis], shape[axis] = start, min(step, length - start)
+            lanes_now = _Lanes(program, buffers, scalars, grid, tuple(origin), tuple(shape), {}, {})
+            lanes_now.run(program.body, None)
+
+
+def _check(
+    program: Program,
+    buffers: Mapping[str, Array],
+    scalars: Mapping[str, int | float | bool],
+    grid: tuple[int, ...],
+) -> None:
+    if len(grid) != program.rank or any(n < 0 for n in grid):
+        raise ProgramError(f"{program.name}: the grid must have {program.rank} sizes, got {grid}")
+    for b in program.buffers:
+        array = buffers.get(b.name)
+        if array is None or array.ndim != 1 or array.dtype != b.dtype.numpy:
+            got = "nothing" if array is None else f"{array.ndim}-D {array.dtype}"
+            raise ProgramError(f"{program.name}: buffer {b.name} must be a 1-D array of {b.dtype}, got {got}")
+    for s in program.scalars:
+        if s.name not in scalars:
+            raise ProgramError(f"{program.name}: scalar {s.name} must be given, got {sorted(scalars)}")
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """A part of the grid under evaluation: what the lanes see and the values they hold."""
+
+    program: Program
+    buffers: Mapping[str, Array]
+    scalars: Mapping[str, int | float | bool]
+    grid: tuple[int, ...]
+    origin: tuple[int, ...]
+    shape: tuple[int, ...]
+    values: dict[int, Array]
+    shared: dict[str, Array]
+
+    def run(self, block: Block, mask: Array | None) -> None:
+        """Evaluates a block for the lanes of the mask; None is all."""
+        for instruction in block.instructions:
+            compute = COMPUTE.get(instruction.opcode)
+            operands = tuple(self.values[o] for o in instruction.operands)
+            if compute is not None:
+                self.values[instruction.result] = compute(instruction.type, *operands)
+                continue
+            results = _STEPS[instruction.opcode](self, instruction, operands, mask)
+            self.values.update(zip(instruction.results, results, strict=True))
+
+    def along(self, axis: int, values: Array) -> Array:
+        """A 1-D array laid along a grid axis."""
+        shape = [1] * len(self.shape)
+        shape[axis] = -1
+        return values.reshape(shape)
+
+    def uniform(self, x: Array) -> Array:
+        return x.reshape((1,) * len(self.shape))
+
+    def coordinate(self, axis: int) -> Array:
+        start = self.origin[axis]
+        return self.along(axis, np.arange(start, start + self.shape[axis], dtype=np.int64))
+
+    def lane(self) -> Array:
+        """Numbers of the lanes, over the axes that are not reduced."""
+        lane = self.uniform(np.zeros((), np.int64))
+        for axis in range(self.program.rank - self.program.reduced):
+            lane = lane * self.grid[axis] + self.coordinate(axis)
+        return lane
+
+    def together(self, mask: Array | None, *arrays: Array) -> tuple[Array, ...]:
+        """Arrays and mask, flat, with one entry for each lane that acts: once per row if nothing varies along it."""
+        present = arrays if mask is None else (*arrays, mask)
+        first_reduced = self.program.rank - self.program.reduced
+        varies = any(n != 1 for x in present for n in x.shape[first_reduced:])
+        shape = self.shape if varies else self.shape[:first_reduced] + (1,) * self.program.reduced
+        flat = tuple(np.broadcast_to(x, shape).reshape(-1) for x in arrays)
+        if mask is None:
+            return flat
+        chosen = np.broadcast_to(mask, shape).reshape(-1)
+        return tuple(x[chosen] for x in flat)
+
+
+Step = Callable[[_Lanes, Instruction, tuple[Array, ...], "Array | None"], "tuple[Array, ...]"]
+
+
+# Positions and values from outside.
+
+
+def _coordinate(
+    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
+) -> tuple[Array]:
+    return (lanes.coordinate(int(i.attribute or 0)),)
+
+
+def _extent(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    return (lanes.uniform(np.array(lanes.grid[int(i.attribute or 0)], np.int64)),)
+
+
+def _lane(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    return (lanes.lane(),)
+
+
+def _workgroup(
+    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
+) -> tuple[Array]:
+    return (lanes.lane() // (lanes.program.workgroup or 1),)
+
+
+def _thread(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    return (lanes.lane() % (lanes.program.workgroup or 1),)
+
+
+def _constant(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    assert isinstance(i.attribute, (bool, int, float))
+    return (lanes.uniform(number(i.attribute, i.type)),)
+
+
+def _scalar(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    return (lanes.uniform(number(lanes.scalars[str(i.attribute)], i.type)),)
+
+
+# Memory.
+
+
+def _gather(memory: Array, position: Array) -> Array:
+    inside = (position >= 0) & (position < memory.size)
+    if inside.all():
+        return memory[position]
+    if not memory.size:
+        return np.zeros(position.shape, memory.dtype)
+    return np.where(inside, memory[np.where(inside, position, 0)], memory.dtype.type(0))
+
+
+def _scatter(lanes: _Lanes, memory: Array, position: Array, value: Array, mask: Array | None) -> None:
+    position, value = lanes.together(mask, position, value)
+    inside = (position >= 0) & (position < memory.size)
+    memory[position[inside]] = value[inside]
+
+
+def _load(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    return (_gather(lanes.buffers[str(i.attribute)], operands[0]),)
+
+
+def _store(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[()]:
+    _scatter(lanes, lanes.buffers[str(i.attribute)], operands[0], operands[1], mask)
+    return ()
+
+
+def _in_shared(lanes: _Lanes, name: str, position: Array) -> tuple[Array, Array]:
+    """All workgroups' copies of a shared array, end to end, and a position in them (-1: outside)."""
+    declared = next(s for s in lanes.program.shared if s.name == name)
+    if name not in lanes.shared:
+        groups = -(-math.prod(lanes.grid) // (lanes.program.workgroup or 1))
+        lanes.shared[name] = np.zeros(groups * declared.size, declared.dtype.numpy)
+    group = lanes.lane() // (lanes.program.workgroup or 1)
+    inside = (position >= 0) & (position < declared.size)
+    return lanes.shared[name], np.where(inside, group * declared.size + position, -1)
+
+
+def _shared_load(
+    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
+) -> tuple[Array]:
+    return (_gather(*_in_shared(lanes, str(i.attribute), operands[0])),)
+
+
+def _shared_store(
+    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
+) -> tuple[()]:
+    memory, position = _in_shared(lanes, str(i.attribute), operands[0])
+    _scatter(lanes, memory, position, operands[1], mask)
+    return ()
+
+
+_ACCUMULATE = {
+    Opcode.ATOMIC_ADD: np.add,
+    Opcode.ATOMIC_MIN: np.minimum,
+    Opcode.ATOMIC_MAX: np.maximum,
+    Opcode.ATOMIC_AND: np.bitwise_and,
+    Opcode.ATOMIC_OR: np.bitwise_or,
+    Opcode.ATOMIC_XOR: np.bitwise_xor,
+}
+
+
+def _atomic(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    """One lane after another, in row-major order; the result is what each lane found."""
+    memory = lanes.buffers[str(i.attribute)]
+    numbers = np.arange(math.prod(lanes.shape), dtype=np.int64).reshape(lanes.shape)
+    number_, position, value = lanes.together(mask, numbers, *operands)
+    inside = (position >= 0) & (position < memory.size)
+    number_, position, value = number_[inside], position[inside], value[inside]
+    order = np.argsort(position, kind="stable")
+    number_, position, value = number_[order], position[order], value[order]
+    found = np.zeros(math.prod(lanes.shape), memory.dtype)
+    ufunc = _ACCUMULATE.get(i.opcode)
+    starts = np.flatnonzero(np.diff(position, prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], position.size], strict=True):
+        chain = np.concatenate([memory[position[start], None], value[start:stop]])
+        if ufunc is not None:
+            chain = ufunc.accumulate(chain, dtype=memory.dtype)
+        found[number_[start:stop]] = chain[:-1]
+        memory[position[start]] = chain[-1]
+    return (found.reshape(lanes.shape),)
+
+
+# Structure.
+
+
+def _if(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array, ...]:
+    condition = operands[0]
+    sides = []
+    for block, side in zip(i.blocks, (condition, ~condition), strict=True):
+        active = side if mask is None else mask & side
+        if active.any() or not condition.size:
+            lanes.run(block, None if active.all() else active)
+            sides.append(tuple(lanes.values[y] for y in block.yields))
+        else:
+            sides.append(None)
+    then, other = sides
+    if then is None or other is None:
+        chosen = then or other or ()
+        if not chosen and i.results:  # no lane is here: any values will do
+            return tuple(lanes.uniform(np.zeros((), t.numpy)) for t in i.types)
+        return chosen
+    return tuple(np.where(condition, x, y) for x, y in zip(then, other, strict=True))
+
+
+def _loop(
+    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
+) -> tuple[Array, ...]:
+    counter, stop, step, *carried = operands
+    (block,) = i.blocks
+    active = counter < stop if mask is None else mask & (counter < stop)
+    if (active & (step <= 0)).any():
+        raise ProgramError(f"{lanes.program.name}: a loop's step must be positive, got {step.min()}")
+    while active.any():
+        lanes.values.update(zip(block.arguments, (counter, *carried), strict=True))
+        everyone = bool(active.all())
+        lanes.run(block, None if everyone else active)
+        following = [lanes.values[y] for y in block.yields]
+        if not everyone:
+            following = [np.where(active, new, old) for new, old in zip(following, carried, strict=True)]
+        carried = following
+        # The distance left, modulo 2^64, is right even where counter + step would wrap.
+        left = stop.astype(np.uint64) - counter.astype(np.uint64)
+        active = active & (left > step.astype(np.uint64))
+        counter = counter + step
+    return tuple(carried)
+
+
+def _barrier(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[()]:
+    return ()
+
+
+# Reductions.
+
+
+def _extreme(d: DType, sign: int) -> Array:
+    """The number no other is beyond: where a minimum (sign 1) or a maximum (-1) of nothing starts."""
+    if d.is_float:
+        return np.array(sign * math.inf, np.float32 if d.bits == 16 else d.numpy)
+    if d.kind == "bool":
+        return np.array(sign > 0)
+    limits = np.iinfo(d.numpy)
+    return np.array(limits.max if sign > 0 else limits.min, d.numpy)
+
+
+def _reduce(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+    """Folds the reduced axes; floats add and multiply in float64 and are rounded once."""
+    first_reduced = lanes.program.rank - lanes.program.reduced
+    axes = tuple(range(first_reduced, lanes.program.rank))
+    x = operands[0]
+    x = np.broadcast_to(x, x.shape[:first_reduced] + lanes.shape[first_reduced:])
+    ufunc, sign = _FOLDS[i.opcode]
+    if sign:
+        folded = ufunc.reduce(wide(x), axis=axes, keepdims=True, initial=_extreme(i.type, sign)[()])
+    else:
+        accumulator = np.float64 if i.type.is_float else i.type.numpy
+        folded = ufunc.reduce(x.astype(accumulator), axis=axes, keepdims=True, dtype=accumulator)
+    return (narrow(folded, i.type) if i.type.is_float else folded,)
+
+
+_FOLDS: dict[Opcode, tuple[np.ufunc, int]] = {
+    Opcode.REDUCE_ADD: (np.add, 0),
+    Opcode.REDUCE_MUL: (np.multiply, 0),
+    Opcode.REDUCE_MIN: (np.minimum, 1),
+    Opcode.REDUCE_MAX: (np.maximum, -1),
+}
+
+_STEPS: dict[Opcode, Step] = {
+    Opcode.COORDINATE: _coordinate,
+    Opcode.EXTENT: _extent,
+    Opcode.LANE: _lane,
+    Opcode.WORKGROUP: _workgroup,
+    Opcode.THREAD: _thread,
+    Opcode.CONSTANT: _constant,
+    Opcode.SCALAR: _scalar,
+    Opcode.LOAD: _load,
+    Opcode.STORE: _store,
+    Opcode.SHARED_LOAD: _shared_load,
+    Opcode.SHARED_STORE: _shared_store,
+    Opcode.IF: _if,
+    Opcode.LOOP: _loop,
+    Opcode.BARRIER: _barrier,
+    **dict.fromkeys(ATOMICS, _atomic),
+    **dict.fromkeys(REDUCTIONS, _reduce),
+}
