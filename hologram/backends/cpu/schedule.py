@@ -12,6 +12,7 @@ from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.access import Site
 from hologram.backends.cpu.arguments import COLUMN_TILE, Variant
+from hologram.backends.cpu.workgroups import WORKGROUP
 from hologram.compiler.rows import Rows, rows
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
@@ -117,6 +118,10 @@ def schedule(
     order = innermost(range(kept), found, grid)
     reduced = innermost(range(kept, program.rank), found, grid)
     lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
+    if program.shared or Opcode.BARRIER in program.opcodes:
+        groups = -(-lanes // (program.workgroup or WORKGROUP))
+        size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
+        return Schedule(Variant("workgroup", (), (), constants, unproven), (groups,), (size,))
     if not program.reduced:
         size = _slice(lanes, known.element_ns, threads, 1024)
         return Schedule(Variant("map", order, (), constants, unproven), (lanes,), (size,))
