@@ -6,7 +6,8 @@ one, so memory is read in order and the vector runs over outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
@@ -54,6 +55,16 @@ class _Arrays:
         return self.fold.result(w, self.read(w, self.totals, j))
 
 
+def _clear(w: Writer, sums: Sequence[_Arrays], j: str) -> None:
+    for a in sums:
+        a.clear(w, j)
+
+
+def _flush(w: Writer, sums: Sequence[_Arrays], j: str) -> None:
+    for a in sums:
+        a.flush(w, j)
+
+
 def _bytes(type_: str) -> int:
     return {"float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
 
@@ -88,7 +99,7 @@ def column_body(
         for k, (phase, sums) in enumerate(zip(phases, arrays, strict=True)):
             if not phase.sweep and not sums:
                 continue
-            over(lambda j, sums=sums: [a.clear(w, j) for a in sums] and None)
+            over(functools.partial(_clear, w, sums))
 
             def element(places: list[dict[int, str]], k: int = k) -> None:
                 def cell(j: str) -> None:
@@ -109,7 +120,7 @@ def column_body(
 
             def flush(rounding: list[_Arrays] = rounding) -> None:
                 if rounding:
-                    over(lambda j: [a.flush(w, j) for a in rounding] and None)
+                    over(functools.partial(_flush, w, rounding))
 
             together = 4 if sums and len(phase.sweep) <= 8 else 1
             _visit(w, variant.reduced, frame.extents, element, flush, together)
@@ -132,7 +143,7 @@ def column_body(
 def _visit(
     w: Writer,
     axes: Sequence[int],
-    extents: dict[int, str],
+    extents: Mapping[int, str],
     element: Callable[[list[dict[int, str]]], None],
     flush: Callable[[], None],
     together: int,

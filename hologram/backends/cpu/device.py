@@ -15,6 +15,7 @@ from hologram.backends.cpu.engine import shared_engine
 from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.backends.cpu.pool import shared_pool
+from hologram.config import config
 from hologram.device import BackendType, DeviceInfo, Kernel
 from hologram.errors import UnsupportedDType
 from hologram.limits import Limits
@@ -22,7 +23,10 @@ from hologram.opset.plan import Tile
 
 
 def thread_count() -> int:
-    """Threads a launch may use: the cores this process may run on."""
+    """Threads a launch may use: HOLOGRAM_CPU_THREADS, or the cores this process may run on."""
+    asked = config.cpu_threads
+    if asked:
+        return asked
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -75,7 +75,7 @@ class ProgramKernel:
         ]
         found = sites(program, named, [max(n, 1) for n in grid])
         plan = schedule(program, found, named, tuple(grid), spans, self._host.threads)
-        scratch = np.empty(plan.scratch, np.int64)
+        scratch = np.zeros(plan.scratch + 1, np.int64)
         block = self._arguments(bindings, scalars, grid, plan, scratch)
         return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
 
@@ -91,7 +91,8 @@ class ProgramKernel:
         program = self.program
         return np.array(
             [
-                *(b.memory.address + b.offset for b in bindings),
+                # A load that misses its buffer reads its first element (lane.py), so there must be one.
+                *(b.memory.address + b.offset if b.nbytes else scratch.ctypes.data for b in bindings),
                 *(pack_scalar(x, s.dtype) for x, s in zip(scalars, program.scalars, strict=True)),
                 *grid,
                 *(b.nbytes // p.dtype.itemsize for b, p in zip(bindings, program.buffers, strict=True)),

@@ -183,10 +183,10 @@ class _Workgroup:
             self.each_thread((), list(zip(carried, block.yields, strict=True)))
             return []
 
-        bounds = [self.same(v) for v in i.operands[:3]]
+        start, stop, step = (self.same(v) for v in i.operands[:3])
         d = block.argument_types[0]
         less = "ult" if d.kind == "uint" else "slt"
-        self.w.loop(*bounds, [], body, counter=register_type(d), less=less, flags="")
+        self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
 
     def _if(self, whole: Whole) -> None:
         i, w = whole.instruction, self.w

@@ -1,0 +1,255 @@
+"""Launches as such: grids, strides, aliasing, threads, forks, workgroups, and life without LLVM."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Program
+from hologram.backends import cpu as backend
+from hologram.dtypes import f32
+from hologram.errors import BackendUnavailable
+from tests.backends.cpu.launching import bind, device, elementwise, place, run
+
+
+def twice() -> Program:
+    return elementwise("atlas_twice", lambda x: x + x, [f32], f32)
+
+
+def strided(rank: int) -> Program:
+    """A copy between two views, with every stride and offset a scalar."""
+    b = Builder("atlas_copy", rank=rank)
+    x, out = b.buffer("x", f32, Access.READ), b.buffer("out", f32, Access.WRITE)
+
+    def position(name: str) -> Value:
+        total = b.scalar(f"{name}_offset", dtypes.index)
+        for axis in range(rank):
+            total = total + b.coordinate(axis) * b.scalar(f"{name}_{axis}", dtypes.index)
+        return total
+
+    b.store(out, position("out"), b.load(x, position("x")))
+    return b.build()
+
+
+def test_views() -> None:
+    """Transposed, reversed, broadcast and strided views, of all orders of axes."""
+    a = np.random.default_rng(0).random((6, 7, 40), np.float32)
+    views = [
+        a,
+        a.transpose(2, 0, 1),
+        a[::-1, :, ::-2],
+        a[:, 3:4].transpose(1, 2, 0),
+        np.broadcast_to(a[:1], (5, 7, 40)),
+    ]
+    for view in views:
+        out = np.zeros(view.shape, np.float32)
+        offset = (view.__array_interface__["data"][0] - a.__array_interface__["data"][0]) // 4
+        program = strided(3)
+        numbers = {"x_offset": offset, "out_offset": 0}
+        numbers |= {f"x_{k}": s // 4 for k, s in enumerate(view.strides)}
+        numbers |= {f"out_{k}": s // 4 for k, s in enumerate(out.strides)}
+        ours = run(device(), program, [a, out], view.shape, [numbers[s.name] for s in program.scalars])[1]
+        np.testing.assert_array_equal(ours, view)
+
+
+def test_zero_dimensional() -> None:
+    b = Builder("atlas_one", rank=0)
+    out = b.buffer("out", f32, Access.WRITE)
+    b.store(out, b.constant(0, dtypes.index), 3.5)
+    assert run(device(), b.build(), [np.zeros(1, np.float32)], ())[0][0] == 3.5
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 17, 1025, 70_001, 1_000_003])
+def test_sizes(size: int) -> None:
+    a = np.arange(size, dtype=np.float32)
+    np.testing.assert_array_equal(run(device(), twice(), [a, np.zeros_like(a)], [size])[1], a + a)
+
+
+def test_in_place() -> None:
+    """One memory bound twice, on one thread and on all."""
+    for size in (100, 500_000):
+        cpu = device()
+        memory = place(cpu, np.arange(size, dtype=np.float32))
+        bind(cpu, twice(), [memory, memory], [size])()
+        np.testing.assert_array_equal(
+            memory.bytes.view(np.float32)[:size], np.arange(size, dtype=np.float32) * 2
+        )
+
+
+def test_scalars() -> None:
+    """Every dtype of scalar arrives as written."""
+    for dtype in dtypes.ALL:
+        b = Builder("atlas_fill")
+        b.store(b.buffer("out", dtype, Access.WRITE), b.coordinate(0), b.scalar("value", dtype))
+        value = {"bool": True, "float": -1.5, "int": -7, "uint": 250}[dtype.kind]
+        ours = run(device(), b.build(), [np.zeros(5, dtype.numpy)], [5], [value])[0]
+        np.testing.assert_array_equal(ours, np.full(5, value, dtype.numpy))
+
+
+def test_many_threads_share_the_pool() -> None:
+    """Launches from several threads at once, large enough to be shared, are all right."""
+    cpu = device()
+    size, wrong = 300_000, []
+
+    def work(seed: int) -> None:
+        a = np.random.default_rng(seed).random(size, np.float32)
+        source, target = place(cpu, a), place(cpu, np.zeros_like(a))
+        launch = bind(cpu, twice(), [source, target], [size])
+        for _ in range(100):
+            cpu.fill(target, 0, target.nbytes, b"\0")
+            launch()
+            if not np.array_equal(target.bytes.view(np.float32)[:size], a + a):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+_MORE_THREADS = """
+import numpy as np
+from tests.backends.cpu.test_launch import twice
+from tests.backends.cpu.launching import bind, device, place
+cpu = device()
+assert cpu.limits.parallelism == 9, cpu.limits.parallelism
+a = np.arange(400_000, dtype=np.float32)
+source, target = place(cpu, a), place(cpu, a)
+launch = bind(cpu, twice(), [source, target], [a.size])
+for _ in range(300):
+    launch()
+assert np.array_equal(target.bytes.view(np.float32)[: a.size], a + a)
+print("right")
+"""
+
+
+def test_more_threads_than_cores() -> None:
+    """Nine threads on however few cores: right, and the process ends."""
+    environment = os.environ | {"HOLOGRAM_CPU_THREADS": "9"}
+    done = subprocess.run(
+        [sys.executable, "-c", _MORE_THREADS],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout.strip() == "right", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_fork() -> None:
+    """A forked child launches what was bound before, and binds anew."""
+    cpu = device()
+    a = np.arange(400_000, dtype=np.float32)
+    source, target = place(cpu, a), place(cpu, a)
+    launch = bind(cpu, twice(), [source, target], [a.size])
+    launch()
+    child = os.fork()
+    if child == 0:
+        launch()
+        again = place(cpu, np.zeros_like(a))
+        bind(cpu, twice(), [source, again], [a.size])()
+        right = all(np.array_equal(m.bytes.view(np.float32)[: a.size], a + a) for m in (target, again))
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    launch()
+
+
+def tiled_product(tile: int) -> Program:
+    """The naive tiled matrix product: shared memory, barriers inside a loop that carries the sum."""
+    b = Builder("atlas_gemm_f32", workgroup=tile * tile)
+    x, y = (b.buffer(name, f32, Access.READ) for name in "xy")
+    out = b.buffer("out", f32, Access.WRITE)
+    n = b.scalar("n", dtypes.index)
+    left, right = b.shared("left", f32, tile * tile), b.shared("right", f32, tile * tile)
+    group, thread = b.position(Opcode.WORKGROUP), b.position(Opcode.THREAD)
+    row = group // (n // tile) * tile + thread // tile
+    column = group % (n // tile) * tile + thread % tile
+
+    def step(k: Value, total: Value) -> list[Value]:
+        b.shared_store(left, thread, b.load(x, row * n + k * tile + thread % tile))
+        b.shared_store(right, thread, b.load(y, (k * tile + thread // tile) * n + column))
+        b.barrier()
+
+        def inner(j: Value, sum_: Value) -> list[Value]:
+            return [
+                sum_
+                + b.shared_load(left, thread // tile * tile + j)
+                * b.shared_load(right, j * tile + thread % tile)
+            ]
+
+        (total,) = b.loop(0, tile, inner, first=[total])
+        b.barrier()
+        return [total]
+
+    (total,) = b.loop(0, n // tile, step, first=[b.constant(0.0, f32)])
+    b.store(out, row * n + column, total)
+    return b.build()
+
+
+def test_barriers_inside_a_loop() -> None:
+    n = 48
+    a, c = (np.random.default_rng(k).random((n, n), np.float32) for k in (1, 2))
+    ours = run(device(), tiled_product(8), [a, c, np.zeros_like(a)], [n * n], [n])[2]
+    np.testing.assert_allclose(ours, a @ c, rtol=1e-5)
+
+
+def test_barrier_in_a_branch_and_a_partial_workgroup() -> None:
+    """Each workgroup reverses its lanes if a scalar asks for it; the last one is short."""
+    b = Builder("atlas_reverse", workgroup=32)
+    x, out = b.buffer("x", f32, Access.READ), b.buffer("out", f32, Access.WRITE)
+    shared = b.shared("held", f32, 32)
+    i, thread = b.position(Opcode.LANE), b.position(Opcode.THREAD)
+    value = b.load(x, i)
+
+    def turned() -> list[Value]:
+        b.shared_store(shared, thread, value)
+        b.barrier()
+        return [b.shared_load(shared, 31 - thread)]
+
+    (result,) = b.if_(b.scalar("turn", dtypes.bool_), turned, lambda: [value])
+    b.store(out, i, result)
+    a = np.arange(80, dtype=np.float32)
+    same = run(device(), b.build(), [a, np.zeros_like(a)], [80], [False])[1]
+    np.testing.assert_array_equal(same, a)
+    turned_ = run(device(), b.build(), [a, np.zeros_like(a)], [80], [True])[1]
+    np.testing.assert_array_equal(turned_[:64], a[:64].reshape(2, 32)[:, ::-1].ravel())
+
+
+def test_memory() -> None:
+    cpu = device()
+    memory = cpu.allocate(1000)
+    assert memory.address % 64 == 0
+    cpu.fill(memory, 0, 1000, b"\x01\x02\x03\x04")
+    view = cpu.host_view(memory, 4, 8)
+    assert bytes(view) == b"\x01\x02\x03\x04" * 2
+    view[0] = 9
+    out = bytearray(8)
+    cpu.read(memory, 4, memoryview(out))
+    assert out[0] == 9
+    other = cpu.allocate(8)
+    cpu.copy(memory, 4, other, 0, 8)
+    assert bytes(cpu.host_view(other, 0, 8)) == bytes(out)
+    assert cpu.allocate(16 << 20).address % (2 << 20) == 0
+
+
+def test_only_one_device() -> None:
+    with pytest.raises(BackendUnavailable, match="number 0, got 1"):
+        backend.open_device(1)
+
+
+def test_importing_loads_no_llvm() -> None:
+    check = "import sys, hologram.backends.cpu as c; c.probe(); c.open_device(0); sys.exit('llvmlite' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
