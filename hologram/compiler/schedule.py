@@ -132,8 +132,9 @@ def row_units(program: Program) -> frozenset[int]:
         parts = [steps(o) for o in i.operands]
         if i.opcode not in PURE or None in parts:
             return None
-        if i.opcode is Opcode.ADD:
-            return sum(p for p in parts if p is not None)
+        if i.opcode in (Opcode.ADD, Opcode.SUB):
+            first, second = (p or 0 for p in parts)
+            return first + second if i.opcode is Opcode.ADD else first - second
         return None if any(parts) else 0
 
     accesses = (i for i in program.body.instructions if i.opcode in (Opcode.LOAD, Opcode.STORE))

@@ -81,15 +81,32 @@ MAXIMUM = """fn maximum(x: f32, y: f32) -> f32 {
     return select(max(x, y), x + y, is_nan(x) || is_nan(y));
 }"""
 
-TO_I32 = """fn to_i32(x: f32) -> i32 {
-    let rounded = i32(clamp(x, -2147483648.0, 2147483520.0));
-    return select(select(rounded, 2147483647i, x >= 2147483648.0), 0i, is_nan(x));
+MINIMUM_F64 = """fn minimum_f64(x: f64, y: f64) -> f64 {
+    return select(select(y, x, x < y), x + y, !(x < y) && !(x >= y));
 }"""
 
-TO_U32 = """fn to_u32(x: f32) -> u32 {
-    let rounded = u32(clamp(x, 0.0, 4294967040.0));
-    return select(select(rounded, 4294967295u, x >= 4294967296.0), 0u, is_nan(x));
+MAXIMUM_F64 = """fn maximum_f64(x: f64, y: f64) -> f64 {
+    return select(select(y, x, x > y), x + y, !(x > y) && !(x <= y));
 }"""
+
+FLOATS = (f32, f64)
+SIGNED = (i32, i64)
+UNSIGNED = (u32, u64)
+INTEGERS = SIGNED + UNSIGNED
+
+
+def _saturating(source: DType, target: DType) -> str:
+    """A function that converts to an integer; WGSL leaves what does not fit to the implementation."""
+    low = 0 if target.kind == "uint" else -(2 ** (target.bits - 1))
+    high = low + 2**target.bits
+    s, t = literal(source, float(low)), literal(source, float(high))
+    return f"""fn {target}_of_{source}(x: {source}) -> {target} {{
+    // False for NaN, which gives 0.
+    let fits = x > {s} && x < {t};
+    let converted = {target}(select({literal(source, 0.0)}, x, fits));
+    return select(select(converted, {literal(target, high - 1)}, x >= {t}), {literal(target, low)}, x <= {s});
+}}"""
+
 
 F16_BITS = """fn f16_bits(x: f32) -> u32 {
     // To nearest, ties to even. Adding 0.5 aligns a subnormal's last bit with that of the sum.
@@ -161,6 +178,17 @@ def _store_function(d: DType) -> str:
     )
 
 
+def _shift(d: DType, way: str) -> str:
+    """A function, for naga cannot fold the conversion of a literal count to the u32 that WGSL wants."""
+    sign = "<<" if way == "left" else ">>"
+    count = "count" if d == u64 else "bitcast<u64>(count)"
+    large = f"select({literal(d, 0)}, x >> 63u, x < 0li)" if d == i64 and way == "right" else literal(d, 0)
+    return f"""fn shift_{way}_{d}(x: {d}, count: {d}) -> {d} {{
+    let places = {count};
+    return select(x {sign} u32(places & 63lu), {large}, places > 63lu);
+}}"""
+
+
 def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
@@ -181,8 +209,15 @@ def _helpers() -> dict[tuple[object, DType], str]:
             found["vector", d] = found[(O.CONVERT, f32), d] = conversions
     found[O.MIN, f32] = f"{IS_NAN}\n\n{MINIMUM}"
     found[O.MAX, f32] = f"{IS_NAN}\n\n{MAXIMUM}"
-    found[(O.CONVERT, f32), i32] = f"{IS_NAN}\n\n{TO_I32}"
-    found[(O.CONVERT, f32), u32] = found[(O.CONVERT, f32), index] = f"{IS_NAN}\n\n{TO_U32}"
+    for f in FLOATS:
+        for d in INTEGERS:
+            found[(O.CONVERT, f), d] = _saturating(f, d)
+        found[(O.CONVERT, f), index] = _saturating(f, u32)
+    for narrow, same in ((f16, u16), (bf16, u16)):
+        found[(O.BITCAST, narrow), same] = found[(O.BITCAST, same), narrow] = found["vector", narrow]
+    for d in (i64, u64):
+        found[O.SHL, d], found[O.SHR, d] = _shift(d, "left"), _shift(d, "right")
+    found[O.MIN, f64], found[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
     found[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
     return found
 
@@ -197,11 +232,6 @@ ATOMIC_ADD_F32 = """fn atomic_add_{buffer}(position: u32, value: f32) -> f32 {{
     }}
     return bitcast<f32>(old);
 }}"""
-
-FLOATS = (f32, f64)
-SIGNED = (i32, i64)
-UNSIGNED = (u32, u64)
-INTEGERS = SIGNED + UNSIGNED
 
 
 def _operators() -> Mapping[tuple[Opcode, DType], str]:
@@ -218,8 +248,9 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     for d in INTEGERS:
         zero = literal(d, 0)
         found |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: "{0} % {1}"}, (d,))
-    found |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index, f64))
+    found |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index,))
     found |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, (f32,))
+    found |= spell({O.MIN: "minimum_f64({0}, {1})", O.MAX: "maximum_f64({0}, {1})"}, (f64,))
     found |= spell({O.ABS: "abs({0})", O.NEG: "-{0}"}, FLOATS, SIGNED)
     found |= spell({O.ABS: "{0}", O.NEG: "{type}(0) - {0}"}, UNSIGNED)
     found |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})", O.TRUNC: "trunc({0})"}, FLOATS)
@@ -231,21 +262,22 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     found |= {(O.LT, bool_): "!{0} & {1}", (O.LE, bool_): "!{0} | {1}"}
     found |= {(O.GT, bool_): "{0} & !{1}", (O.GE, bool_): "{0} | !{1}"}
     # WGSL takes the count, a u32, modulo the width.
-    for d, last in ((i32, 31), (u32, 31), (i64, 63), (u64, 63)):
-        count = "{1}" if d == u32 else f"u{d.bits}({{1}})"
-        narrow = f"u32({count} & {last}{SUFFIX[f'u{d.bits}']})"
-        large = f"{count} > {last}{SUFFIX[f'u{d.bits}']}"
-        found[O.SHL, d] = f"select({{0}} << {narrow}, {literal(d, 0)}, {large})"
-        found[O.SHR, d] = f"select({{0}} >> {narrow}, {literal(d, 0)}, {large})"
-        if d.kind == "int":
-            found[O.SHR, d] = f"{{0}} >> u32(min({count}, {last}{SUFFIX[f'u{d.bits}']}))"
+    found[O.SHL, i32] = "select({0} << (u32({1}) & 31u), 0i, u32({1}) > 31u)"
+    found[O.SHR, i32] = "{0} >> min(u32({1}), 31u)"
+    found[O.SHL, u32] = "select({0} << ({1} & 31u), 0u, {1} > 31u)"
+    found[O.SHR, u32] = "select({0} >> ({1} & 31u), 0u, {1} > 31u)"
+    for d in (i64, u64):
+        found |= spell({O.SHL: f"shift_left_{d}({{0}}, {{1}})", O.SHR: f"shift_right_{d}({{0}}, {{1}})"}, (d,))
     return found
 
 
 def _conversions() -> dict[tuple[DType, DType], str]:
     wide = (f32, f64, *INTEGERS, index)
     found = {(a, b): f"{TYPES[b]}({{0}})" for a in wide for b in wide}
-    found |= {(f32, i32): "to_i32({0})", (f32, u32): "to_u32({0})", (f32, index): "to_u32({0})"}
+    found |= {(f, d): f"{d}_of_{f}({{0}})" for f in FLOATS for d in INTEGERS}
+    found |= {(f, index): f"u32_of_{f}({{0}})" for f in FLOATS}
+    # naga extends by the sign of the target, not of the operand.
+    found |= {(i32, u64): "u64(i64({0}))", (u32, i64): "i64(u64({0}))", (index, i64): "i64(u64({0}))"}
     found |= {(index, u32): "{0}", (u32, index): "{0}"}
     found |= {(bool_, b): f"{TYPES[b]}({{0}})" for b in wide}
     found |= {(a, bool_): f"{{0}} != {literal(a, 0)}" for a in (*INTEGERS, index)}
@@ -262,6 +294,8 @@ def _conversions() -> dict[tuple[DType, DType], str]:
 def _bitcasts() -> dict[tuple[DType, DType], str]:
     found = {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f32, i32, u32) for b in (f32, i32, u32)}
     found |= {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f64, i64, u64) for b in (f64, i64, u64)}
+    found |= {(f16, u16): "f16_bits({0})", (bf16, u16): "bf16_bits({0})"}
+    found |= {(u16, f16): "f16_value({0})", (u16, bf16): "bf16_value({0})"}
     found |= {(i8, u8): "bitcast<u32>({0}) & 255u", (i16, u16): "bitcast<u32>({0}) & 65535u"}
     found |= {(u8, i8): "bitcast<i32>({0} << 24u) >> 24u", (u16, i16): "bitcast<i32>({0} << 16u) >> 16u"}
     return found
@@ -318,7 +352,7 @@ macro match meta mod module move mut new null of operator out output package par
 pub public readonly ref register require resource self set shared sizeof static super target template texture
 this throw trait try type typedef typename u32 u64 union unsafe use using vec2 vec3 vec4 virtual void with
 writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc sign step pow sin cos tan
-tanh all any dot is_nan minimum maximum to_i32 to_u32 f16_bits f16_value bf16_bits bf16_value zero_bits word
+tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value bf16_bits bf16_value zero_bits word
 groups number
 """
 RESERVED = frozenset(_RESERVED.split())
