@@ -267,7 +267,9 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     found[O.SHL, u32] = "select({0} << ({1} & 31u), 0u, {1} > 31u)"
     found[O.SHR, u32] = "select({0} >> ({1} & 31u), 0u, {1} > 31u)"
     for d in (i64, u64):
-        found |= spell({O.SHL: f"shift_left_{d}({{0}}, {{1}})", O.SHR: f"shift_right_{d}({{0}}, {{1}})"}, (d,))
+        found |= spell(
+            {O.SHL: f"shift_left_{d}({{0}}, {{1}})", O.SHR: f"shift_right_{d}({{0}}, {{1}})"}, (d,)
+        )
     return found
 
 

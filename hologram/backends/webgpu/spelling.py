@@ -10,6 +10,7 @@ from hologram.backends.webgpu.dialect import wgsl
 from hologram.backends.webgpu.intervals import Number
 from hologram.compiler.codegen import generate
 from hologram.compiler.dialect import words
+from hologram.compiler.lower import lower
 from hologram.errors import ProgramError
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
@@ -30,7 +31,8 @@ def spell(kernel: Program | Tile, limits: Limits, immediates: bool) -> Text:
     """The text of a kernel; its parameters come as immediates, or in a uniform buffer after the storage buffers."""
     if isinstance(kernel, Tile):
         raise ProgramError(f"{kernel.entry}: tiles are not supported yet")
-    source = generate(kernel, wgsl(limits.dtypes, immediates=immediates), limits)
+    dialect = wgsl(limits.dtypes, immediates=immediates)
+    source = generate(lower(kernel, dialect), dialect, limits)
     return Text(
         text=source.text,
         entry=source.entry,
