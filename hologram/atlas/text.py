@@ -1,0 +1,275 @@
+"""The text form of Atlas programs: one instruction a line, blocks indented, parses back to the same program.
+
+program atlas_axpy_f32 rank 1 reduced 0
+buffer x : f32 read
+buffer y : f32 read_write
+scalar a : f32
+%0 = scalar a : f32
+%1 = coordinate 0 : index
+%2 = load x %1 : f32
+%3 = mul %0, %2 : f32
+%4 = load y %1 : f32
+%5 = add %3, %4 : f32
+store y %1, %5
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
+from hologram.atlas.program import (
+    Access,
+    Block,
+    BufferParameter,
+    Instruction,
+    Program,
+    ScalarParameter,
+    SharedArray,
+)
+from hologram.dtypes import DType
+from hologram.errors import ProgramError
+
+# What stands after the opcode: a parameter's name, an axis, or a number of the result's dtype.
+NAMED = ATOMICS | {Opcode.SCALAR, Opcode.LOAD, Opcode.STORE, Opcode.SHARED_LOAD, Opcode.SHARED_STORE}
+AXIS = frozenset({Opcode.COORDINATE, Opcode.EXTENT})
+
+_DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
+_INSTRUCTION = re.compile(
+    r"(?:(?P<results>%\d+(?:\s*,\s*%\d+)*)\s*=\s*)?(?P<opcode>[a-z]\w*)"
+    r"(?:\s+(?P<attribute>[^\s%(:,]+))?"
+    r"(?:\s+(?P<operands>%\d+(?:\s*,\s*%\d+)*))?"
+    r"(?:\s*\((?P<arguments>[^)]*)\))?"
+    r"(?:\s*:\s*(?P<types>\w+(?:\s*,\s*\w+)*))?"
+)
+_HEADER = re.compile(r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?")
+_PARAMETER = re.compile(r"(buffer|scalar|shared)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?")
+
+
+# Writing.
+
+
+def format_program(program: Program) -> str:
+    """The program's text, ending in a newline."""
+    return "\n".join(_write(program)[0]) + "\n"
+
+
+def digest(program: Program) -> str:
+    """SHA-256 of the text, in hexadecimal."""
+    return hashlib.sha256(format_program(program).encode()).hexdigest()
+
+
+def line_numbers(program: Program) -> dict[int, int]:
+    """The line in the text form where each instruction stands, by the `id` of its object."""
+    return _write(program)[1]
+
+
+def _write(program: Program) -> tuple[list[str], dict[int, int]]:
+    workgroup = "" if program.workgroup is None else f" workgroup {program.workgroup}"
+    lines = [f"program {program.name} rank {program.rank} reduced {program.reduced}{workgroup}"]
+    lines += [f"buffer {b.name} : {b.dtype} {b.access.value}" for b in program.buffers]
+    lines += [f"scalar {s.name} : {s.dtype}" for s in program.scalars]
+    lines += [f"shared {s.name} : {s.dtype} {s.size}" for s in program.shared]
+    places: dict[int, int] = {}
+    _write_block(program.body, "", lines, places)
+    return lines, places
+
+
+def _write_block(block: Block, indent: str, lines: list[str], places: dict[int, int]) -> None:
+    for i in block.instructions:
+        lines.append(indent + _spell(i))
+        places[id(i)] = len(lines)
+        for k, inner in enumerate(i.blocks):
+            if k:
+                lines.append(f"{indent}else")
+            _write_block(inner, indent + "  ", lines, places)
+        if i.blocks:
+            lines.append(f"{indent}end")
+    if block.yields:
+        lines.append(f"{indent}yield {_values(block.yields)}")
+
+
+def _values(ids: tuple[int, ...]) -> str:
+    return ", ".join(f"%{v}" for v in ids)
+
+
+def _spell(i: Instruction) -> str:
+    words = [f"{_values(i.results)} ="] if i.results else []
+    words.append(i.opcode.value)
+    if i.opcode is Opcode.CONSTANT and i.types:
+        words.append(_spell_number(i.attribute, i.type))
+    elif i.attribute is not None:
+        words.append(str(i.attribute))
+    if i.operands:
+        words.append(_values(i.operands))
+    if i.opcode is Opcode.LOOP and i.blocks:
+        pairs = zip(i.blocks[0].arguments, i.blocks[0].argument_types, strict=True)
+        words.append("(" + ", ".join(f"%{v} : {t}" for v, t in pairs) + ")")
+    if i.types:
+        words.append(": " + ", ".join(t.name for t in i.types))
+    return " ".join(words)
+
+
+def _spell_number(number: str | int | float | bool | None, d: DType) -> str:
+    if d.kind == "bool":
+        return "true" if number else "false"
+    return repr(float(number)) if d.is_float and isinstance(number, (int, float)) else str(number)
+
+
+# Reading.
+
+
+def parse_program(text: str) -> Program:
+    """The program that a text describes; `#` starts a comment. Raises ProgramError naming the line."""
+    lines = [(n, line.split("#", 1)[0].strip()) for n, line in enumerate(text.splitlines(), 1)]
+    return _Reader([(n, line) for n, line in lines if line]).program()
+
+
+@dataclass
+class _Reader:
+    lines: list[tuple[int, str]]
+    at: int = 0
+
+    def fail(self, rule: str) -> ProgramError:
+        number, line = self.lines[min(self.at, len(self.lines) - 1)] if self.lines else (1, "")
+        return ProgramError(f"line {number}: {rule}, got {line!r}")
+
+    def peek(self) -> str:
+        return self.lines[self.at][1] if self.at < len(self.lines) else ""
+
+    def dtype(self, name: str) -> DType:
+        found = _DTYPES.get(name.strip())
+        if found is None:
+            raise self.fail(f"a dtype must be one of {' '.join(_DTYPES)}")
+        return found
+
+    def program(self) -> Program:
+        header = _HEADER.fullmatch(self.peek())
+        if header is None:
+            raise self.fail("a program must start with `program NAME rank N reduced N [workgroup N]`")
+        self.at += 1
+        buffers: list[BufferParameter] = []
+        scalars: list[ScalarParameter] = []
+        shared: list[SharedArray] = []
+        while self.peek().split(" ", 1)[0] in ("buffer", "scalar", "shared"):
+            self.parameter(buffers, scalars, shared)
+        body = self.block((), ())
+        if self.at < len(self.lines):
+            raise self.fail("an instruction must stand here")
+        name, rank, reduced, workgroup = header.groups()
+        threads = None if workgroup is None else int(workgroup)
+        return Program(
+            name, tuple(buffers), tuple(scalars), tuple(shared), int(rank), int(reduced), threads, body
+        )
+
+    def parameter(
+        self, buffers: list[BufferParameter], scalars: list[ScalarParameter], shared: list[SharedArray]
+    ) -> None:
+        found = _PARAMETER.fullmatch(self.peek())
+        kind, name, dtype, last = found.groups() if found else ("", "", "", None)
+        if kind == "buffer" and last in {a.value for a in Access}:
+            buffers.append(BufferParameter(name, self.dtype(dtype), Access(last)))
+        elif kind == "scalar" and last is None:
+            scalars.append(ScalarParameter(name, self.dtype(dtype)))
+        elif kind == "shared" and last is not None and last.isdecimal():
+            shared.append(SharedArray(name, self.dtype(dtype), int(last)))
+        else:
+            raise self.fail(
+                "a parameter must be `buffer NAME : DTYPE read|write|read_write`, `scalar NAME : DTYPE` "
+                "or `shared NAME : DTYPE SIZE`"
+            )
+        self.at += 1
+
+    def block(self, arguments: tuple[int, ...], types: tuple[DType, ...]) -> Block:
+        """Instructions up to `else`, `end`, the text's end, or a `yield`, which is taken too."""
+        instructions: list[Instruction] = []
+        yields: tuple[int, ...] = ()
+        while self.peek() not in ("", "else", "end"):
+            line = self.peek()
+            if line.startswith("yield "):
+                if not re.fullmatch(r"yield %\d+(\s*,\s*%\d+)*", line):
+                    raise self.fail("a yield must be `yield %1, %2, ...`")
+                yields = _ids(line)
+                self.at += 1
+                break
+            instructions.append(self.instruction())
+        return Block(tuple(instructions), arguments, types, yields)
+
+    def instruction(self) -> Instruction:
+        found = _INSTRUCTION.fullmatch(self.peek())
+        if found is None:
+            raise self.fail(
+                "an instruction must be `[%1, ... =] OPCODE [ATTRIBUTE] [%2, ...] [: DTYPE, ...]`"
+            )
+        try:
+            opcode = Opcode(found["opcode"])
+        except ValueError:
+            raise self.fail(f"{found['opcode']!r} is no opcode") from None
+        results = _ids(found["results"])
+        types = tuple(self.dtype(t) for t in found["types"].split(",")) if found["types"] else ()
+        if len(results) != len(types):
+            raise self.fail("each result must have a dtype")
+        if found["arguments"] is not None and opcode is not Opcode.LOOP:
+            raise self.fail("only a loop has block arguments")
+        attribute = self.attribute(opcode, found["attribute"], types)
+        blocks: tuple[Block, ...] = ()
+        arguments, argument_types = self.arguments(found["arguments"] or "")
+        self.at += 1
+        if opcode in STRUCTURED:
+            blocks = self.blocks(opcode, arguments, argument_types)
+        return Instruction(opcode, results, types, _ids(found["operands"]), attribute, blocks)
+
+    def blocks(
+        self, opcode: Opcode, arguments: tuple[int, ...], types: tuple[DType, ...]
+    ) -> tuple[Block, ...]:
+        blocks = [self.block(arguments, types)]
+        if opcode is Opcode.IF:
+            if self.peek() != "else":
+                raise self.fail("an if must have an `else`")
+            self.at += 1
+            blocks.append(self.block((), ()))
+        if self.peek() != "end":
+            raise self.fail(f"a block of {opcode.value} must close with `end`")
+        self.at += 1
+        return tuple(blocks)
+
+    def arguments(self, text: str) -> tuple[tuple[int, ...], tuple[DType, ...]]:
+        pairs = [part.split(":") for part in text.split(",")] if text.strip() else []
+        if any(len(p) != 2 or not re.fullmatch(r"%\d+", p[0].strip()) for p in pairs):
+            raise self.fail("block arguments must be `(%1 : DTYPE, ...)`")
+        return tuple(int(p[0].strip()[1:]) for p in pairs), tuple(self.dtype(p[1]) for p in pairs)
+
+    def attribute(
+        self, opcode: Opcode, word: str | None, types: tuple[DType, ...]
+    ) -> str | int | float | bool | None:
+        needed = opcode in NAMED or opcode in AXIS or opcode is Opcode.CONSTANT
+        if needed != (word is not None):
+            raise self.fail(f"{opcode.value} must have {'an' if needed else 'no'} attribute")
+        if word is None or opcode in NAMED:
+            return word
+        if opcode is Opcode.CONSTANT and len(types) != 1:
+            raise self.fail("a constant must have one result")
+        d = dtypes.index if opcode in AXIS else types[0]
+        try:
+            return _read_number(word, d)
+        except ValueError:
+            raise self.fail(f"{word!r} is no number of {d}") from None
+
+
+def _ids(text: str | None) -> tuple[int, ...]:
+    return tuple(int(v) for v in re.findall(r"%(\d+)", text or ""))
+
+
+def _read_number(word: str, d: DType) -> int | float | bool:
+    if d.kind == "bool":
+        if word not in ("true", "false"):
+            raise ValueError(word)
+        return word == "true"
+    if not d.is_float:
+        return int(word, 0)
+    found = float.fromhex(word) if "0x" in word.lower() else float(word)
+    return math.nan if math.isnan(found) else found
