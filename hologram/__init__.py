@@ -18,7 +18,6 @@ _LAZY = {
     "Executor": "hologram.executor",
     "Program": "hologram.atlas.program",
     "Tensor": "hologram.tensor",
-    "backends": "hologram.runtime.selector",
     "explain_selection": "hologram.runtime.selector",
     "from_dlpack": "hologram.executor",
     "get_default_backend": "hologram.backend",
@@ -27,7 +26,7 @@ _LAZY = {
     "is_webgpu_available": "hologram.backend",
     "validate_backend": "hologram.backend",
 }
-_MODULES = ("atlas", "backend", "ops")
+_MODULES = ("atlas", "backend", "backends", "ops")
 
 
 def __getattr__(name: str) -> Any:
@@ -37,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if module is not None:
         value = getattr(import_module(module), name)
     else:  # an operation
-        value = getattr(import_module("hologram.opset"), "OPERATIONS").get(name)
+        value = import_module("hologram.opset").OPERATIONS.get(name)
         if value is None:
             raise AttributeError(f"module 'hologram' has no attribute {name!r}")
     globals()[name] = value

@@ -1,4 +1,4 @@
-"""Finds the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
+"""Finds and asks the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
 
 A backend is a module with the attributes of `hologram.device.Backend`. `auto` takes the available backend with the
 lowest `PREFERENCE`; equals stand in the order of the alphabet. Importing a backend's module must not load its vendor's
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 import warnings
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from hologram.device import Backend
+from hologram.device import Backend, Probe
+from hologram.errors import BackendUnavailable
 
 GROUP = "hologram.backends"
 DEFAULT_PREFERENCE = 50  # of a backend that states none: before the CPU
@@ -39,3 +41,32 @@ def discover() -> dict[str, Backend]:
     # ModuleType cannot be checked against the protocol by a type checker; the loop above has just done it.
     ordered = sorted(found, key=lambda name: (getattr(found[name], "PREFERENCE", DEFAULT_PREFERENCE), name))
     return {name: found[name] for name in ordered}  # type: ignore[misc]
+
+
+@cache
+def probe(name: str) -> Probe:
+    """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
+    if name not in discover():
+        raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
+    return discover()[name].probe()
+
+
+def forget() -> None:
+    """Asks again next time (drivers came or went)."""
+    probe.cache_clear()
+    discover.cache_clear()
+
+
+def probes() -> tuple[Probe, ...]:
+    """Every backend in order of preference: its devices, or why it has none and what to do."""
+    return tuple(probe(name) for name in discover())
+
+
+class _Backends(ModuleType):
+    """This package, which can be called: `hg.backends()` are the probes."""
+
+    def __call__(self) -> tuple[Probe, ...]:
+        return probes()
+
+
+sys.modules[__name__].__class__ = _Backends

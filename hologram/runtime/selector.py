@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 
-from hologram.backends import discover
+from hologram.backends import discover, probe
+from hologram.backends import probes as backends
 from hologram.config import config
-from hologram.device import Backend, BackendType, DeviceInfo, Probe
+from hologram.device import Backend, BackendType, DeviceInfo
 from hologram.errors import BackendUnavailable
+
+__all__ = ["backends", "choose", "explain_selection", "select"]
 
 AUTO = "auto"
 
@@ -21,19 +23,6 @@ class Selection:
     name: str
     index: int
     reasons: tuple[str, ...]
-
-
-@cache
-def probe(name: str) -> Probe:
-    """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
-    if name not in discover():
-        raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
-    return discover()[name].probe()
-
-
-def backends() -> tuple[Probe, ...]:
-    """Every backend in order of preference: its devices, or why it has none and what to do."""
-    return tuple(probe(name) for name in discover())
 
 
 def select(name: str | BackendType = AUTO, device: int | str | None = None) -> tuple[Backend, int]:
@@ -113,12 +102,6 @@ def is_metal_available() -> bool:
 def is_webgpu_available() -> bool:
     """Whether WebGPU has an adapter, a software one included."""
     return is_available(BackendType.WEBGPU)
-
-
-def forget() -> None:
-    """Asks the backends again next time (drivers came or went)."""
-    probe.cache_clear()
-    discover.cache_clear()
 
 
 def _text(name: str | BackendType) -> str:

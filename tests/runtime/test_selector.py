@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import hologram as hg
 from hologram import backend as public
 from hologram import backends as package
 from hologram.device import BackendType, DeviceInfo, Probe
@@ -27,7 +28,8 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: dict[str, SimpleNamespace] = {}
         self.asked: list[str] = []
-        monkeypatch.setattr(selector, "discover", lambda: self.found)
+        for module in (selector, package):
+            monkeypatch.setattr(module, "discover", lambda: self.found)
         monkeypatch.delenv("HOLOGRAM_BACKEND", raising=False)
         monkeypatch.delenv("HOLOGRAM_DEVICE", raising=False)
 
@@ -41,9 +43,9 @@ class Machine:
 
 @pytest.fixture(name="machine")
 def _machine(monkeypatch):
-    selector.probe.cache_clear()
+    package.probe.cache_clear()
     yield Machine(monkeypatch)
-    selector.probe.cache_clear()
+    package.probe.cache_clear()
 
 
 @pytest.fixture(name="laptop")
@@ -140,7 +142,7 @@ def test_the_public_questions(laptop):
     assert public.validate_backend("auto") is BackendType.WEBGPU
     with pytest.raises(BackendUnavailable):
         public.validate_backend("cuda")
-    assert [p.available for p in public.backends()] == [False, True, True]
+    assert [p.available for p in hg.backends()] == [False, True, True]
 
 
 def entry(name: str, load) -> SimpleNamespace:
@@ -179,5 +181,5 @@ def test_a_module_that_is_no_backend_is_refused(entries):
 
 
 def test_this_machine_has_a_cpu():
-    assert selector.probe("cpu").available
-    assert selector.backends()[-1].devices[0].name in selector.explain_selection("cpu")
+    assert package.probe("cpu").available
+    assert hg.backends()[-1].devices[0].name in selector.explain_selection("cpu")
