@@ -97,12 +97,15 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
     tried = table("device", "name", "open", "first run", "again", "error", "", numbers=NUMBERS)
     for c in checks:
         if c.problem:
-            tried.add_row(c.device, c.name, "", "", "", "", f"[bold red]failed[/] {escape(c.problem)}")
+            tried.add_row(c.device, c.name, "", "", "", "", "[bold red]failed[/]")
             continue
         times = map(duration, (c.open_s, c.first_s, c.again_s))
         tried.add_row(c.device, c.name, *times, f"{c.error:.0e}", "[bold green]works[/]")
     output.print(f"[bold]Softmax of a {SIZE} x {SIZE} matrix product, against NumPy in double precision[/]")
     output.print(tried)
+    for c in checks:
+        if c.problem:
+            output.print(f"\n[bold red]{c.device} failed[/] {escape(c.problem)}", highlight=False)
     for probe in probes:
         if not probe.available:
             output.print(f"\n[bold]{probe.backend.value}[/] is unavailable: {escape(probe.reason)}")

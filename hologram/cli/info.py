@@ -27,6 +27,8 @@ LIBRARIES = (
     "torch",
 )
 
+UNLIMITED = 1 << 50  # bytes: more than any machine has
+
 
 def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show versions, backends and what their devices can do."""
@@ -46,7 +48,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
                 f"{backend['name']}:{device['index']}",
                 device["name"] + (" (software)" if device["software"] and backend["name"] != "cpu" else ""),
                 device["driver"],
-                f"buffers to {size(device['max_buffer_bytes'])}, shared {size(device['shared_bytes'])}",
+                memory(device["max_buffer_bytes"], device["shared_bytes"]),
                 " ".join(d.name for d in ALL if d.name not in device["dtypes"]) or "none",
             )
         if not backend["devices"]:
@@ -64,6 +66,12 @@ def gather() -> dict[str, Any]:
         "backends": [describe(probe) for probe in selector.backends()],
         "selection": selector.explain_selection(),
     }
+
+
+def memory(buffer_bytes: int, shared_bytes: int) -> str:
+    """The largest buffer and the memory a workgroup shares, in words."""
+    largest = "buffers of any size" if buffer_bytes >= UNLIMITED else f"buffers to {size(buffer_bytes)}"
+    return f"{largest}, {size(shared_bytes)} shared"
 
 
 def versions() -> dict[str, str]:
