@@ -2,7 +2,7 @@
 
 WebGPU tracks whole buffers: one may not be bound read-only and read-write in a dispatch, even at disjoint ranges. And
 two writable variables may not overlap. So parameters bound to the same range become one parameter, and where
-different ranges of one buffer meet, every parameter is declared read-write.
+different ranges of one buffer meet, every parameter is declared read-write. Hand-written kernels always are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.device import Binding
-from hologram.opset.plan import Tile
 
 ADDRESSING = ATOMICS | {Opcode.LOAD, Opcode.STORE}
 
@@ -33,10 +32,11 @@ def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[in
     return tuple(merged)
 
 
-def mixed_access(accesses: Sequence[str], bindings: Sequence[Binding]) -> bool:
+def mixed_access(program: Program, bindings: Sequence[Binding]) -> bool:
     """Whether a memory is bound both to a parameter that is only read and to one that is written."""
-    read = {b.memory for a, b in zip(accesses, bindings, strict=True) if a == "read"}
-    return any(a != "read" and b.memory in read for a, b in zip(accesses, bindings, strict=True))
+    pairs = list(zip(program.buffers, bindings, strict=True))
+    read = {b.memory for p, b in pairs if p.access is Access.READ}
+    return any(p.access is not Access.READ and b.memory in read for p, b in pairs)
 
 
 def merge(program: Program, shared: Sequence[int]) -> Program:
@@ -52,14 +52,10 @@ def merge(program: Program, shared: Sequence[int]) -> Program:
     return replace(program, buffers=tuple(buffers), body=_rename(program.body, names))
 
 
-def widen(kernel: Program | Tile) -> Program | Tile:
-    """The kernel with every buffer declared read-write."""
-    if isinstance(kernel, Tile):
-        return replace(
-            kernel, buffers=tuple((name, dtype, "read_write") for name, dtype, _ in kernel.buffers)
-        )
-    buffers = tuple(BufferParameter(b.name, b.dtype, Access.READ_WRITE) for b in kernel.buffers)
-    return replace(kernel, buffers=buffers)
+def widen(program: Program) -> Program:
+    """The program with every buffer declared read-write."""
+    buffers = tuple(BufferParameter(b.name, b.dtype, Access.READ_WRITE) for b in program.buffers)
+    return replace(program, buffers=buffers)
 
 
 def _rename(block: Block, names: Mapping[str, str]) -> Block:

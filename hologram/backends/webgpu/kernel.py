@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, widen
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.intervals import Number
@@ -54,29 +54,17 @@ class WebGPUKernel:
                     f"{self.name}: a binding must start at a multiple of {ALIGNMENT} and lie within its memory of "
                     f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
                 )
-        if isinstance(kernel, Program):
-            shared = shared_parameters(kernel, bindings)
-            if shared != tuple(range(len(shared))):
-                kernel = merge(kernel, shared)
-                bindings = [
-                    Binding(
-                        b.memory,
-                        b.offset,
-                        max(o.nbytes for o, s in zip(bindings, shared, strict=True) if s == k),
-                    )
-                    for k, b in enumerate(bindings)
-                    if k in shared
-                ]
-        if mixed_access(_accesses(kernel), bindings):
-            kernel = widen(kernel)
-        if all(b.nbytes <= limit for b in bindings):
-            return self._launch(kernel, bindings, scalars, grid)
         if isinstance(kernel, Tile):
             largest = max(b.nbytes for b in bindings)
-            raise ShapeError(
-                f"{self.name}: an operand has {largest} bytes, this adapter binds at most {limit} at once: run it on "
-                "parts of the data"
-            )
+            if largest > limit:
+                raise ShapeError(
+                    f"{self.name}: an operand has {largest} bytes, this adapter binds at most {limit} at once: run it "
+                    "on parts of the data"
+                )
+            return self._launch(kernel, bindings, scalars, grid)
+        kernel, bindings = _separate(kernel, bindings)
+        if all(b.nbytes <= limit for b in bindings):
+            return self._launch(kernel, bindings, scalars, grid)
         program, cut = pages(kernel, bindings, scalars, grid, limit)
         launches = [self._launch(program, page.bindings, page.scalars, page.grid) for page in cut]
 
@@ -115,10 +103,15 @@ def _padded(binding: Binding) -> int:
     return max(16, -(-binding.nbytes // 16) * 16)
 
 
-def _accesses(kernel: Program | Tile) -> list[str]:
-    if isinstance(kernel, Tile):
-        return [access for _, _, access in kernel.buffers]
-    return [b.access.value for b in kernel.buffers]
+def _separate(program: Program, bindings: Sequence[Binding]) -> tuple[Program, list[Binding]]:
+    """The program in the form that may see these bindings: see aliasing."""
+    shared = shared_parameters(program, bindings)
+    kept = sorted(set(shared))
+    if len(kept) < len(shared):
+        program = merge(program, shared)
+        sizes = [max(b.nbytes for b, s in zip(bindings, shared, strict=True) if s == k) for k in kept]
+        bindings = [replace(bindings[k], nbytes=size) for k, size in zip(kept, sizes, strict=True)]
+    return widen(program) if mixed_access(program, bindings) else program, list(bindings)
 
 
 class Factory:
@@ -148,17 +141,19 @@ class Factory:
 
     def _compile(self, kernel: Program | Tile) -> Variant:
         name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        accesses = _accesses(kernel)
-        most = self.limits.max_bindings
-        if len(accesses) > most:
-            raise CompileError(name, f"it has {len(accesses)} buffers, this adapter lets a kernel see {most}")
+        count, most = len(kernel.buffers), self.limits.max_bindings
+        if count > most:
+            raise CompileError(name, f"it has {count} buffers, this adapter lets a kernel see {most}")
         text = self.spell(kernel, self.limits, self.max_immediate_bytes > 0)
-        immediates = 0 < text.parameter_bytes <= self.max_immediate_bytes
-        if not immediates and self.max_immediate_bytes > 0 and text.parameter_bytes:
+        size = text.parameter_bytes
+        immediates = size is not None and size <= self.max_immediate_bytes
+        if not immediates and size is not None and self.max_immediate_bytes:
             text = self.spell(kernel, self.limits, False)
+        if isinstance(kernel, Tile):
+            writable = (True,) * count
+        else:
+            writable = tuple(b.access is not Access.READ for b in kernel.buffers)
         signature = Signature(
-            writable=tuple(access != "read" for access in accesses),
-            immediate_bytes=text.parameter_bytes if immediates else 0,
-            uniform=text.parameter_bytes > 0 and not immediates,
+            writable, size if immediates and size else 0, uniform=not immediates and size != 0
         )
         return Variant(self.pipelines.compile(name, text.text, text.entry, signature), text)

@@ -64,13 +64,12 @@ class Transfers:
 
     def allocate(self, nbytes: int) -> Memory:
         size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
-        # A limit that is no multiple of the alignment (lavapipe: 2^31 - 1) bounds what is asked for.
         if nbytes > self.max_buffer_bytes:
             name = self.encoder.device.adapter.name
             raise OutOfMemory(
                 f"webgpu: a buffer of {name} holds at most {self.max_buffer_bytes} bytes, {nbytes} were asked for"
             )
-        return Memory(self._create(min(size, self.max_buffer_bytes // 4 * 4), self.usage), nbytes, size)
+        return Memory(self._create(size, self.usage), nbytes, size)
 
     def release(self, memory: Memory) -> None:
         handle, memory.handle = memory.handle, None

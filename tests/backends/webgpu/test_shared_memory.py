@@ -70,6 +70,6 @@ def test_rewrites():
     assert [(p.name, p.access) for p in merged.buffers] == [("x", Access.READ_WRITE), ("y", Access.READ)]
     apart = [Binding(a, 0, 64), Binding(b, 0, 64), Binding(a, 256, 64)]
     assert shared_parameters(program, apart) == (0, 1, 2)
-    assert mixed_access(["read", "read", "write"], apart)
-    assert not mixed_access(["read", "read", "write"], [apart[0], apart[0], apart[1]])
+    assert mixed_access(program, apart)
+    assert not mixed_access(program, [apart[0], apart[0], apart[1]])
     assert {p.access for p in widen(program).buffers} == {Access.READ_WRITE}
