@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -252,6 +253,34 @@ def test_memory_under_a_live_view_is_never_used_again(size, end):
         assert address in [b.ptr for b in [executor.allocate(size) for _ in range(3)]]
     elif size > 3072:
         assert not executor.device.live
+
+
+@pytest.mark.parametrize("size", [64, 5_000])
+def test_threads_and_views_never_meet_in_memory(size):
+    executor = MemoryExecutor(MemoryDevice(room=64 << 20))
+    spoiled = []
+
+    def work(number: int) -> None:
+        held: list[np.ndarray] = []
+        for i in range(200):
+            value = number * 1000 + i
+            buffer = executor.allocate(size, "i32").fill(value)
+            held.append(buffer.to_numpy(copy=False))
+            cycle: list[object] = [buffer]
+            cycle.append(cycle)  # goes in a garbage collection, in whatever thread that runs
+            if len(held) > 8:
+                first = held.pop(0)
+                if not (first == value - 8).all():
+                    spoiled.append(value)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.collect()
+    assert not spoiled
+    assert executor.pool.stats().count == 0
 
 
 def test_views_write_through_where_the_host_reaches_and_copies_are_refused_elsewhere(executor):
