@@ -6,12 +6,14 @@ import functools
 import os
 import platform
 import threading
+import warnings
 
 import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends.cpu.engine import shared_engine
+from hologram.backends.cpu.interpret import InterpretedKernel
 from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.backends.cpu.pool import shared_pool
@@ -50,6 +52,18 @@ def describe() -> DeviceInfo:
         spreads_rows=True,
     )
     return DeviceInfo(BackendType.CPU, 0, platform.processor() or platform.machine(), "LLVM", limits)
+
+
+@functools.lru_cache(maxsize=1)
+def _compiles() -> bool:
+    """Whether there is a compiler for this CPU; says so once if not."""
+    try:
+        problem = shared_engine().problem
+    except ImportError:
+        problem = "llvmlite is not installed (pip install llvmlite)"
+    if problem:
+        warnings.warn(f"cpu: {problem}: programs are interpreted, far slower", RuntimeWarning, stacklevel=2)
+    return not problem
 
 
 class CpuDevice:
@@ -108,7 +122,7 @@ class CpuDevice:
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         if isinstance(kernel, Program):
-            return ProgramKernel(kernel, self._host)
+            return ProgramKernel(kernel, self._host) if _compiles() else InterpretedKernel(kernel)
         raise UnsupportedDType(f"cpu: no tile named {kernel.stem}")
 
     def flush(self) -> None:

@@ -21,6 +21,7 @@ from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.pool import Pool
 from hologram.backends.cpu.schedule import Schedule, schedule
 from hologram.backends.cpu.writer import narrow
+from hologram.compiler.transcendental import every, expand
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 
@@ -57,7 +58,7 @@ class ProgramKernel:
     """A program; compiled once for each way its launches want it."""
 
     def __init__(self, program: Program, host: Host) -> None:
-        self.program = program
+        self.program = expand(program, every, wide=True)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
         self._lock = threading.Lock()

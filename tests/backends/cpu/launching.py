@@ -24,7 +24,7 @@ def device() -> CpuDevice:
 
 def place(cpu: CpuDevice, array: np.ndarray) -> Memory:
     memory = cpu.allocate(array.nbytes)
-    cpu.write(memory, 0, memoryview(np.ascontiguousarray(array).view(np.uint8).reshape(-1)))
+    cpu.write(memory, 0, np.ascontiguousarray(array).view(np.uint8).reshape(-1).data)
     return memory
 
 

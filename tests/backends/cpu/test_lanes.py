@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.backends.cpu.launching import device, elementwise, run, samples
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, maximum, minimum, mulhi, power, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import ALL, FLOATS, INTEGERS, DType
+from tests.backends.cpu.launching import device, elementwise, run, samples
 
 SIZE = 1003
 

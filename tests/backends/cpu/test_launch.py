@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
+from hologram.backends.cpu.device import _compiles
+from hologram.backends.cpu.engine import shared_engine
 from hologram.dtypes import f32
 from hologram.errors import BackendUnavailable
 from tests.backends.cpu.launching import bind, device, elementwise, place, run
@@ -253,3 +256,16 @@ def test_only_one_device() -> None:
 def test_importing_loads_no_llvm() -> None:
     check = "import sys, hologram.backends.cpu as c; c.probe(); c.open_device(0); sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
+
+
+def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device works, interpreted, and says so once."""
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
+    for cached in (shared_engine, _compiles):
+        monkeypatch.setattr(f"hologram.backends.cpu.device.{cached.__name__}", functools.lru_cache(cached.__wrapped__))
+    a = np.arange(100, dtype=np.float32)
+    with pytest.warns(RuntimeWarning, match="llvmlite is not installed") as caught:
+        for _ in range(2):
+            np.testing.assert_array_equal(run(device(), twice(), [a, np.zeros_like(a)], [100])[1], a + a)
+    assert len(caught) == 1

@@ -1,0 +1,26 @@
+"""Programs without a compiler: Atlas' own evaluator behind the interface of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hologram.atlas.evaluate import evaluate
+from hologram.atlas.program import Program
+from hologram.device import Binding, Launch
+
+
+@dataclass(frozen=True)
+class InterpretedKernel:
+    """A program the evaluator runs at every launch."""
+
+    program: Program
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]) -> Launch:
+        program, sizes = self.program, tuple(grid)
+        numbers = {s.name: x for s, x in zip(program.scalars, scalars, strict=True)}
+        buffers = {}
+        for parameter, b in zip(program.buffers, bindings, strict=True):
+            usable = b.nbytes - b.nbytes % parameter.dtype.itemsize
+            buffers[parameter.name] = b.memory.bytes[b.offset : b.offset + usable].view(parameter.dtype.numpy)
+        return lambda: evaluate(program, buffers, numbers, sizes)
