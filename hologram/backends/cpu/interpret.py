@@ -16,7 +16,9 @@ class InterpretedKernel:
 
     program: Program
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]) -> Launch:
+    def bind(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> Launch:
         program, sizes = self.program, tuple(grid)
         numbers = {s.name: x for s, x in zip(program.scalars, scalars, strict=True)}
         buffers = {}

@@ -275,14 +275,30 @@ def convert(w: Writer, x: str, source: DType, target: DType) -> str:
         operation = "sitofp" if _signed(source) else "uitofp"
         return round_to(w, w(f"{operation} {s} {x} to {t}"), target)
     if source.is_float:
-        name = f"llvm.fpto{'s' if _signed(target) else 'u'}i.sat.{t}.{_suffix(source)}"
-        return w.intrinsic(name, t, (s, x))
+        return _saturated(w, x, source, target)
     narrow, wide = source.bits, target.bits
     if narrow == wide:
         return x
     if narrow > wide:
         return w(f"trunc {s} {x} to {t}")
     return w(f"{'sext' if _signed(source) else 'zext'} {s} {x} to {t}")
+
+
+def _saturated(w: Writer, x: str, source: DType, target: DType) -> str:
+    """Float to integer. LLVM's own saturating conversion does not vectorise; a compare on each side does.
+
+    Out of range the plain conversion is poison, which a select that does not choose it stops.
+    """
+    s, t = register_type(source), register_type(target)
+    exact = dtypes.f64 if source == dtypes.f64 else dtypes.f32
+    signed = _signed(target)
+    lowest, beyond = (-(1 << target.bits - 1), 1 << target.bits - 1) if signed else (0, 1 << target.bits)
+    plain = w(f"fpto{'s' if signed else 'u'}i {s} {x} to {t}")
+    below = w(f"fcmp ole {s} {x}, {literal(float(lowest), exact)}")
+    above = w(f"fcmp oge {s} {x}, {literal(float(beyond), exact)}")
+    result = w(f"select i1 {below}, {t} {lowest}, {t} {plain}")
+    result = w(f"select i1 {above}, {t} {beyond - 1}, {t} {result}")
+    return w(f"select i1 {w(f'fcmp uno {s} {x}, {x}')}, {t} 0, {t} {result}")
 
 
 def _between_floats(w: Writer, x: str, source: DType, target: DType) -> str:
