@@ -12,6 +12,7 @@ from hologram.atlas.program import Access, BufferParameter, Program, ScalarParam
 from hologram.compiler import entry_map, entry_row
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Number, SharedDeclaration
 from hologram.compiler.emit import Emitter, identifier
+from hologram.compiler.reassociation import fragile
 from hologram.compiler.rows import rows
 from hologram.compiler.schedule import SOFTWARE_TURNS, Schedule, Sweep, choose, fold, vector_buffers
 from hologram.dtypes import DType
@@ -129,7 +130,14 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
     if schedule.threads > 1:
         folded = dict.fromkeys(i.type for i in program.body.walk() if i.opcode in REDUCTIONS)
         shared += [SharedDeclaration(f"partial_{d}", d, schedule.workgroup) for d in folded]
-    return Declarations(program.name, (schedule.workgroup, 1, 1), tuple(buffers), parameters, tuple(shared))
+    return Declarations(
+        entry=program.name,
+        workgroup=(schedule.workgroup, 1, 1),
+        buffers=tuple(buffers),
+        parameters=parameters,
+        shared=tuple(shared),
+        hides=any(program.types[v] in dialect.hidden for v in fragile(program)),
+    )
 
 
 def _extents(program: Program) -> Iterator[ScalarParameter]:

@@ -50,6 +50,7 @@ class Declarations:
     buffers: tuple[BufferDeclaration, ...]
     parameters: tuple[ScalarParameter, ...]
     shared: tuple[SharedDeclaration, ...]
+    hides: bool = False  # some values go through Dialect.hidden
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,9 +120,11 @@ class Dialect:
     # Functions that a template calls, by what needs them: ("load" | "atomic load" | "vector load" |
     # "store", dtype) and (an atomic
     # opcode, dtype), with {buffer} to fill in and once a buffer; (opcode, dtype of the last operand),
-    # ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, and ("literal", dtype) for
+    # ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("hidden", dtype), and ("literal", dtype) for
     # infinities, NaN and -0.0, as they are. Paragraphs (between blank lines) that several share are written once.
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
+    # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
+    hidden: Mapping[DType, str] = field(default_factory=dict)
     packed: frozenset[DType] = (
         frozenset()
     )  # several elements share a word of memory, so a store needs atomics

@@ -11,6 +11,7 @@ from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.dialect import Declarations, Dialect, Number
+from hologram.compiler.reassociation import fragile
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
 
@@ -43,6 +44,7 @@ class Emitter:
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
+        self.fragile = fragile(program) if dialect.hidden else frozenset()
         self.guard = ""  # a condition under which effects on buffers happen
 
     # Text.
@@ -155,6 +157,9 @@ class Emitter:
                 self._define(i, self._expression(i, operands))
 
     def _define(self, i: Instruction, value: str) -> None:
+        if i.result in self.fragile and i.type in self.dialect.hidden:
+            self.help("hidden", i.type, "")
+            value = self.dialect.hidden[i.type].format(value)
         self.names[i.result] = f"v{i.result}"
         self.let(self.names[i.result], i.type, value)
 

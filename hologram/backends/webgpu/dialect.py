@@ -108,6 +108,16 @@ def _saturating(source: DType, target: DType) -> str:
 }}"""
 
 
+HIDDEN_F32 = """fn hidden_f32(x: f32) -> f32 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f32>(bitcast<u32>(x) | depth);
+}"""
+
+HIDDEN_F64 = """fn hidden_f64(x: f64) -> f64 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f64>(bitcast<u64>(x) | u64(depth));
+}"""
+
 F16_BITS = """fn f16_bits(x: f32) -> u32 {
     // To nearest, ties to even. Adding 0.5 aligns a subnormal's last bit with that of the sum.
     let bits = bitcast<u32>(x);
@@ -218,6 +228,7 @@ def _helpers() -> dict[tuple[object, DType], str]:
     for d in (i64, u64):
         found[O.SHL, d], found[O.SHR, d] = _shift(d, "left"), _shift(d, "right")
     found[O.MIN, f64], found[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
+    found["hidden", f32], found["hidden", f64] = HIDDEN_F32, HIDDEN_F64
     found[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
     return found
 
@@ -309,6 +320,7 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_OR: "atomicOr", O.ATOMIC_XOR: "atomicXor", O.ATOMIC_EXCHANGE: "atomicExchange",
     }  # fmt: skip
     found = spell({o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in names.items()}, (i32, u32))
+    found["hidden", f32], found["hidden", f64] = HIDDEN_F32, HIDDEN_F64
     found[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
     exchanged = "atomicExchange(&{buffer}[{position}], bitcast<u32>({value}))"
     found[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
@@ -374,6 +386,7 @@ def _open(d: Declarations) -> list[str]:
         f"@compute @workgroup_size({d.workgroup[0]})",
         f"fn {d.entry}(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{",
         f"    let group = groups.y * {FOLD}u + groups.x;",
+        *(["    depth = groups.z;"] if d.hides else []),
     ]
 
 
@@ -407,6 +420,8 @@ def _declare(d: Declarations, vectors: Mapping[DType, str], immediates: bool) ->
     lines = _structure("Parameters", _members(d))
     place = "var<immediate>" if immediates else f"@group(0) @binding({len(d.buffers)}) var<uniform>"
     lines.append(f"{place} p: Parameters;")
+    if d.hides:
+        lines.append("var<private> depth: u32;  // 0, but no compiler knows")
     for k, b in enumerate(d.buffers):
         access = "read" if b.access is Access.READ else "read_write"
         kind = _element_type(b, vectors)
@@ -482,6 +497,7 @@ def wgsl(
         | {f32: "atomicStore(&{buffer}[{position}], bitcast<u32>({value}));"},
         atomics=_atomics(),
         helpers=_helpers(),
+        hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
         packed=PACKED,
         reserved=RESERVED,
         read_write=read_write,

@@ -1,0 +1,76 @@
+"""Which sums a driver would rearrange: those whose two sides share a value or both hold a constant.
+
+Mesa's compiler takes `(a + b) - a` for b and `(x - k * c) - k * d` for `x - k * (c + d)` unless the shader decorates
+its arithmetic, and naga cannot. Compensated sums and range reductions live on such differences, so a dialect may hide
+the inner result from the driver (Dialect.hidden).
+"""
+
+from __future__ import annotations
+
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Instruction, Program
+
+_SUMS = frozenset({Opcode.ADD, Opcode.SUB, Opcode.FMA, Opcode.MAD})
+_LINEAR = _SUMS | {Opcode.MUL, Opcode.NEG}
+_EXTREME = (
+    2.0**20
+)  # factors beyond it or below its inverse may overflow or vanish if they are multiplied first
+
+
+def fragile(program: Program) -> frozenset[int]:
+    """The float values that must reach their use as they are."""
+    defined = {i.result: i for i in program.body.walk() if len(i.results) == 1}
+    found: set[int] = set()
+    for i in program.body.walk():
+        if not i.results or not i.type.is_float:
+            continue
+        if i.opcode is Opcode.MUL:
+            found |= _scaled(i, defined)
+        if i.opcode not in _SUMS:
+            continue
+        *first, last = i.operands  # of an fma, `first` are the factors of its product
+        if _atoms(first, defined) & _atoms([last], defined):
+            terms = i.operands if len(i.operands) == 2 else [last]
+            found |= {v for v in (_through(t, defined) for t in terms) if _linear(v, defined)}
+    return frozenset(found)
+
+
+def _linear(value: int, defined: dict[int, Instruction]) -> bool:
+    return value in defined and defined[value].opcode in _LINEAR
+
+
+def _through(value: int, defined: dict[int, Instruction]) -> int:
+    """The value without signs."""
+    while value in defined and defined[value].opcode is Opcode.NEG:
+        (value,) = defined[value].operands
+    return value
+
+
+def _atoms(
+    values: tuple[int, ...] | list[int], defined: dict[int, Instruction], depth: int = 2
+) -> set[int | str]:
+    """What a side is made of, two levels deep; constants count as one."""
+    found: set[int | str] = set()
+    for value in (_through(v, defined) for v in values):
+        i = defined.get(value)
+        if i is not None and i.opcode is Opcode.CONSTANT:
+            found.add("constant")
+            continue
+        found.add(value)
+        if i is not None and i.opcode in _LINEAR and depth:
+            found |= _atoms(i.operands, defined, depth - 1)
+    return found
+
+
+def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
+    """A factor that is itself a product with an extreme constant."""
+    found = set()
+    for value in i.operands:
+        inner = defined.get(value)
+        if inner is None or inner.opcode is not Opcode.MUL:
+            continue
+        for o in inner.operands:
+            c = defined[o].attribute if o in defined and defined[o].opcode is Opcode.CONSTANT else None
+            if isinstance(c, float) and c != 0 and not 1 / _EXTREME <= abs(c) <= _EXTREME:
+                found.add(value)
+    return found
