@@ -94,6 +94,7 @@ def generate(
         entry_row.write(emitter, schedule)
     lines = [
         _headline(program, dialect, schedule),
+        *dialect.head(_used(program)),
         *dialect.declare(declarations),
         "",
         *emitter.helper_text(),
@@ -138,6 +139,11 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         shared=tuple(shared),
         hides=any(program.types[v] in dialect.hidden for v in fragile(program)),
     )
+
+
+def _used(program: Program) -> frozenset[DType]:
+    declared = (*program.buffers, *program.scalars, *program.shared)
+    return frozenset(program.types.values()) | {p.dtype for p in declared}
 
 
 def _extents(program: Program) -> Iterator[ScalarParameter]:

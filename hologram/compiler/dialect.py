@@ -129,6 +129,8 @@ class Dialect:
         frozenset()
     )  # several elements share a word of memory, so a store needs atomics
     reserved: frozenset[str] = frozenset()  # words that cannot be names
+    # Lines after the first one, a comment, where these dtypes occur: includes.
+    head: Callable[[frozenset[DType]], list[str]] = lambda used: []
     index_bits: int = 32
     read_write: bool = False  # every buffer is declared writable
     prelude: Prelude | None = None  # None: no hand-written files

@@ -1,0 +1,47 @@
+"""The Metal backend: so far the spelling of MSL (dialect.py), and what can be asked of the machine.
+
+Kernels are generated and run under clang in the tests, but nothing launches them yet: the probe names the devices it
+sees and reports none as usable.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+from hologram.device import BackendType, Probe
+from hologram.errors import BackendUnavailable
+
+TYPE: BackendType = BackendType.METAL
+PREFERENCE: int = 20
+WEBGPU = "Use backend='webgpu', which reaches Apple GPUs through Metal."
+
+
+def probe() -> Probe:
+    """Why Metal cannot be used, and what to do. Loads PyObjC's binding on macOS."""
+    if sys.platform != "darwin":
+        return Probe(
+            TYPE, reason=f"Metal exists on macOS only, this is {sys.platform}", remedy="Use backend='webgpu'."
+        )
+    try:
+        import Metal
+    except ImportError as error:
+        return Probe(
+            TYPE,
+            reason=f"pyobjc-framework-Metal is not installed ({error})",
+            remedy=f"pip install 'hologram[metal]'. {WEBGPU}",
+        )
+    names = ", ".join(device.name() for device in Metal.MTLCopyAllDevices())
+    if not names:
+        return Probe(TYPE, reason="macOS lists no Metal device", remedy="A virtual machine may hide the GPU.")
+    return Probe(
+        TYPE,
+        reason=f"this version of hologram has no Metal launch path yet; devices seen: {names}",
+        remedy=WEBGPU,
+    )
+
+
+def open_device(index: int) -> NoReturn:
+    """Raises BackendUnavailable with the probe's reason."""
+    found = probe()
+    raise BackendUnavailable(f"metal: device {index} cannot be opened: {found.reason}. {found.remedy}")
