@@ -32,11 +32,11 @@ def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[in
     return tuple(merged)
 
 
-def mixed_access(program: Program, bindings: Sequence[Binding]) -> bool:
-    """Whether a memory is bound both to a parameter that is only read and to one that is written."""
-    pairs = list(zip(program.buffers, bindings, strict=True))
-    read = {b.memory for p, b in pairs if p.access is Access.READ}
-    return any(p.access is not Access.READ and b.memory in read for p, b in pairs)
+def mixed_access(program: Program, bindings: Sequence[Binding], shared: Sequence[int]) -> bool:
+    """Whether, after merging, a memory is bound to one parameter that is only read and to another that is written."""
+    written = {s for p, s in zip(program.buffers, shared, strict=True) if p.access is not Access.READ}
+    written_memories = {bindings[s].memory for s in written}
+    return any(s not in written and bindings[s].memory in written_memories for s in shared)
 
 
 def merge(program: Program, shared: Sequence[int]) -> Program:
@@ -50,12 +50,6 @@ def merge(program: Program, shared: Sequence[int]) -> Program:
         access = buffer.access if len(accesses) == 1 else Access.READ_WRITE
         buffers.append(BufferParameter(buffer.name, buffer.dtype, access))
     return replace(program, buffers=tuple(buffers), body=_rename(program.body, names))
-
-
-def widen(program: Program) -> Program:
-    """The program with every buffer declared read-write."""
-    buffers = tuple(BufferParameter(b.name, b.dtype, Access.READ_WRITE) for b in program.buffers)
-    return replace(program, buffers=buffers)
 
 
 def _rename(block: Block, names: Mapping[str, str]) -> Block:

@@ -9,12 +9,11 @@ from dataclasses import replace
 from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder
-from hologram.backends.webgpu.kernel import Factory, WebGPUKernel
+from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
 from hologram.backends.webgpu.memory import ALIGNMENT, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
-from hologram.backends.webgpu.spelling import spell
 from hologram.device import Binding, DeviceInfo
 from hologram.errors import BackendUnavailable, DeviceLost, HologramError, ShapeError
 from hologram.limits import Limits
@@ -32,7 +31,7 @@ class WebGPUDevice:
         self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
-        self.factory = Factory(self.encoder, self.pipelines, limits, immediates, spell)
+        self.workshop = Workshop(self.encoder, self.pipelines, limits, immediates)
         self._kernels: dict[Program | Tile, WebGPUKernel] = {}
         self._closed = False
         _open.add(self)
@@ -142,7 +141,7 @@ class WebGPUDevice:
         with self.encoder.lock:
             self.encoder.check()
             if kernel not in self._kernels:
-                self._kernels[kernel] = WebGPUKernel(kernel, self.factory)
+                self._kernels[kernel] = WebGPUKernel(kernel, self.workshop)
             return self._kernels[kernel]
 
     def flush(self) -> None:

@@ -1,19 +1,20 @@
-"""A kernel of the WebGPU backend: its variants, and binding one to memory as a launch."""
+"""A kernel of the WebGPU backend: the forms it takes, and binding one to memory as a launch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hologram.atlas.program import Access, Program
-from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, widen
+from hologram.atlas.program import Program
+from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.memory import ALIGNMENT
-from hologram.backends.webgpu.paging import pages
+from hologram.backends.webgpu.paging import paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
-from hologram.backends.webgpu.spelling import Text
+from hologram.backends.webgpu.spelling import ProgramSpelling, Spelling, Text, TileSpelling
+from hologram.compiler.schedule import Schedule
 from hologram.device import Binding, Launch
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import Limits
@@ -21,52 +22,120 @@ from hologram.opset.plan import Tile
 
 
 @dataclass(frozen=True)
+class Workshop:
+    """What kernels of a device share."""
+
+    encoder: Encoder
+    pipelines: Pipelines
+    limits: Limits
+    max_immediate_bytes: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the bindings of a launch change its program; see aliasing and paging."""
+
+    shared: tuple[int, ...]  # for each parameter, the first one that is the same memory
+    read_write: bool
+    kept: frozenset[str] | None = None  # buffers of a page without a base; None: not paged
+
+
+@dataclass(frozen=True)
 class Variant:
-    """Compiled code of one form of a kernel."""
+    """A form compiled for a schedule."""
 
     pipeline: Pipeline
     text: Text
 
 
-def _nothing() -> None:
-    """The launch over an empty grid."""
+class Form:
+    """A program or tile as it is compiled: once for each schedule."""
+
+    def __init__(self, kernel: Program | Tile, workshop: Workshop, read_write: bool = False) -> None:
+        self.kernel = kernel
+        self.workshop = workshop
+        limits = workshop.limits
+        self.spelling: Spelling = (
+            TileSpelling(kernel, limits)
+            if isinstance(kernel, Tile)
+            else ProgramSpelling(kernel, limits, workshop.max_immediate_bytes, read_write)
+        )
+        self._variants: dict[Schedule | None, Variant] = {}
+
+    def variant(self, schedule: Schedule | None) -> Variant:
+        """Raises CompileError."""
+        if schedule not in self._variants:
+            text = self.spelling.text(schedule)
+            size = text.parameter_bytes
+            signature = Signature(
+                text.writable, size if text.immediates else 0, uniform=size > 0 and not text.immediates
+            )
+            pipeline = self.workshop.pipelines.compile(text.entry, text.text, text.entry, signature)
+            self._variants[schedule] = Variant(pipeline, text)
+        return self._variants[schedule]
+
+    def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """A call that appends one dispatch."""
+        workshop = self.workshop
+        with workshop.encoder.lock:
+            variant = self.variant(self.spelling.schedule(grid))
+            groups = variant.text.groups(grid)
+            if math.prod(groups) == 0:
+                return _nothing
+            layout = variant.pipeline.layout
+            size = layout.signature.immediate_bytes
+            parameters = variant.text.pack(scalars, grid)
+            padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
+            uniform = workshop.pipelines.uniform(parameters) if layout.signature.uniform else None
+            group = workshop.pipelines.group(layout, padded, uniform)
+            immediates = workshop.encoder.ffi.new("char[]", parameters) if size else None
+            owners = tuple(b.memory for b in bindings)
+            return workshop.encoder.launch(variant.pipeline.handle, group, immediates, size, groups, owners)
 
 
 class WebGPUKernel:
-    """See hologram.device.Kernel. Variants for shared memory and for pages are compiled when first bound."""
+    """See hologram.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
-    def __init__(self, kernel: Program | Tile, factory: Factory) -> None:
+    def __init__(self, kernel: Program | Tile, workshop: Workshop) -> None:
         self.kernel = kernel
-        self.factory = factory
+        self.workshop = workshop
         self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        factory.variant(kernel)
+        count, most = len(kernel.buffers), workshop.limits.max_bindings
+        if count > most:
+            raise CompileError(self.name, f"it has {count} buffers, this adapter lets a kernel see {most}")
+        self.plain = Form(kernel, workshop)
+        self._distinct = tuple(range(count))
+        self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
+        if isinstance(kernel, Tile) or not kernel.reduced:
+            self.plain.variant(self.plain.spelling.schedule(()))  # no other can be asked for: compile it now
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """A call that appends the kernel to the open compute pass; see hologram.device.Kernel."""
-        kernel, limit = self.kernel, self.factory.limits.max_binding_bytes
-        if len(bindings) != len(kernel.buffers):
-            raise ShapeError(f"{self.name} takes {len(kernel.buffers)} buffers, got {len(bindings)}")
+        """A call that appends the kernel to the open compute pass; see hologram.device.Kernel.
+
+        Raises ShapeError for bindings that do not fit, or that no adapter of these limits can see at once; CompileError
+        where this is the first launch of its form.
+        """
+        self._check(bindings)
         if 0 in grid:
             return _nothing
-        for b in bindings:
-            if b.offset % ALIGNMENT or b.offset + b.nbytes > b.memory.size:
-                raise ShapeError(
-                    f"{self.name}: a binding must start at a multiple of {ALIGNMENT} and lie within its memory of "
-                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
-                )
-        if isinstance(kernel, Tile):
-            largest = max(b.nbytes for b in bindings)
+        limit = self.workshop.limits.max_binding_bytes
+        if isinstance(self.kernel, Tile):
+            largest = max((b.nbytes for b in bindings), default=0)
             if largest > limit:
                 raise ShapeError(
                     f"{self.name}: an operand has {largest} bytes, this adapter binds at most {limit} at once: run it "
                     "on parts of the data"
                 )
-            return self._launch(kernel, bindings, scalars, grid)
-        kernel, bindings = _separate(kernel, bindings)
-        if all(b.nbytes <= limit for b in bindings):
-            return self._launch(kernel, bindings, scalars, grid)
-        program, cut = pages(kernel, bindings, scalars, grid, limit)
-        launches = [self._launch(program, page.bindings, page.scalars, page.grid) for page in cut]
+            return self.plain.launch(bindings, scalars, grid)
+        shared = shared_parameters(self.kernel, bindings)
+        shape = Shape(shared, mixed_access(self.kernel, bindings, shared))
+        bound = bindings if shared == self._distinct else _merged(bindings, shared)
+        if all(b.nbytes <= limit for b in bound):
+            return self._form(shape).launch(bound, scalars, grid)
+        program = self._program(shape)
+        kept, cut = pages(program, bound, scalars, grid, limit)
+        form = self._form(replace(shape, kept=kept))
+        launches = [form.launch(page.bindings, page.scalars, page.grid) for page in cut]
 
         def launch() -> None:
             for page in launches:
@@ -74,86 +143,40 @@ class WebGPUKernel:
 
         return launch
 
-    def _launch(
-        self,
-        kernel: Program | Tile,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-    ) -> Launch:
-        factory = self.factory
-        with factory.encoder.lock:
-            variant = factory.variant(kernel)
-            groups = variant.text.groups(grid)
-            if math.prod(groups) == 0:
-                return _nothing
-            parameters = variant.text.pack(scalars, grid)
-            layout = variant.pipeline.layout
-            padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
-            uniform = factory.pipelines.uniform(parameters) if layout.signature.uniform else None
-            group = factory.pipelines.group(layout, padded, uniform)
-            size = layout.signature.immediate_bytes
-            immediates = factory.encoder.ffi.new("char[]", parameters) if size else None
-            owners = tuple(b.memory for b in bindings)
-            return factory.encoder.launch(variant.pipeline.handle, group, immediates, size, groups, owners)
+    def _check(self, bindings: Sequence[Binding]) -> None:
+        if len(bindings) != len(self.kernel.buffers):
+            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
+        for b in bindings:
+            if b.offset % ALIGNMENT or b.offset + b.nbytes > b.memory.size:
+                raise ShapeError(
+                    f"{self.name}: a binding must start at a multiple of {ALIGNMENT} and lie within its memory of "
+                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
+                )
+
+    def _program(self, shape: Shape) -> Program:
+        assert isinstance(self.kernel, Program)
+        program = self.kernel if shape.shared == self._distinct else merge(self.kernel, shape.shared)
+        return program if shape.kept is None else paged(program, shape.kept)
+
+    def _form(self, shape: Shape) -> Form:
+        with self.workshop.encoder.lock:
+            if shape not in self._forms:
+                self._forms[shape] = Form(self._program(shape), self.workshop, shape.read_write)
+            return self._forms[shape]
+
+
+def _nothing() -> None:
+    """The launch over an empty grid."""
+
+
+def _merged(bindings: Sequence[Binding], shared: Sequence[int]) -> list[Binding]:
+    """One binding for each parameter that is left."""
+    sizes: dict[int, int] = {}
+    for binding, first in zip(bindings, shared, strict=True):
+        sizes[first] = max(sizes.get(first, 0), binding.nbytes)
+    return [replace(bindings[first], nbytes=sizes[first]) for first in sorted(sizes)]
 
 
 def _padded(binding: Binding) -> int:
     """The binding's size in whole vectors; memory is allocated in multiples that hold them."""
     return max(16, -(-binding.nbytes // 16) * 16)
-
-
-def _separate(program: Program, bindings: Sequence[Binding]) -> tuple[Program, list[Binding]]:
-    """The program in the form that may see these bindings: see aliasing."""
-    shared = shared_parameters(program, bindings)
-    kept = sorted(set(shared))
-    if len(kept) < len(shared):
-        program = merge(program, shared)
-        sizes = [max(b.nbytes for b, s in zip(bindings, shared, strict=True) if s == k) for k in kept]
-        bindings = [replace(bindings[k], nbytes=size) for k, size in zip(kept, sizes, strict=True)]
-    return widen(program) if mixed_access(program, bindings) else program, list(bindings)
-
-
-class Factory:
-    """Compiles the variants of a device's kernels, each once; `spell` gives the text, with immediates or without."""
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        pipelines: Pipelines,
-        limits: Limits,
-        max_immediate_bytes: int,
-        spell: Callable[[Program | Tile, Limits, bool], Text],
-    ) -> None:
-        self.encoder = encoder
-        self.pipelines = pipelines
-        self.limits = limits
-        self.max_immediate_bytes = max_immediate_bytes
-        self.spell = spell
-        self._variants: dict[Program | Tile, Variant] = {}
-
-    def variant(self, kernel: Program | Tile) -> Variant:
-        """The compiled kernel; raises CompileError or UnsupportedDType."""
-        with self.encoder.lock:
-            if kernel not in self._variants:
-                self._variants[kernel] = self._compile(kernel)
-            return self._variants[kernel]
-
-    def _compile(self, kernel: Program | Tile) -> Variant:
-        name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        count, most = len(kernel.buffers), self.limits.max_bindings
-        if count > most:
-            raise CompileError(name, f"it has {count} buffers, this adapter lets a kernel see {most}")
-        text = self.spell(kernel, self.limits, self.max_immediate_bytes > 0)
-        size = text.parameter_bytes
-        immediates = size is not None and size <= self.max_immediate_bytes
-        if not immediates and size is not None and self.max_immediate_bytes:
-            text = self.spell(kernel, self.limits, False)
-        if isinstance(kernel, Tile):
-            writable = (True,) * count
-        else:
-            writable = tuple(b.access is not Access.READ for b in kernel.buffers)
-        signature = Signature(
-            writable, size if immediates and size else 0, uniform=not immediates and size != 0
-        )
-        return Variant(self.pipelines.compile(name, text.text, text.entry, signature), text)

@@ -120,8 +120,10 @@ def pages(
     scalars: Sequence[Number],
     grid: Sequence[int],
     limit: int,
-) -> tuple[Program, list[Page]]:
-    """The dispatches that together are one of `program`, none binding more than `limit` bytes, and their program.
+) -> tuple[frozenset[str], list[Page]]:
+    """The dispatches of `paged(program, kept)` that together are one of `program`: `kept` and the pages.
+
+    None binds more than `limit` bytes.
 
     Raises ShapeError where no cut along the first axis achieves that.
     """
@@ -138,7 +140,7 @@ def pages(
         cut = [_page(program, kept, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
         widest = max((page.bindings for page in cut), key=lambda bound: max(b.nbytes for b in bound))
         if all(b.nbytes <= limit for b in widest):
-            return paged(program, kept), cut
+            return kept, cut
         size //= 2
     raise _refusal(program, widest, limit, "a launch cannot be cut any finer")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 
@@ -72,9 +73,14 @@ def limits(adapter: Adapter) -> Limits:
         else 1,
         matrix_units="CooperativeMatrix" in adapter.features,
         unified_memory=adapter.kind in ("integrated", "cpu"),
-        parallelism=0,
+        parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",
     )
+
+
+def _cores() -> int:
+    """Those a software adapter computes with."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _whole(nbytes: int) -> int:

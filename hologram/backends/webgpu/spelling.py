@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
 
 from hologram import dtypes
-from hologram.atlas.program import Program
+from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.dialect import wgsl
 from hologram.backends.webgpu.intervals import Number
 from hologram.compiler.codegen import generate
 from hologram.compiler.dialect import words
 from hologram.compiler.lower import lower
+from hologram.compiler.schedule import Schedule, choose
 from hologram.compiler.shader import load
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
+
+Groups = tuple[int, int, int]
+SCHEDULES_KEPT = 1024
 
 
 @dataclass(frozen=True)
@@ -24,44 +30,91 @@ class Text:
 
     text: str
     entry: str
-    parameter_bytes: int | None  # None: in a uniform buffer, however few
+    writable: tuple[bool, ...]  # how each storage buffer is declared
+    parameter_bytes: int
+    immediates: bool  # where the parameters are expected; else in a uniform buffer after the storage buffers
     pack: Callable[[Sequence[Number], Sequence[int]], bytes]
-    groups: Callable[[Sequence[int]], tuple[int, int, int]]
+    groups: Callable[[Sequence[int]], Groups]
 
 
-def spell(kernel: Program | Tile, limits: Limits, immediates: bool) -> Text:
-    """The text of a kernel; its parameters come as immediates, or in a uniform buffer after the storage buffers."""
-    if isinstance(kernel, Tile):
-        return _spell_tile(kernel, limits)
-    dialect = wgsl(limits.dtypes, immediates=immediates)
-    source = generate(lower(kernel, dialect), dialect, limits)
-    return Text(
-        text=source.text,
-        entry=source.entry,
-        parameter_bytes=4 * sum(words(p.dtype) for p in source.parameters),
-        pack=source.pack,
-        groups=lambda grid: source.groups(grid, limits),
-    )
+class Spelling(Protocol):
+    """A kernel that can be written for any grid, in as many ways as there are schedules."""
+
+    def schedule(self, grid: Sequence[int]) -> Schedule | None: ...
+
+    def text(self, schedule: Schedule | None) -> Text: ...
 
 
-def _spell_tile(tile: Tile, limits: Limits) -> Text:
-    """A hand-written kernel; its grid is counted in workgroups, and its file takes parameters as a uniform buffer."""
-    dialect = wgsl(limits.dtypes)
-    if tile.epilogue is not None:
-        tile = replace(tile, epilogue=lower(tile.epilogue, dialect))
-    shader = load(tile, dialect, missing=frozenset(dtypes.ALL) - limits.dtypes)
+class ProgramSpelling:
+    """A generated kernel. `read_write`: every buffer is declared so, because some lie in one GPU buffer."""
 
-    def groups(grid: Sequence[int]) -> tuple[int, int, int]:
+    def __init__(self, program: Program, limits: Limits, max_immediate_bytes: int, read_write: bool) -> None:
+        self.limits = limits
+        size = 4 * (program.rank + sum(words(s.dtype) for s in program.scalars))
+        self.immediates = size <= max_immediate_bytes
+        self.parameter_bytes = size
+        self.dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
+        self.program = lower(program, self.dialect)
+        self._schedules: dict[tuple[int, ...], Schedule] = {}
+
+    @cached_property
+    def _only_schedule(self) -> Schedule:
+        """That of a program without reductions, whatever the grid."""
+        return choose(self.program, self.dialect, self.limits)
+
+    def schedule(self, grid: Sequence[int]) -> Schedule:
+        if not self.program.reduced:
+            return self._only_schedule
+        key = tuple(grid)
+        if key not in self._schedules:
+            if len(self._schedules) >= SCHEDULES_KEPT:
+                self._schedules.clear()
+            self._schedules[key] = choose(self.program, self.dialect, self.limits, grid)
+        return self._schedules[key]
+
+    def text(self, schedule: Schedule | None) -> Text:
+        source = generate(self.program, self.dialect, self.limits, schedule=schedule)
+        return Text(
+            text=source.text,
+            entry=source.entry,
+            writable=tuple(b.access is not Access.READ for b in source.buffers),
+            parameter_bytes=self.parameter_bytes,
+            immediates=self.immediates,
+            pack=source.pack,
+            groups=lambda grid: source.groups(grid, self.limits),
+        )
+
+
+class TileSpelling:
+    """A hand-written kernel: its grid is counted in workgroups, its parameters are a uniform buffer."""
+
+    def __init__(self, tile: Tile, limits: Limits) -> None:
+        self.tile = tile
+        self.limits = limits
+
+    def schedule(self, grid: Sequence[int]) -> None:
+        return None
+
+    def text(self, schedule: Schedule | None) -> Text:
+        tile, dialect = self.tile, wgsl(self.limits.dtypes)
+        if tile.epilogue is not None:
+            tile = replace(tile, epilogue=lower(tile.epilogue, dialect))
+        shader = load(tile, dialect, missing=frozenset(dtypes.ALL) - self.limits.dtypes)
+        return Text(
+            text=shader.text,
+            entry=shader.entry,
+            writable=(True,) * len(tile.buffers),
+            parameter_bytes=4 * len(shader.scalars),
+            immediates=False,
+            pack=lambda scalars, _grid: shader.pack(scalars),
+            groups=self._groups,
+        )
+
+    def _groups(self, grid: Sequence[int]) -> Groups:
         x, y, z = (*grid, 1, 1)[:3]
-        if max(x, y, z) > limits.max_workgroups:
-            most = limits.max_workgroups
-            raise ShapeError(f"{tile.entry}: {x} x {y} x {z} workgroups, this adapter takes {most} along an axis")
+        most = self.limits.max_workgroups
+        if max(x, y, z) > most:
+            raise ShapeError(
+                f"{self.tile.entry}: {x} x {y} x {z} workgroups, this adapter takes {most} along an axis"
+            )
         return x, y, z
-
-    return Text(
-        text=shader.text,
-        entry=shader.entry,
-        parameter_bytes=None if shader.scalars else 0,
-        pack=lambda scalars, _grid: shader.pack(scalars),
-        groups=groups,
-    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
-from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, widen
+from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.device import Binding
 from hologram.dtypes import f32, i32
 
@@ -70,6 +70,6 @@ def test_rewrites():
     assert [(p.name, p.access) for p in merged.buffers] == [("x", Access.READ_WRITE), ("y", Access.READ)]
     apart = [Binding(a, 0, 64), Binding(b, 0, 64), Binding(a, 256, 64)]
     assert shared_parameters(program, apart) == (0, 1, 2)
-    assert mixed_access(program, apart)
-    assert not mixed_access(program, [apart[0], apart[0], apart[1]])
-    assert {p.access for p in widen(program).buffers} == {Access.READ_WRITE}
+    assert mixed_access(program, apart, (0, 1, 2))
+    assert not mixed_access(program, same, (0, 1, 0))
+    assert not mixed_access(program, [apart[0], apart[0], apart[1]], (0, 1, 2))
