@@ -72,7 +72,7 @@ class Dialect:
 
     Values are held in `types`; a dtype that memory holds otherwise (packed into words, a bool as a byte) has its
     own `loads` and `stores`, which may call helpers. Inside a kernel the generator relies on the locals `group` (the
-    folded workgroup number) and `thread` (the number within it), declared by `open`.
+    folded workgroup number) and `thread_index` (the number within it), declared by `open`.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Dialect:
     bitcasts: Mapping[tuple[DType, DType], str]  # from, to
     # Module-level text before the kernel: the parameters, buffers and shared arrays where the language has them there.
     declare: Callable[[Declarations], list[str]]
-    # The lines that open the kernel, the last ends in "{"-scope; they define `group` and `thread`.
+    # The lines that open the kernel, the last ends in "{"-scope; they define `group` and `thread_index`.
     open: Callable[[Declarations], list[str]]
     # The line that opens a function: name, (name, type) arguments, the type of its result ("" for none).
     function: Callable[[str, Iterable[tuple[str, str]], str, Declarations], str]

@@ -17,7 +17,7 @@ from hologram.errors import UnsupportedDType
 
 # Names the generator makes itself.
 _OWN = re.compile(
-    r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread|word|first|number|inside|element|Element|extent_\d+|Parameters"
+    r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread_index|word|first|number|inside|element|Element|extent_\d+|Parameters"
     r"|load_.*|store_.*|atomic_.*|next.*|.*_4|v\d+_.*|member|length|start|stop|whole|aligned|place|places_\d+|term_\d+|Term_\d+|partial_.*"
 )
 
@@ -133,7 +133,7 @@ class Emitter:
             case Opcode.EXTENT:
                 self.names[i.result] = self._index(self.extent(int(i.attribute or 0)))
             case Opcode.LANE | Opcode.WORKGROUP | Opcode.THREAD:
-                name = {Opcode.WORKGROUP: "group"}.get(i.opcode, i.opcode.value)
+                name = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}.get(i.opcode, "lane")
                 self.names[i.result] = name if i.opcode is Opcode.LANE else self._index(name)
             case Opcode.CONSTANT:
                 self.names[i.result] = self.literal(i.attribute, i.type)  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     emitter.lines += opening
     emitter.depth = 1
     emitter.let("lanes", dtypes.index, lanes(emitter, program.rank))
-    here = f"group * {emitter.number(schedule.workgroup)} + thread"
+    here = f"group * {emitter.number(schedule.workgroup)} + thread_index"
     if Opcode.BARRIER in program.opcodes:
         # Every thread must reach the barriers: those past the end repeat the last lane, without effect on buffers.
         emitter.let("number", dtypes.index, here)
@@ -87,7 +87,7 @@ class _Vectors:
         emitter.depth = 1
         emitter.let("lanes", dtypes.index, lanes(emitter, emitter.program.rank))
         number = emitter.number
-        emitter.let("word", dtypes.index, f"group * {number(schedule.workgroup)} + thread")
+        emitter.let("word", dtypes.index, f"group * {number(schedule.workgroup)} + thread_index")
         emitter.let("first", dtypes.index, f"word * {number(4)}")
         emitter.line("if (first >= lanes) { return; }")
         for name in self.loaded:

@@ -28,7 +28,7 @@ FOLDS = {
     Opcode.REDUCE_MAX: Opcode.MAX,
 }
 PARTS = 4  # partial results of a thread; also how far loops are unrolled
-_LOCAL = re.compile(r"[vi]\d+|lane|group|thread")
+_LOCAL = re.compile(r"[vi]\d+|lane|group|thread_index")
 
 
 def identity(opcode: Opcode, dtype: DType) -> bool | int | float:
@@ -90,13 +90,13 @@ class _Rows:
         emitter.lines, emitter.depth = [], 1
         emitter.let("lanes", dtypes.index, lanes(emitter, self.outer))
         if self.threads == 1:
-            emitter.let("lane", dtypes.index, f"group * {number(self.workgroup)} + thread")
+            emitter.let("lane", dtypes.index, f"group * {number(self.workgroup)} + thread_index")
             emitter.line("if (lane >= lanes) { return; }")
         else:
             per_group = self.workgroup // self.threads
-            slot = f"thread / {number(self.threads)}"
+            slot = f"thread_index / {number(self.threads)}"
             place = f"group * {number(per_group)} + {slot}" if per_group > 1 else "group"
-            member = f"thread % {number(self.threads)}" if per_group > 1 else "thread"
+            member = f"thread_index % {number(self.threads)}" if per_group > 1 else "thread_index"
             emitter.let("number", dtypes.index, place)
             emitter.let("member", dtypes.index, member)
             # Threads past the last row sweep nothing, but meet the others at the barriers.
@@ -375,14 +375,16 @@ class _Rows:
             return
         shared = f"partial_{fold.type}"
         number = emitter.number
-        emitter.line(f"{shared}[thread] = {self._combine(fold, f'{v}_a', f'{v}_b')};")
+        emitter.line(f"{shared}[thread_index] = {self._combine(fold, f'{v}_a', f'{v}_b')};")
         emitter.line(self.dialect.barrier)
         half = self.threads // 2
         while half:
             with emitter.scope(f"if (member < {number(half)}) {{"):
-                other = f"{shared}[thread + {number(half)}]"
-                emitter.line(f"{shared}[thread] = {self._combine(fold, f'{shared}[thread]', other)};")
+                other = f"{shared}[thread_index + {number(half)}]"
+                emitter.line(
+                    f"{shared}[thread_index] = {self._combine(fold, f'{shared}[thread_index]', other)};"
+                )
             emitter.line(self.dialect.barrier)
             half //= 2
-        emitter.let(v, fold.type, f"{shared}[thread - member]")
+        emitter.let(v, fold.type, f"{shared}[thread_index - member]")
         emitter.line(self.dialect.barrier)

@@ -71,7 +71,7 @@ def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch):
         ({"init": LibraryMissing}, "no NVIDIA driver", "Install the NVIDIA display driver"),
         ({"init": Status.CUDA_ERROR_NO_DEVICE}, "sees no GPU", "nvidia-smi"),
         ({"init": Status.CUDA_ERROR_SYSTEM_NOT_READY}, "CUDA_ERROR_SYSTEM_NOT_READY", "webgpu"),
-        ({"version": 12080}, "CUDA 13.0 is needed, it runs 12.8", "580"),
+        ({"version": 12080}, "it runs CUDA 12.8, not 13.0", "580"),
         ({}, "no CUDA launch path yet; devices seen: Card 0, Card 1", "webgpu"),
     ],
 )

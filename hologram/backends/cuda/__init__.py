@@ -49,7 +49,7 @@ def probe() -> Probe:
     if version < DRIVER_NEEDED:
         return Probe(
             TYPE,
-            reason=f"the NVIDIA driver is too old: CUDA {_spelled(DRIVER_NEEDED)} is needed, it runs {_spelled(version)}",
+            reason=f"the NVIDIA driver is too old: it runs CUDA {_spelled(version)}, not {_spelled(DRIVER_NEEDED)}",
             remedy=f"Update the driver to 580 or newer. {WEBGPU}",
         )
     names = ", ".join(_name(driver, k) for k in range(_value(driver, driver.cuDeviceGetCount())))

@@ -88,7 +88,7 @@ def _open(d: Declarations) -> list[str]:
         f'extern "C" __global__ void __launch_bounds__({threads}) {d.entry}({", ".join(arguments)}) {{',
         *(f"    __shared__ {TYPES[s.dtype]} {s.name}[{s.size}];" for s in d.shared),
         f"    const unsigned group = blockIdx.y * {FOLD}u + blockIdx.x;",
-        "    const unsigned thread = threadIdx.x;",
+        "    const unsigned thread_index = threadIdx.x;",
     ]
 
 

@@ -64,7 +64,7 @@ def _open(d: Declarations) -> list[str]:
     arguments = [f"{_pointer(b)} [[buffer({k})]]" for k, b in enumerate(d.buffers)]
     arguments.append(f"constant Parameters& p [[buffer({len(d.buffers)})]]")
     arguments.append("uint3 groups [[threadgroup_position_in_grid]]")
-    arguments.append("uint thread [[thread_index_in_threadgroup]]")
+    arguments.append("uint thread_index [[thread_index_in_threadgroup]]")
     return [
         f"kernel void {d.entry}(",
         *(f"    {a}{',' if k + 1 < len(arguments) else ''}" for k, a in enumerate(arguments)),

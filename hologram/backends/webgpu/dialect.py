@@ -384,7 +384,8 @@ def _function(name: str, arguments: Iterable[tuple[str, str]], result: str, _: D
 def _open(d: Declarations) -> list[str]:
     return [
         f"@compute @workgroup_size({d.workgroup[0]})",
-        f"fn {d.entry}(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32) {{",
+        f"fn {d.entry}(@builtin(workgroup_id) groups: vec3<u32>, "
+        "@builtin(local_invocation_index) thread_index: u32) {",
         f"    let group = groups.y * {FOLD}u + groups.x;",
         *(["    depth = groups.z;"] if d.hides else []),
     ]
