@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
@@ -88,6 +87,15 @@ def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
     return rewrite(program, rule)
 
 
+# Reductions that do not reach every argument: NaN beyond trigonometric.LARGEST_F64.
+LIMITED = frozenset({(Opcode.SIN, f64), (Opcode.COS, f64), (Opcode.TAN, f64)})
+
+
+def unlimited(opcode: Opcode, dtype: DType) -> bool:
+    """The predicate of a target that has these functions itself: all that are right over their whole domain."""
+    return (opcode, dtype) not in LIMITED
+
+
 def every(opcode: Opcode, dtype: DType) -> bool:
-    """The predicate that wants all of them."""
-    return dtype != dtypes.index
+    """The predicate of a target that has none of them."""
+    return True
