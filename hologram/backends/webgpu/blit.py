@@ -10,9 +10,8 @@ from functools import cache
 
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.backends.webgpu.memory import WORD
 from hologram.dtypes import index, u32
-
-WORD = 4
 
 
 def _masked(b: Builder, target: BufferParameter, position: Value, value: Value) -> None:

@@ -10,7 +10,7 @@ from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder
 from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
-from hologram.backends.webgpu.memory import ALIGNMENT, Memory, Transfers
+from hologram.backends.webgpu.memory import ALIGNMENT, WORD, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
@@ -65,11 +65,11 @@ class WebGPUDevice:
             return
         _within(memory, offset, len(data))
         with self.encoder.lock:
-            if self.transfers.mappable or not (offset | len(data)) % blit.WORD:
+            if self.transfers.mappable or not (offset | len(data)) % WORD:
                 self.transfers.write(memory, offset, data)
                 return
             # Queue writes are whole words: the bytes go to scratch memory, and from there to their place.
-            size = -(-len(data) // blit.WORD) * blit.WORD
+            size = -(-len(data) // WORD) * WORD
             scratch = self.transfers.allocate(size)
             self.transfers.write(scratch, 0, memoryview(bytes(data).ljust(size, b"\0")))
             self.copy(scratch, 0, memory, offset, len(data))
@@ -93,7 +93,7 @@ class WebGPUDevice:
         _within(source, source_offset, nbytes)
         _within(target, target_offset, nbytes)
         with self.encoder.lock:
-            if source is not target and not (source_offset | target_offset | nbytes) % blit.WORD:
+            if source is not target and not (source_offset | target_offset | nbytes) % WORD:
                 commands = self.encoder.copies()
                 self.encoder.lib.wgpuCommandEncoderCopyBufferToBuffer(
                     commands, source.live, source_offset, target.live, target_offset, nbytes
@@ -121,7 +121,7 @@ class WebGPUDevice:
             return
         _within(memory, offset, nbytes)
         with self.encoder.lock:
-            if not any(pattern) and not (offset | nbytes) % blit.WORD:
+            if not any(pattern) and not (offset | nbytes) % WORD:
                 commands = self.encoder.copies()
                 self.encoder.lib.wgpuCommandEncoderClearBuffer(commands, memory.live, offset, nbytes)
                 return
@@ -176,7 +176,7 @@ def _within(memory: Memory, offset: int, nbytes: int) -> None:
 
 def _until(memory: Memory, start: int, stop: int) -> Binding:
     """The memory from an aligned start to the word that holds the last byte."""
-    return Binding(memory, start, -(-stop // blit.WORD) * blit.WORD - start)
+    return Binding(memory, start, -(-stop // WORD) * WORD - start)
 
 
 def open_device(index: int, **lowered: int) -> WebGPUDevice:

@@ -38,7 +38,8 @@ class Encoder:
         )
         self.pipeline: Any = None  # set in the pass
         self.count = 0  # dispatches in the batch
-        self.writes = 0  # queue writes that may hold staging memory
+        self.writes = 0  # queue writes since the last wait: they may hold staging memory
+        self.unsubmitted = False  # whether queue writes wait for a submission
         self._submission = self.ffi.new("WGPUCommandBuffer[1]")
         self._map_status = status = self.ffi.new("int *")
 
@@ -136,6 +137,7 @@ class Encoder:
         with self.lock:
             self.check()
             if self.commands is None:
+                self._submit_writes()
                 return
             self._end_pass()
             lib = self.lib
@@ -145,10 +147,12 @@ class Encoder:
             self._submission[0] = buffer
             lib.wgpuQueueSubmit(self.device.queue, 1, self._submission)
             lib.wgpuCommandBufferRelease(buffer)
+            self.unsubmitted = False
             self.check()
 
     def idle(self) -> bool:
-        """Whether everything submitted is done; does not wait."""
+        """Whether everything written and flushed is done; does not wait."""
+        self._submit_writes()
         return bool(self.lib.wgpuDevicePoll(self.device.handle, 0, self.ffi.NULL))
 
     def wait(self) -> None:
@@ -163,6 +167,7 @@ class Encoder:
 
         The caller holds the lock and unmaps the buffer before it lets go. `offset` is a multiple of 8, `size` of 4.
         """
+        self._submit_writes()
         status = self._map_status
         status[0] = 0
         self.lib.wgpuBufferMapAsync(buffer, mode, offset, size, self._map_info[0])
@@ -174,11 +179,15 @@ class Encoder:
         return get(buffer, offset, size)
 
     def _poll(self) -> None:
-        if self.writes:
-            # Queue writes wait for the next submission; an empty one carries them.
-            self.lib.wgpuQueueSubmit(self.device.queue, 0, self.ffi.NULL)
-            self.writes = 0
+        self._submit_writes()
         self.lib.wgpuDevicePoll(self.device.handle, 1, self.ffi.NULL)
+        self.writes = 0
+
+    def _submit_writes(self) -> None:
+        """An empty submission carries the queue's writes, which wait for one."""
+        if self.unsubmitted:
+            self.lib.wgpuQueueSubmit(self.device.queue, 0, self.ffi.NULL)
+            self.unsubmitted = False
 
     def _encoder(self) -> Any:
         if self.commands is None:

@@ -24,6 +24,7 @@ from hologram.errors import BufferFreed, OutOfMemory
 
 # Allocations are rounded up to this: the alignment of bindings, and enough for any copy to be whole words.
 ALIGNMENT = 256
+WORD = 4  # what WebGPU's own copies are multiples of
 # Transfers through staging memory are cut into pieces of this size, so that staging stays small.
 PIECE_BYTES = 32 << 20
 # More queue writes in flight than this can exhaust wgpu's staging and corrupt early data (tracel-ai/cubecl#1120).
@@ -80,7 +81,8 @@ class Transfers:
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies bytes in; without mapping, `offset` and the length must be multiples of 4."""
         self.encoder.flush()
-        if self.mappable and self.encoder.idle():
+        # While the GPU works, the queue takes the bytes without a wait; a copy more than mapping, and whole words only.
+        if self.mappable and ((offset | len(data)) % WORD or self.encoder.idle()):
             self._write_mapped(memory, offset, data)
         else:
             self._write_queued(memory, offset, data)
@@ -134,6 +136,7 @@ class Transfers:
                 self.encoder.wait()
             self.lib.wgpuQueueWriteBuffer(queue, memory.live, start, source + (start - offset), size)
             self.encoder.writes += 1
+            self.encoder.unsubmitted = True
         self.encoder.check()
 
     def _stage(self, source: Any, offset: int, size: int) -> Any:

@@ -8,6 +8,7 @@ the library directly. wgpu is imported by `library()`, never with this module.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -184,7 +185,6 @@ class LogicalDevice:
         def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
             result.extend((device, library.text(message)))
 
-        self._callbacks = (on_error, on_lost)  # called for as long as the device lives
         features = [getattr(lib, f) for f in FEATURES if f.partition("_")[2] in adapter.features]
         c_features = ffi.new("WGPUFeatureName[]", features)
         limits = ffi.new("WGPULimits *", adapter.limits)
@@ -206,13 +206,20 @@ class LogicalDevice:
             )
         self.handle = result[0]
         self.queue = lib.wgpuDeviceGetQueue(self.handle)
+        self._callbacks = (on_error, on_lost)
+        # A device that nobody closed goes with its last reference. At exit the process takes it along.
+        self.close = weakref.finalize(
+            self, _destroy, lib, self.handle, self.queue, self._callbacks, os.getpid()
+        )
+        self.close.atexit = False
 
-    def close(self) -> None:
-        """Frees the device's memory now; the objects made of it go with their last reference."""
-        lib = self.library.lib
-        lib.wgpuDeviceDestroy(self.handle)
-        lib.wgpuQueueRelease(self.queue)
-        lib.wgpuDeviceRelease(self.handle)
+
+def _destroy(lib: Any, handle: Any, queue: Any, _callbacks: tuple[Any, ...], owner: int) -> None:
+    """Frees the device's memory now; other objects made of it go with their last reference. Not in a forked child."""
+    if os.getpid() == owner:
+        lib.wgpuDeviceDestroy(handle)
+        lib.wgpuQueueRelease(queue)
+        lib.wgpuDeviceRelease(handle)
 
 
 @cache

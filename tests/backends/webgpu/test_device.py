@@ -41,6 +41,16 @@ def test_probing_is_quiet_and_importing_loads_nothing(index):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_a_device_left_open_ends_quietly(index):
+    code = (
+        "import gc, hologram.backends.webgpu as w\n"
+        "def use():\n    d = w.open_device(0); m = d.allocate(64); d.fill(m, 0, 64, b'x')\n"
+        "use(); gc.collect(); d = w.open_device(0); m = d.allocate(64); d.fill(m, 0, 64, b'x')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_no_wgpu_and_no_adapter_say_what_to_do(monkeypatch):
     def missing():
         raise ImportError("No module named 'wgpu'")

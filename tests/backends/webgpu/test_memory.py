@@ -76,6 +76,17 @@ def test_many_writes_in_a_row_keep_their_data(device, upload, download):
     np.testing.assert_array_equal(download(memory, np.empty(300, np.uint32)), np.arange(300, dtype=np.uint32))
 
 
+def test_a_write_while_busy_does_not_overtake_later_ones(device, upload, download, monkeypatch):
+    memory = upload(np.zeros(16, np.uint8))
+    with monkeypatch.context() as patch:
+        patch.setattr(device.encoder, "idle", lambda: False)
+        device.write(memory, 0, memoryview(b"\1" * 16))
+        device.write(memory, 3, memoryview(b"\2" * 3))
+    device.write(memory, 8, memoryview(b"\3" * 4))
+    expected = np.frombuffer(b"\1\1\1\2\2\2\1\1\3\3\3\3\1\1\1\1", np.uint8)
+    np.testing.assert_array_equal(download(memory, expected.copy()), expected)
+
+
 def test_allocation_beyond_the_adapter_is_out_of_memory(device):
     most = device.limits.max_buffer_bytes
     with pytest.raises(OutOfMemory, match=str(most)):
