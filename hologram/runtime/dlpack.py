@@ -68,6 +68,9 @@ class Holder(Protocol):
     def to_numpy(self, copy: bool | None = True) -> np.ndarray: ...
 
 
+_NOTHING = np.empty(1, np.uint8)  # where arrays without elements lie
+
+
 class HostRange:
     """An array's base: bytes at an address, and whatever keeps them alive."""
 
@@ -79,7 +82,7 @@ class HostRange:
             "version": 3,
             "shape": (nbytes,),
             "typestr": "|u1",
-            "data": (address, readonly),
+            "data": (address or _NOTHING.ctypes.data, readonly),  # NumPy before 2.3 refuses a null pointer
         }
 
 

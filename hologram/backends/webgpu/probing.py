@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from importlib import metadata
 
 from hologram import dtypes
 from hologram.backends.webgpu.memory import ALIGNMENT
@@ -14,6 +15,8 @@ from hologram.device import BackendType, DeviceInfo, Probe
 from hologram.dtypes import DType
 from hologram.limits import Limits
 
+_WGPU = (0, 32)
+_INSTALL = "pip install 'wgpu>=0.32', which needs Python 3.11 or newer"
 _ORDER = {"discrete": 0, "integrated": 1, "unknown": 2, "cpu": 3}
 _NEEDED = {dtypes.f64: "ShaderF64", dtypes.i64: "ShaderInt64", dtypes.u64: "ShaderInt64"}
 
@@ -28,11 +31,12 @@ def adapters() -> tuple[Adapter, ...]:
 def probe() -> Probe:
     """The adapters as devices, or why there are none; asked once, since adapters do not come and go."""
     try:
+        version = metadata.version("wgpu")
+        if tuple(map(int, version.split(".")[:2])) < _WGPU:  # its C interface changes with its version
+            return Probe(BackendType.WEBGPU, reason=f"wgpu {version} is too old", remedy=_INSTALL)
         found = adapters()
-    except ImportError as error:
-        return Probe(
-            BackendType.WEBGPU, reason=f"wgpu cannot be imported: {error}", remedy="pip install wgpu"
-        )
+    except ImportError as error:  # PackageNotFoundError is one
+        return Probe(BackendType.WEBGPU, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
     except (OSError, RuntimeError) as error:  # wgpu-py raises RuntimeError where its wheel has no binary
         return Probe(
             BackendType.WEBGPU,

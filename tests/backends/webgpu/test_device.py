@@ -58,7 +58,10 @@ def test_no_wgpu_and_no_adapter_say_what_to_do(monkeypatch):
     monkeypatch.setattr(probing, "adapters", missing)
     found = probing.probe.__wrapped__()
     assert not found.available
-    assert found.remedy == "pip install wgpu"
+    assert "pip install 'wgpu" in found.remedy
+    with monkeypatch.context() as old:
+        old.setattr(probing.metadata, "version", lambda name: "0.31.0")
+        assert probing.probe.__wrapped__().reason == "wgpu 0.31.0 is too old"
     monkeypatch.setattr(probing, "adapters", lambda: ())
     monkeypatch.setattr(sys, "platform", "linux")
     found = probing.probe.__wrapped__()
