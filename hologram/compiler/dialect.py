@@ -117,11 +117,10 @@ class Dialect:
     atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
     shared_loads: Mapping[DType, str] = field(default_factory=dict)
     shared_stores: Mapping[DType, str] = field(default_factory=dict)
-    # Functions that a template calls, by what needs them: ("load" | "atomic load" | "vector load" |
-    # "store", dtype) and (an atomic
-    # opcode, dtype), with {buffer} to fill in and once a buffer; (opcode, dtype of the last operand),
-    # ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("hidden", dtype), and ("literal", dtype) for
-    # infinities, NaN and -0.0, as they are. Paragraphs (between blank lines) that several share are written once.
+    # Functions that a template calls, by what needs them. With {buffer} to fill in, once a buffer: ("load" | "atomic
+    # load" | "vector load" | "store", dtype) and (an atomic opcode, dtype). As they are: (opcode, dtype of the last
+    # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("hidden", dtype), and
+    # ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank lines) are written once.
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)

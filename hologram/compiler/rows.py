@@ -40,7 +40,7 @@ def outer_values(instruction: Instruction) -> set[int]:
     return mentioned
 
 
-def _has_effect(instruction: Instruction) -> bool:
+def has_effect(instruction: Instruction) -> bool:
     return instruction.opcode in EFFECTS or any(
         i.opcode in EFFECTS for b in instruction.blocks for i in b.walk()
     )
@@ -78,16 +78,16 @@ def rows(program: Program) -> Rows:
     last = max(level.values(), default=0)
     phases = []
     for k in range(last + 1):
-        uniform = tuple(i for i, d, v in placed if not v and d == k and not _has_effect(i))
+        uniform = tuple(i for i, d, v in placed if not v and d == k and not has_effect(i))
         reductions = tuple(i for i, d, _ in placed if i.opcode in REDUCTIONS and d == k)
         needed = {i.operands[0] for i in reductions}
         sweep: list[Instruction] = []
         for i, _, varies in reversed(placed):
             if not varies or i.opcode in REDUCTIONS:
                 continue
-            if needed & set(i.results) or (k == last and _has_effect(i)):
+            if needed & set(i.results) or (k == last and has_effect(i)):
                 sweep.append(i)
                 needed |= outer_values(i)
         phases.append(Phase(uniform, tuple(reversed(sweep)), reductions))
-    tail = tuple(i for i, _, v in placed if not v and _has_effect(i))
+    tail = tuple(i for i, _, v in placed if not v and has_effect(i))
     return Rows(tuple(phases), tail)
