@@ -170,17 +170,12 @@ class Executor:
         attributes: Mapping[str, Any],
     ) -> None:
         """Computes an operation into given outputs."""
-        views = [self._view(operation.name, o) for o in operands]
-        targets = [self._target(operation.name, o) for o in outputs]
-        key = (
-            operation,
-            *(o.key if isinstance(o, Tensor) else (type(o), o) for o in views),
-            *(o.key for o in targets),
-            *map(_hashable, attributes.values()),
-        )
+        key = (operation, *map(_key, operands), *map(_key, outputs), *map(_hashable, attributes.values()))
         launch = self.launches.get(key)
         if launch is None:
-            views = self._disjoint(operation, views, targets)
+            views = [self._view(operation.name, o) for o in operands]
+            targets = [self._target(operation.name, o) for o in outputs]
+            given, views = views, self._disjoint(operation, views, targets)
             plan = operation.plan(
                 [v.layout if isinstance(v, Tensor) else v for v in views],
                 [t.layout for t in targets],
@@ -188,17 +183,17 @@ class Executor:
                 self.limits,
             )
             self._check_plan_dtypes(operation.name, [*views, *targets])
-            fresh = any(v is not o for v, o in zip(views, operands, strict=True) if isinstance(o, Tensor))
-            launch = self._prepare(None if fresh else key, plan, [*views, *targets])
+            copied = any(v is not g for v, g in zip(views, given, strict=True))
+            launch = self._prepare(None if copied else key, plan, [*views, *targets])
         launch()
 
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
-        self._view("copy", source)
-        self._target("copy", target)
         key = ("copy", source.key, target.key)
         launch = self.launches.get(key)
         if launch is None:
+            self._view("copy", source)
+            self._target("copy", target)
             if overlaps(source, target):
                 source, key = source.clone(), None
             plan = copy_plan(source.layout, target.layout)
@@ -330,7 +325,7 @@ class Executor:
     def _tensors(self, operation: Operation, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """Operands with NumPy arrays and buffers made tensors."""
         found: list[Operand] = []
-        for name, operand in zip(operation.operands, operands, strict=True):
+        for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
             if isinstance(operand, Buffer):
                 operand = self.as_tensor(operand)
             elif isinstance(operand, np.generic):
@@ -353,7 +348,7 @@ class Executor:
                 return operand
             if isinstance(operand, np.generic):
                 return operand.item()
-            raise TypeError(f"{who}: operands must be Buffers, Tensors or numbers, got {type(operand).__name__}")
+            raise TypeError(f"{who}: a Buffer, Tensor or number is needed, got {type(operand).__name__}")
         if operand.executor is not self:
             raise ShapeError(f"{who}: operands must belong to {self}, got one of {operand.executor}")
         if operand.key is None:
@@ -442,6 +437,15 @@ class Executor:
         with self._lock:
             for key in self._launches_of.pop(block.token, ()):
                 self.launches.pop(key, None)
+
+def _key(operand: Any) -> Any:
+    """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
+    if isinstance(operand, (Buffer, Tensor)):
+        return operand.key
+    if operand is None or isinstance(operand, (bool, int, float, np.generic)):
+        return (type(operand), operand)
+    raise TypeError(f"operands must be Buffers, Tensors or numbers, got {type(operand).__name__}")
+
 
 def _binding(operand: Tensor | Block) -> Binding:
     if isinstance(operand, Block):

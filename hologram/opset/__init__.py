@@ -1,6 +1,6 @@
 """Every operation of hologram, each declared once. Importing the package declares them all."""
 
-from hologram.opset import activation, loss, math, matmul, movement, norm, random, reduce
+from hologram.opset import activation, loss, math, matmul, movement, norm, random, reduce, window
 from hologram.opset.operation import OPERATIONS
 
-__all__ = ["OPERATIONS", "activation", "loss", "math", "matmul", "movement", "norm", "random", "reduce"]
+__all__ = ["OPERATIONS", "activation", "loss", "math", "matmul", "movement", "norm", "random", "reduce", "window"]

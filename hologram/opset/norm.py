@@ -166,7 +166,7 @@ def _group_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
 
 @row(types=types.floating, reference=_group_norm_reference, samples=_group_norm_samples, ulp=8, absolute=16.0,
      keeps_shape=True, axis_name="num_groups", arrange=_groups, aten=("native_group_norm",))  # fmt: skip
-def group_norm(x, weight=None, bias=None, *, num_groups, eps: float = 1e-5):
+def group_norm(x, weight=None, bias=None, *, num_groups=1, eps: float = 1e-5):
     """Normalises each group of channels of x (N, C, ...) with weight and bias (C) (Wu, He 2018)."""
     centred = x - reduce_add(x) / width(x)
     variance = reduce_add(centred * centred) / width(x)

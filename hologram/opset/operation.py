@@ -75,6 +75,10 @@ class Operation:
             if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
         )
 
+    def operand_names(self, count: int) -> tuple[str, ...]:
+        """Names of `count` operands, where their number varies."""
+        return self.operands
+
     @cached_property
     def optional(self) -> frozenset[str]:
         """Operands that may be None, because their declaration says `= None`."""

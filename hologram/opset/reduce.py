@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
-from hologram.dtypes import ALL, FLOATS
+from hologram.dtypes import ALL, FLOATS, DType
 from hologram.opset import types
 from hologram.opset.form_row import column, row, width
 from hologram.opset.math import NUMBERS
+from hologram.opset.operation import Sample
 from hologram.opset.samples import reduction
 
 
-@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=8.0, aten=("sum.dim_IntList",),
+@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=64.0, aten=("sum.dim_IntList",),
      out_names=("reduce_sum",))  # fmt: skip
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
     """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
@@ -67,6 +70,13 @@ def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     return atlas.sqrt(_variance(x, correction))
 
 
+def _position_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    """Those of a reduction, but for several axes at once, which NumPy does not have."""
+    for sample in reduction(special=True, empty=False)(rng, dtype):
+        if not isinstance(sample.attributes["axis"], tuple):
+            yield sample
+
+
 def _first_of(x, extreme):
     """The column of the first element that is the extreme, or NaN where the extreme is."""
     found = (x == extreme) | (x != x) if x.dtype.is_float else x == extreme
@@ -74,14 +84,14 @@ def _first_of(x, extreme):
     return reduce_min(select(found, position, 0xFFFFFFFF)).to(dtypes.i64)
 
 
-@row(types=types.position, dtypes=NUMBERS, samples=reduction(special=True, empty=False), empty=False, aten=("argmin",),
+@row(types=types.position, dtypes=NUMBERS, samples=_position_samples, empty=False, aten=("argmin",),
      reference=np.argmin)  # fmt: skip
 def argmin(x, *, axis=None, keepdims=False):
     """The position of the first smallest element (of the first NaN, if there is one); over all axes, counted flat."""
     return _first_of(x, reduce_min(x))
 
 
-@row(types=types.position, dtypes=NUMBERS, samples=reduction(special=True, empty=False), empty=False, aten=("argmax",),
+@row(types=types.position, dtypes=NUMBERS, samples=_position_samples, empty=False, aten=("argmax",),
      reference=np.argmax)  # fmt: skip
 def argmax(x, *, axis=None, keepdims=False):
     """The position of the first largest element (of the first NaN, if there is one); over all axes, counted flat."""
