@@ -17,14 +17,14 @@ from hologram.opset.operation import Sample
 from hologram.opset.samples import reduction
 
 
-@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=64.0, aten=("sum.dim_IntList",),
+@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=1.0, aten=("sum.dim_IntList",),
      out_names=("reduce_sum",))  # fmt: skip
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
     """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
     return reduce_add(x)
 
 
-@row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=64.0,
+@row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
      aten=("prod.dim_int",))  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
@@ -45,7 +45,7 @@ def max_(x, *, axis=None, keepdims=False):
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
 
 
-@row(types=types.floating, reference=np.mean, samples=reduction(), ulp=2, absolute=8.0, aten=("mean.dim",))
+@row(types=types.floating, reference=np.mean, samples=reduction(), ulp=2, absolute=1.0, aten=("mean.dim",))
 def mean(x, *, axis=None, keepdims=False):
     """The arithmetic mean; NaN for a row without elements."""
     return reduce_add(x) / width(x)
@@ -57,14 +57,14 @@ def _variance(x, correction):
 
 
 @row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
-     samples=reduction(correction=0.5), ulp=4, absolute=16.0, aten=("var.correction",))  # fmt: skip
+     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("var.correction",))  # fmt: skip
 def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The variance, in two passes: mean squared deviation from the mean, over width - correction."""
     return _variance(x, correction)
 
 
 @row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
-     samples=reduction(correction=0.5), ulp=4, absolute=16.0, aten=("std.correction",))  # fmt: skip
+     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",))  # fmt: skip
 def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The standard deviation: the square root of `var`."""
     return atlas.sqrt(_variance(x, correction))

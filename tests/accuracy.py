@@ -1,0 +1,78 @@
+"""How far a result may be from its reference: units in the last place of the result's dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.dtypes import DType
+
+MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "f64": 52}
+LOWEST_EXPONENT = {"f32": -126, "f16": -14, "bf16": -126, "f64": -1022}
+
+
+def unit_in_last_place(dtype: DType, reference: np.ndarray) -> np.ndarray:
+    """The distance between neighbours of `dtype` around each reference value."""
+    magnitude = np.abs(reference)
+    usable = np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0)
+    exponent = np.maximum(np.floor(np.log2(usable)), LOWEST_EXPONENT[dtype.name])
+    exponent = np.where(magnitude == 0, LOWEST_EXPONENT[dtype.name], exponent)
+    return np.exp2(exponent - MANTISSA_BITS[dtype.name])
+
+
+def widened(operand: Any, integers: bool = False) -> Any:
+    """What a reference is computed from: floats as float64, and integers too if the operation makes them floats."""
+    if isinstance(operand, tuple):
+        return tuple(widened(o, integers) for o in operand)
+    if isinstance(operand, np.ndarray) and (integers or operand.dtype.kind not in "iub"):
+        return operand.astype(np.float64)
+    return operand
+
+
+def largest(operands: Sequence[Any]) -> float:
+    """The largest finite magnitude among the operands, at least 1."""
+    found = 1.0
+    for operand in operands:
+        if isinstance(operand, tuple):
+            found = max(found, largest(operand))
+        elif isinstance(operand, np.ndarray) and operand.size and operand.dtype != bool:
+            values = np.abs(operand.astype(np.float64))
+            found = max(found, float(np.max(values[np.isfinite(values)], initial=1.0)))
+    return found
+
+
+def check(got: np.ndarray, reference: Any, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]) -> None:
+    """Fails unless every element is within `ulp` units in the last place plus `absolute` epsilons.
+
+    An epsilon is that of the dtype times the largest operand times the number of elements behind each result (2048 at
+    most: longer sums must be folded in blocks).
+    """
+    want = np.asarray(reference)
+    assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
+    if not dtype.is_float:
+        wrong = got != want.astype(dtype.numpy)
+        assert not wrong.any(), _difference(got, want, wrong, operands)
+        return
+    with np.errstate(all="ignore"):
+        want = want.astype(np.float64)
+        rounded = want.astype(dtype.numpy).astype(np.float64)
+        result = got.astype(np.float64)
+        same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
+        margin = max(ulp, 0.5) * unit_in_last_place(dtype, want)
+        read = max([o.size for o in operands if isinstance(o, np.ndarray)], default=1)
+        terms = min(max(read // max(got.size, 1), 1), 2048)
+        margin = margin + absolute * terms * largest(operands) * 2.0 ** -MANTISSA_BITS[dtype.name]
+        wrong = ~same & ~(np.abs(result - want) <= margin * (1 + 1e-6))
+        # A value that rounds to infinity may also be the largest finite one, and the other way round, within the margin.
+        edge = float(np.finfo(dtype.numpy).max) if dtype.name != "bf16" else 3.3895313892515355e38
+        near = np.abs(want) >= edge * (1 - 2.0 ** -MANTISSA_BITS[dtype.name] * (ulp + 1))
+        wrong &= ~(near & (np.sign(result) == np.sign(want)) & (np.abs(result) >= edge * (1 - 1e-2)))
+    assert not wrong.any(), _difference(got, want, wrong, operands)
+
+
+def _difference(got: np.ndarray, want: np.ndarray, wrong: np.ndarray, operands: Sequence[Any]) -> str:
+    place = tuple(int(k) for k in np.argwhere(wrong)[0])
+    inputs = [o[place] for o in operands if isinstance(o, np.ndarray) and o.shape == got.shape]
+    return f"{wrong.sum()} of {got.size} wrong; at {place} got {got[place]!r}, expected {want[place]!r}, inputs {inputs}"

@@ -1,0 +1,78 @@
+"""The one test of operations: every operation x dtype x sample x backend, in every form it can be called in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.dtypes import DType
+from hologram.opset import OPERATIONS, types
+from hologram.opset.operation import Operation, Sample
+from tests.accuracy import check, widened
+
+CASES = [pytest.param(op, d, id=f"{op.name}-{d.name}") for op in OPERATIONS.values() for d in op.dtypes]
+STRIDED = ("f32", "i32", "u8", "f16", "bool")
+
+
+def upload(executor: hg.Executor, operand: Any) -> Any:
+    if isinstance(operand, tuple):
+        return tuple(upload(executor, o) for o in operand)
+    return executor.tensor(operand) if isinstance(operand, np.ndarray) else operand
+
+
+def upload_strided(executor: hg.Executor, operand: Any) -> Any:
+    """The operand as a view with gaps, an offset and a negative stride."""
+    if isinstance(operand, tuple):
+        return tuple(upload_strided(executor, o) for o in operand)
+    if not isinstance(operand, np.ndarray) or not operand.ndim:
+        return upload(executor, operand)
+    shape = (*(n + 1 for n in operand.shape[:-1]), 2 * operand.shape[-1] + 3)
+    wide = np.zeros(shape, operand.dtype)
+    inner = (*(slice(1, None) for _ in operand.shape[:-1]), slice(operand.shape[-1] * 2, 0, -2))
+    wide[inner] = operand
+    view = executor.tensor(wide)[inner]
+    assert view.shape == operand.shape
+    return view
+
+
+def call(operation: Operation, executor: hg.Executor, operands: tuple[Any, ...], sample: Sample) -> hg.Tensor:
+    """The operation on tensors; one without operands goes through the executor."""
+    if any(hasattr(o, "__apply__") or isinstance(o, tuple) for o in operands):
+        return operation(*operands, **sample.attributes)
+    return executor.apply(operation, *operation.bind(operands, sample.attributes))
+
+
+def poisoned(executor: hg.Executor, like: hg.Tensor) -> hg.Buffer:
+    """A buffer whose every byte is wrong."""
+    out = executor.allocate(like.shape, like.dtype)
+    out.from_bytes(b"\x5a" * out.nbytes if like.dtype.name != "bool" else b"\x01" * out.nbytes)
+    return out
+
+
+@pytest.mark.parametrize(("operation", "dtype"), CASES)
+def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) -> None:
+    if dtype not in executor.limits.dtypes:
+        with pytest.raises(hg.UnsupportedDType):
+            executor.allocate(4, dtype)
+        return
+    ulp = operation.ulp_by_backend.get(executor.backend, operation.ulp)
+    integers = getattr(operation, "types", None) is types.floating
+    seed = sum(map(ord, operation.name))
+    for sample in operation.samples(np.random.default_rng(seed), dtype):
+        tensors = upload(executor, sample.operands)
+        got = call(operation, executor, tensors, sample)
+        with np.errstate(all="ignore"):
+            reference = operation.reference(*(widened(o, integers) for o in sample.operands), **sample.attributes)
+
+        def holds(result: np.ndarray, sample: Sample = sample, dtype: DType = got.dtype, want: Any = reference) -> None:
+            check(result, want, dtype, ulp, operation.absolute, sample.operands)
+
+        holds(got.to_numpy())
+        out = poisoned(executor, got)
+        getattr(hg.ops, operation.name)(executor, *tensors, out, **sample.attributes)
+        holds(out.to_numpy())
+        if dtype.name in STRIDED:
+            holds(call(operation, executor, upload_strided(executor, sample.operands), sample).to_numpy())
