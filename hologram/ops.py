@@ -33,6 +33,8 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
         operands, targets = _prefix(operation.name, rest[0], operands, targets)
         rest = ()
     operands, attributes = operation.bind((*operands, *rest), kwargs)
+    if any(isinstance(o, (tuple, list)) for o in operands):
+        operands = tuple(tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
     if isinstance(operation, Composite):
         _run_composite(operation, ex, operands, targets, attributes)
     else:

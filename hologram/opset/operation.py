@@ -53,9 +53,9 @@ class Operation:
     dtypes: tuple[DType, ...] = FLOATS
     ulp: float = 0.0
     ulp_by_backend: Mapping[str, float] = field(default_factory=dict)
-    absolute: float = (
-        0.0  # error allowed beside `ulp`, in units of the result's epsilon times the largest input
-    )
+    # Error allowed beside `ulp`, in epsilons of the result's dtype times the largest operand times the number of elements
+    # behind each result (at most 2048).
+    absolute: float = 0.0
     aten: tuple[str, ...] = ()
     gradient: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own

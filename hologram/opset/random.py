@@ -66,9 +66,9 @@ def _word(at: tuple[Value, ...], seed: Value, offset: Value) -> Value:
     return select(lane == 0, words[0], select(lane == 1, words[1], select(lane == 2, words[2], words[3])))
 
 
-def _unit(word: Value) -> Value:
+def _unit(word: Value, dtype: DType) -> Value:
     """A word as a float in [0, 1), from its upper 24 bits."""
-    return (word >> 8).to(dtypes.f32) * 2.0**-24
+    return (word >> 8).to(dtype) * 2.0**-24
 
 
 def _words_reference(size: int, seed: int, offset: int) -> np.ndarray:
@@ -96,14 +96,14 @@ def _random_samples(**attributes: float):
     return make
 
 
-SEEDS = {"seed": u32, "offset": u32, "low": dtypes.f32, "high": dtypes.f32, "mean": dtypes.f32, "std": dtypes.f32}
+SEEDS = {"seed": u32, "offset": u32}
 
 
 @indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=SEEDS, samples=_random_samples(low=-2.0, high=3.0), ulp=2, absolute=4.0e0,
          reference=_uniform_reference, methods=False)  # fmt: skip
 def random_uniform(at, *, shape, low: float = 0.0, high: float = 1.0, seed=0, offset=0, dtype="f32"):
     """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
-    return low + _unit(_word(at, seed, offset)) * (high - low)
+    return low + _unit(_word(at, seed, offset), low.dtype) * (high - low)
 
 
 def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
@@ -119,13 +119,13 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
 def random_normal(at, *, shape, mean: float = 0.0, std: float = 1.0, seed=0, offset=0, dtype="f32"):
     """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
     first, second, _, _ = philox(_linear(at) + offset, seed)
-    radius = atlas.sqrt(-2.0 * atlas.log(((first >> 8) + 1).to(dtypes.f32) * 2.0**-24))
-    return mean + std * (radius * atlas.cos(_unit(second) * (2.0 * math.pi)))
+    radius = atlas.sqrt(-2.0 * atlas.log(((first >> 8) + 1).to(mean.dtype) * 2.0**-24))
+    return mean + std * (radius * atlas.cos(_unit(second, mean.dtype) * (2.0 * math.pi)))
 
 
 def _dropout_reference(x, p=0.5, seed=0, offset=0):
     unit = (_words_reference(np.size(x), seed, offset) >> 8).astype(np.float64) * 2.0**-24
-    return np.where(unit.reshape(np.shape(x)) >= np.float32(p), x * (1 / (1 - p)), 0.0)
+    return np.where(unit.reshape(np.shape(x)) >= p, x * (1 / (1 - p)), 0.0)
 
 
 def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -138,5 +138,5 @@ def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
          aten=("native_dropout",))  # fmt: skip
 def dropout(at, x: IndexedOperand, *, p: float = 0.5, seed=0, offset=0):
     """x / (1 - p) where a random number is at least p, else 0; the numbers are those of random_uniform."""
-    keep = _unit(_word(at, seed, offset)) >= (p if p.dtype == dtypes.f32 else p.to(dtypes.f32))
+    keep = _unit(_word(at, seed, offset), p.dtype) >= p
     return select(keep, x.at(*at) * (1.0 / (1.0 - p)), 0.0)

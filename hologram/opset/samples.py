@@ -42,7 +42,7 @@ def array(
         extremes = [np.nan, np.inf, -np.inf, 0.0, -0.0, largest, -largest, smallest]
     if special and values.size > 1:
         places = rng.permutation(values.size)[: max(1, min(values.size // 4, 3 * len(extremes)))]
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             chosen = np.array([extremes[k % len(extremes)] for k in range(len(places))]).astype(dtype.numpy)
         values.reshape(-1)[places] = chosen
     return values
