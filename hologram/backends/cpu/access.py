@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from hologram.atlas.opcodes import ATOMICS, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
@@ -50,9 +49,17 @@ class Site:
         return self.span.strides.get(axis, 0)
 
 
-@lru_cache(maxsize=4096)
-def _positions(program: Program) -> tuple[tuple[Instruction, ...], tuple[Instruction, ...]]:
-    """The accesses, and the instructions their positions are computed from."""
+@dataclass(frozen=True)
+class Paths:
+    """A program's accesses, and the instructions their positions are computed from."""
+
+    program: Program
+    accesses: tuple[Instruction, ...]
+    sources: tuple[Instruction, ...]
+
+
+def paths(program: Program) -> Paths:
+    """The program's paths to memory."""
     everything = tuple(program.body.walk())
     accesses = tuple(i for i in everything if i.opcode in ACCESSES)
     needed = {i.operands[0] for i in accesses}
@@ -62,17 +69,15 @@ def _positions(program: Program) -> tuple[tuple[Instruction, ...], tuple[Instruc
         if needed & set(i.results) or needed & arguments:
             needed |= set(i.operands)
             chosen.append(i)
-    return accesses, tuple(reversed(chosen))
+    return Paths(program, accesses, tuple(reversed(chosen)))
 
 
-def sites(
-    program: Program, scalars: Mapping[str, int | float | bool], grid: Sequence[int]
-) -> tuple[Site, ...]:
+def sites(found: Paths, scalars: Mapping[str, int | float | bool], grid: Sequence[int]) -> tuple[Site, ...]:
     """Every access of a launch. The grid must not be empty."""
-    accesses, chosen = _positions(program)
+    program = found.program
     spans: dict[int, Span | None] = {}
     kept = program.rank - program.reduced
-    for i in chosen:
+    for i in found.sources:
         if i.opcode is O.LOOP:
             start, stop, step = (spans.get(v) for v in i.operands[:3])
             if start is not None and stop is not None and step is not None:
@@ -81,7 +86,7 @@ def sites(
             spans[i.result] = _span(
                 i, [spans.get(v) for v in i.operands], scalars, grid, kept, program.workgroup
             )
-    return tuple(Site(i, spans.get(i.operands[0])) for i in accesses)
+    return tuple(Site(i, spans.get(i.operands[0])) for i in found.accesses)
 
 
 def _span(

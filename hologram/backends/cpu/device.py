@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import threading
 import warnings
 
 import numpy as np
@@ -17,9 +16,9 @@ from hologram.backends.cpu.interpret import InterpretedKernel
 from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.backends.cpu.pool import shared_pool
+from hologram.backends.cpu.tiles import TileKernel
 from hologram.config import config
 from hologram.device import BackendType, DeviceInfo, Kernel
-from hologram.errors import UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
@@ -50,6 +49,7 @@ def describe() -> DeviceInfo:
         software=False,
         host_resident=True,
         spreads_rows=True,
+        tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
     )
     return DeviceInfo(BackendType.CPU, 0, platform.processor() or platform.machine(), "LLVM", limits)
 
@@ -72,7 +72,6 @@ class CpuDevice:
     def __init__(self) -> None:
         self.info = describe()
         self._kernels: dict[Program | Tile, Kernel] = {}
-        self._lock = threading.Lock()
         threads = thread_count()
         self._host = Host(shared_engine, lambda: shared_pool(shared_engine, threads), threads)
 
@@ -116,14 +115,13 @@ class CpuDevice:
     def compile(self, kernel: Program | Tile) -> Kernel:
         found = self._kernels.get(kernel)
         if found is None:
-            with self._lock:
-                found = self._kernels.get(kernel) or self._kernels.setdefault(kernel, self._make(kernel))
+            found = self._kernels.setdefault(kernel, self._make(kernel))
         return found
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         if isinstance(kernel, Program):
             return ProgramKernel(kernel, self._host) if _compiles() else InterpretedKernel(kernel)
-        raise UnsupportedDType(f"cpu: no tile named {kernel.stem}")
+        return TileKernel(kernel, self.compile)
 
     def flush(self) -> None:
         """Nothing waits."""

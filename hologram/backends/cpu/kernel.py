@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.access import sites
+from hologram.backends.cpu.access import paths, sites
 from hologram.backends.cpu.arguments import Variant
 from hologram.backends.cpu.dialect import module
 from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.pool import Pool
-from hologram.backends.cpu.schedule import Schedule, schedule
+from hologram.backends.cpu.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.writer import narrow
 from hologram.compiler.transcendental import expand, unlimited
 from hologram.device import Binding, Launch
@@ -59,6 +59,8 @@ class ProgramKernel:
 
     def __init__(self, program: Program, host: Host) -> None:
         self.program = expand(program, unlimited, wide=True)
+        self._paths = paths(self.program)
+        self._facts = facts(self.program)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
         self._lock = threading.Lock()
@@ -74,8 +76,8 @@ class ProgramKernel:
         spans = [
             (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
         ]
-        found = sites(program, named, [max(n, 1) for n in grid])
-        plan = schedule(program, found, named, tuple(grid), spans, self._host.threads)
+        found = sites(self._paths, named, [max(n, 1) for n in grid])
+        plan = schedule(program, self._facts, found, named, tuple(grid), spans, self._host.threads)
         scratch = np.zeros(plan.scratch + 1, np.int64)
         block = self._arguments(bindings, scalars, grid, plan, scratch)
         return self._launch(plan, block, (scratch, [b.memory for b in bindings]))

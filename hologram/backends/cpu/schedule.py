@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
@@ -13,7 +12,7 @@ from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.access import Site
 from hologram.backends.cpu.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.workgroups import WORKGROUP
-from hologram.compiler.rows import Rows, rows
+from hologram.compiler.rows import rows
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 
@@ -54,12 +53,6 @@ class Facts:
     strides: frozenset[str]  # index scalars that multiply something
 
 
-@lru_cache(maxsize=4096)
-def _swept(program: Program) -> Rows:
-    return rows(program)
-
-
-@lru_cache(maxsize=4096)
 def facts(program: Program) -> Facts:
     """The program's facts."""
     types = program.types
@@ -71,7 +64,7 @@ def facts(program: Program) -> Facts:
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
         return Facts(cost, frozenset(), False, (), 0, frozenset(strides))
-    swept = _swept(program)
+    swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
     loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
     steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
@@ -101,6 +94,7 @@ def _cost(i: Instruction, types: Mapping[int, Any]) -> float:
 
 def schedule(
     program: Program,
+    known: Facts,
     found: Sequence[Site],
     scalars: Mapping[str, Any],
     grid: tuple[int, ...],
@@ -108,7 +102,6 @@ def schedule(
     threads: int,
 ) -> Schedule:
     """The schedule of a launch whose grid is not empty."""
-    known = facts(program)
     kept = program.rank - program.reduced
     lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
     constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if int(scalars[n]) in (0, 1))

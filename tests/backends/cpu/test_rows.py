@@ -11,8 +11,8 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.backends.cpu.access import sites
-from hologram.backends.cpu.schedule import schedule
+from hologram.backends.cpu.access import paths, sites
+from hologram.backends.cpu.schedule import facts, schedule
 from hologram.dtypes import ALL, DType
 from tests.backends.cpu.launching import bind, device, place, reduction, run, samples
 
@@ -22,7 +22,8 @@ def form(
 ) -> str:
     """The form the schedule chooses."""
     buffers = [(1 << 20 << k, elements * b.dtype.itemsize, b) for k, b in enumerate(program.buffers)]
-    return schedule(program, sites(program, scalars, grid), scalars, grid, buffers, threads).variant.form
+    found = sites(paths(program), scalars, grid)
+    return schedule(program, facts(program), found, scalars, grid, buffers, threads).variant.form
 
 
 def test_forms() -> None:
