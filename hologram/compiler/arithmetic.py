@@ -14,7 +14,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.floats import LAYOUTS, layout, power_of_two, with_sign_of
 from hologram.compiler.rewrite import rewrite
-from hologram.dtypes import DType, dtype, f32, i32, u32
+from hologram.dtypes import DType, dtype, f32, i32, index, u32
 
 Wanted = Callable[[Opcode, DType], bool]
 
@@ -112,8 +112,8 @@ def float_remainder(x: Value, y: Value) -> Value:
         bits = minimum(left, spare)
         return (rest << bits) % n, left - bits
 
-    passes = (distance + (spare - 1)) // spare
-    rest, _ = b.loop(0, passes, step, first=(m % n, distance), dtype=whole)
+    passes = ((distance + (spare - 1)) // spare).to(index)
+    rest, _ = b.loop(0, passes, step, first=(m % n, distance))
     # d - bias - mantissa in two steps: the power itself may be denormal.
     power = d.bitcast(form.bits) - (form.bias + form.mantissa)
     half = power >> 1

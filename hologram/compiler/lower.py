@@ -8,7 +8,7 @@ from typing import Any
 from hologram.atlas.builder import Builder, Value, maximum, minimum
 from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
 from hologram.atlas.program import Instruction, Program
-from hologram.compiler import integral
+from hologram.compiler.arithmetic import float_remainder, integer_power, multiply_high
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.rewrite import rewrite
 from hologram.compiler.transcendental import EXPANDABLE, expand
@@ -96,9 +96,9 @@ def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
 
 
 _RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
-    Opcode.POW: integral.power,
-    Opcode.REM: integral.remainder,
-    Opcode.MULHI: integral.upper_half,
+    Opcode.POW: integer_power,
+    Opcode.REM: float_remainder,
+    Opcode.MULHI: multiply_high,
 }
 
 

@@ -58,7 +58,7 @@ ACCURACY: dict[tuple[Opcode, DType], float] = {
     (Opcode.TANH, f64): 2.5,
     (Opcode.ATAN, f32): 1.9,
     (Opcode.ATAN, f64): 1.9,
-    (Opcode.ERF, f32): 1.4,
+    (Opcode.ERF, f32): 1.5,
     (Opcode.ERF, f64): 1.3,
     (Opcode.RSQRT, f32): 1.5,
     (Opcode.RSQRT, f64): 1.5,
