@@ -259,7 +259,7 @@ class Tensor:
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
         if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
             return self.buffer.to_numpy().reshape(self.shape)
-        if self.executor.limits.unified_memory:
+        if self.executor.limits.host_resident:
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset).copy()
         return self.clone().buffer.to_numpy().reshape(self.shape)
 
