@@ -11,9 +11,10 @@ import importlib
 import pkgutil
 import sys
 import warnings
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 from hologram.device import Backend, Probe
 from hologram.errors import BackendUnavailable
@@ -22,39 +23,50 @@ GROUP = "hologram.backends"
 DEFAULT_PREFERENCE = 50  # of a backend that states none: before the CPU
 
 
-@lru_cache(maxsize=1)
+@cache
+def load(name: str) -> Backend:
+    """The backend's module, and no other's; raises BackendUnavailable for a name that no backend has."""
+    if name in _folders():
+        return _checked(name, importlib.import_module(f"{__name__}.{name}"))
+    for entry in entry_points(group=GROUP, name=name):
+        return _checked(name, entry.load())
+    raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
+
+
+@cache
 def discover() -> dict[str, Backend]:
     """The backend modules by name, in order of preference; hologram's own win over an entry point of the same name."""
-    found: dict[str, ModuleType] = {}
+    found = {name: load(name) for name in _folders()}
     for entry in entry_points(group=GROUP):
         try:
-            found[entry.name] = entry.load()
+            found.setdefault(entry.name, load(entry.name))
         except ImportError as error:  # somebody else's package is broken: say so, and do without it
             warnings.warn(f"backend {entry.name!r} ({entry.value}) cannot be imported: {error}", stacklevel=2)
-    for module in pkgutil.iter_modules(__path__):
-        if module.ispkg:
-            found[module.name] = importlib.import_module(f"{__name__}.{module.name}")
-    for name, module in found.items():
-        missing = [a for a in ("TYPE", "probe", "open_device") if not hasattr(module, a)]
-        if missing:
-            raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
-    # ModuleType cannot be checked against the protocol by a type checker; the loop above has just done it.
     ordered = sorted(found, key=lambda name: (getattr(found[name], "PREFERENCE", DEFAULT_PREFERENCE), name))
-    return {name: found[name] for name in ordered}  # type: ignore[misc]
+    return {name: found[name] for name in ordered}
+
+
+def _folders() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
+
+
+def _checked(name: str, module: Any) -> Backend:
+    missing = [a for a in ("TYPE", "probe", "open_device") if not hasattr(module, a)]
+    if missing:
+        raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
+    return module
 
 
 @cache
 def probe(name: str) -> Probe:
     """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
-    if name not in discover():
-        raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
-    return discover()[name].probe()
+    return load(name).probe()
 
 
 def forget() -> None:
     """Asks again next time (drivers came or went)."""
-    probe.cache_clear()
-    discover.cache_clear()
+    for function in (probe, discover, load):
+        function.cache_clear()
 
 
 def probes() -> tuple[Probe, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from hologram.backends import discover, probe
+from hologram.backends import discover, load, probe
 from hologram.backends import probes as backends
 from hologram.config import config
 from hologram.device import Backend, BackendType, DeviceInfo
@@ -32,7 +32,7 @@ def select(name: str | BackendType = AUTO, device: int | str | None = None) -> t
     by software. `device` is an index, or part of a name. Raises BackendUnavailable when an explicit choice is not here.
     """
     chosen = choose(name, device)
-    return discover()[chosen.name], chosen.index
+    return load(chosen.name), chosen.index
 
 
 def choose(name: str | BackendType = AUTO, device: int | str | None = None) -> Selection:
@@ -75,12 +75,12 @@ def explain_selection(name: str | BackendType = AUTO, device: int | str | None =
 
 def get_default_backend() -> BackendType:
     """The backend that `auto` opens now."""
-    return discover()[choose().name].TYPE
+    return load(choose().name).TYPE
 
 
 def validate_backend(name: str | BackendType) -> BackendType:
     """The backend with that name, or that `auto` opens; raises BackendUnavailable if it is not here."""
-    return discover()[choose(name).name].TYPE
+    return load(choose(name).name).TYPE
 
 
 def is_available(name: str | BackendType) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +16,8 @@ from hologram.device import BackendType, DeviceInfo, Probe
 from hologram.errors import BackendUnavailable
 from hologram.runtime import selector
 from tests.devices import limits
+
+ROOT = Path(__file__).parents[2]
 
 
 def devices(kind: BackendType, *named: tuple[str, bool]) -> tuple[DeviceInfo, ...]:
@@ -30,8 +35,16 @@ class Machine:
         self.asked: list[str] = []
         for module in (selector, package):
             monkeypatch.setattr(module, "discover", lambda: self.found)
+            monkeypatch.setattr(module, "load", self.load)
         monkeypatch.delenv("HOLOGRAM_BACKEND", raising=False)
         monkeypatch.delenv("HOLOGRAM_DEVICE", raising=False)
+
+    def load(self, name: str) -> SimpleNamespace:
+        if name not in self.found:
+            raise BackendUnavailable(
+                f"there is no backend {name!r}; use one of auto, {', '.join(self.found)}"
+            )
+        return self.found[name]
 
     def add(self, kind: BackendType, *named: tuple[str, bool], reason: str = "", remedy: str = "") -> None:
         def probe() -> Probe:
@@ -152,10 +165,12 @@ def entry(name: str, load) -> SimpleNamespace:
 @pytest.fixture(name="entries")
 def _entries(monkeypatch):
     found: list[SimpleNamespace] = []
-    monkeypatch.setattr(package, "entry_points", lambda group: found)
-    package.discover.cache_clear()
+    monkeypatch.setattr(
+        package, "entry_points", lambda group, name=None: [e for e in found if name in (None, e.name)]
+    )
+    package.forget()
     yield found
-    package.discover.cache_clear()
+    package.forget()
 
 
 def test_a_third_party_is_found_by_its_entry_point(entries):
@@ -178,6 +193,20 @@ def test_a_module_that_is_no_backend_is_refused(entries):
     entries.append(entry("npu", lambda: SimpleNamespace(TYPE="npu", __name__="npu")))
     with pytest.raises(TypeError, match=r"'npu'.*lacks probe, open_device"):
         package.discover()
+
+
+def test_opening_one_backend_imports_no_other():
+    code = (
+        "import sys; from hologram.runtime import selector; selector.select('cpu');"
+        "print(*{m.split('.')[2] for m in sys.modules if m.startswith('hologram.backends.')})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "cpu"
+
+
+def test_an_unknown_backend_is_refused_with_what_there_is():
+    with pytest.raises(BackendUnavailable, match=r"no backend 'opencl'; use one of auto, .*cpu"):
+        selector.select("opencl")
 
 
 def test_this_machine_has_a_cpu():
