@@ -7,7 +7,9 @@ the library directly. wgpu is imported by `library()`, never with this module.
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,6 +72,23 @@ class Library:
         self.lib: Any = wgpu_native.lib
         self.ffi: Any = wgpu_native.ffi
         self._keep: list[Any] = []
+        self._hearing = threading.local()
+        logging.getLogger("wgpu").addFilter(self._hear)
+
+    @contextmanager
+    def log(self) -> Iterator[list[str]]:
+        """Collects what the library logs on this thread, which wgpu-py would hand to Python's logging."""
+        self._hearing.messages = messages = []
+        try:
+            yield messages
+        finally:
+            self._hearing.messages = None
+
+    def _hear(self, record: logging.LogRecord) -> bool:
+        messages = getattr(self._hearing, "messages", None)
+        if messages is not None:
+            messages.append(record.getMessage())
+        return messages is None
 
     def text(self, view: Any) -> str:
         """A Python string of a WGPUStringView."""

@@ -50,6 +50,10 @@ class Pipelines:
 
     def compile(self, name: str, text: str, entry: str, signature: Signature) -> Pipeline:
         """Raises CompileError with naga's or the driver's message."""
+        with self.encoder.device.library.log() as log:
+            return self._compile(name, text, entry, signature, log)
+
+    def _compile(self, name: str, text: str, entry: str, signature: Signature, log: list[str]) -> Pipeline:
         lib, ffi, device = self.lib, self.ffi, self.encoder.device.handle
         layout = self._layout(signature)
         source = ffi.new("WGPUShaderSourceWGSL *")
@@ -60,14 +64,14 @@ class Pipelines:
         # Atlas loops are counted, so they end: naga need not count their turns again. Bounds stay checked.
         module = lib.wgpuDeviceCreateShaderModuleTrusted(device, descriptor, BOUNDS_CHECKS)
         try:
-            self._check(name, text)
+            self._check(name, text, log)
             wanted = ffi.new("WGPUComputePipelineDescriptor *")
             wanted.layout = layout.pipeline
             wanted.compute.module = module
             wanted.compute.entryPoint, keep_entry = self.encoder.device.library.view(entry)
             pipeline = lib.wgpuDeviceCreateComputePipeline(device, wanted)
             try:
-                self._check(name, text)
+                self._check(name, text, log)
             except HologramError:
                 lib.wgpuComputePipelineRelease(pipeline)
                 raise
@@ -134,11 +138,11 @@ class Pipelines:
 
         return self.ffi.gc(handle, drop)
 
-    def _check(self, name: str, text: str) -> None:
+    def _check(self, name: str, text: str, log: list[str]) -> None:
         messages = [message for _, message in self.encoder.device.health.errors]
         if messages and not any("is lost" in m for m in messages):
             self.encoder.device.health.errors.clear()
-            raise CompileError(name, messages[0], text)
+            raise CompileError(name, "\n".join([*messages, *log]), text)
         self.encoder.check()
 
     def _layout(self, signature: Signature) -> Layout:
