@@ -23,7 +23,7 @@ class Variant:
     constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
     unproven: frozenset[Access] = frozenset()  # accesses that need a bounds check
     split: int = -1  # form "split": the reduced axis that is cut into chunks
-    keep: int = 0  # elements of a row whose costly values are kept from one sweep to the next; 0: none are
+    keep: bool = False  # costly values of a row are kept from one sweep to the next
     stream: bool = False  # stores bypass the caches
 
 

@@ -8,8 +8,9 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.arguments import Variant, open_frame
 from hologram.backends.cpu.folds import Fold
+from hologram.backends.cpu.keep import ELEMENTS, Sweep, kept, recomputed
 from hologram.backends.cpu.lane import Frame, Lane, Position
-from hologram.backends.cpu.writer import Writer
+from hologram.backends.cpu.writer import Writer, register_type
 from hologram.compiler.rows import Phase
 
 O = Opcode
@@ -158,17 +159,30 @@ def row_body(
     """One row after the other, each in as many sweeps as it has phases."""
     frame = open_frame(w, program, variant)
     ranges = {axis: ("0", frame.extents[axis]) for axis in variant.reduced}
+    sweeps = kept(program, phases) if variant.keep else recomputed(phases)
+    arrays = {v: w.alloca(register_type(program.types[v]), ELEMENTS) for s in sweeps for v in s.stored}
+
+    def place(value: int, inner: dict[int, str]) -> str:
+        return w.element(arrays[value], register_type(program.types[value]), inner[variant.reduced[0]])
 
     def row(outer: dict[int, str]) -> None:
         uniform = Lane(frame, positions(frame, outer))
-        for phase in phases:
+        for phase, kept_sweep in zip(phases, sweeps, strict=True):
             uniform.emit(phase.uniform)
             folds = [Fold(i) for i in phase.reductions]
 
-            def element(inner: dict[int, str], phase: Phase = phase) -> list[str]:
+            def element(
+                inner: dict[int, str], folds: Sequence[Fold] = folds, now: Sweep = kept_sweep
+            ) -> list[str]:
                 lane = Lane(frame, positions(frame, outer | inner), uniform.values, group=GROUP)
-                lane.emit(phase.sweep)
-                return [lane.values[i.operands[0]] for i in phase.reductions]
+                for value in now.fetched:
+                    t = register_type(program.types[value])
+                    lane.values[value] = w(f"load {t}, ptr {place(value, inner)}{GROUP}")
+                lane.emit(now.instructions)
+                for value in now.stored:
+                    t = register_type(program.types[value])
+                    w.do(f"store {t} {lane.values[value]}, ptr {place(value, inner)}{GROUP}")
+                return [lane.values[f.instruction.operands[0]] for f in folds]
 
             if phase.sweep or folds:
                 totals = sweep(w, variant.reduced, ranges, folds, element)

@@ -11,6 +11,7 @@ from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.access import Site
 from hologram.backends.cpu.arguments import COLUMN_TILE, Variant
+from hologram.backends.cpu.keep import ELEMENTS
 from hologram.backends.cpu.workgroups import WORKGROUP
 from hologram.compiler.rows import rows
 
@@ -133,7 +134,8 @@ def schedule(
         variant = Variant("split", order, reduced, constants, unproven, split=axis)
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row * known.element_ns, threads, 1)
-    return Schedule(Variant("row", order, reduced, constants, unproven), (lanes,), (size,))
+    keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
+    return Schedule(Variant("row", order, reduced, constants, unproven, keep=keep), (lanes,), (size,))
 
 
 def _pieces(total_ns: float, threads: int) -> int:
