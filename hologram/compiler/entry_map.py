@@ -74,7 +74,8 @@ class _Vectors:
         self.dialect = emitter.dialect
         program = emitter.program
         units = Units(program)
-        vectors = {b.name for b in emitter.declarations.buffers if b.vector}
+        declared = zip(program.buffers, emitter.declarations.buffers, strict=True)
+        vectors = {b.name for b, d in declared if d.vector}  # a declared name may differ: see identifier
         self.loads = {v: name for v, name in units.loads.items() if name in vectors}
         self.stores = {name: v for name, v in units.stores.items() if name in vectors}
         self.loaded = tuple(dict.fromkeys(self.loads.values()))
