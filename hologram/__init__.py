@@ -49,7 +49,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    *(n for n in dir(errors) if n.endswith("Error") or n in ("BackendUnavailable", "BufferFreed", "DeviceLost", "OutOfMemory")),
+    *(
+        n
+        for n in dir(errors)
+        if n.endswith("Error") or n in ("BackendUnavailable", "BufferFreed", "DeviceLost", "OutOfMemory")
+    ),
     *("bf16", "bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
     *_LAZY,
 ]

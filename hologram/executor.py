@@ -202,8 +202,14 @@ class Executor:
 
     # Programs.
 
-    def run(self, program: Program | str, buffers: Mapping[str, Buffer | Tensor], *, lanes: int | Sequence[int],
-            **scalars: bool | int | float) -> None:
+    def run(
+        self,
+        program: Program | str,
+        buffers: Mapping[str, Buffer | Tensor],
+        *,
+        lanes: int | Sequence[int],
+        **scalars: bool | int | float,
+    ) -> None:
         """Runs an Atlas program (or its text) once per lane of a grid of size `lanes` (a number, or one per axis).
 
         Buffers and scalars go by the program's names. Raises ProgramError for a program that breaks a rule,
@@ -216,7 +222,12 @@ class Executor:
             raise ShapeError(f"{program.name}: its grid has {program.rank} axes, got lanes={lanes}")
         _same_names(program.name, "buffers", [b.name for b in program.buffers], buffers)
         _same_names(program.name, "scalars", [s.name for s in program.scalars], scalars)
-        self.launch(program, [buffers[b.name] for b in program.buffers], [scalars[s.name] for s in program.scalars], grid)
+        self.launch(
+            program,
+            [buffers[b.name] for b in program.buffers],
+            [scalars[s.name] for s in program.scalars],
+            grid,
+        )
 
     def launch(
         self,
@@ -227,7 +238,11 @@ class Executor:
     ) -> None:
         """Launches a kernel on buffers in its order; `grid` in elements for a Program, in workgroups for a Tile."""
         name = kernel.name if isinstance(kernel, Program) else kernel.stem
-        parameters = [(b.name, b.dtype, b.access.value) for b in kernel.buffers] if isinstance(kernel, Program) else kernel.buffers
+        parameters = (
+            [(b.name, b.dtype, b.access.value) for b in kernel.buffers]
+            if isinstance(kernel, Program)
+            else kernel.buffers
+        )
         if len(parameters) != len(buffers) or len(kernel.scalars) != len(scalars):
             raise ShapeError(
                 f"{name}: takes {len(parameters)} buffers and {len(kernel.scalars)} scalars, "
@@ -333,7 +348,9 @@ class Executor:
             elif isinstance(operand, (np.ndarray, list, tuple)):
                 operand = self.tensor(operand)
             elif operand is not None and not isinstance(operand, (Tensor, bool, int, float)):
-                raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}")
+                raise TypeError(
+                    f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}"
+                )
             if operand is None and name not in operation.optional:
                 raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got None")
             found.append(operand)
@@ -356,7 +373,9 @@ class Executor:
             raise BufferFreed(f"{who}: an operand's buffer was freed")
         low, high = operand.layout.span
         if low < 0 or high > operand.buffer.size:
-            raise ShapeError(f"{who}: a layout reaches [{low}, {high}) of a buffer of {operand.buffer.size} elements")
+            raise ShapeError(
+                f"{who}: a layout reaches [{low}, {high}) of a buffer of {operand.buffer.size} elements"
+            )
         return operand
 
     def _target(self, who: str, output: Any) -> Tensor:
@@ -373,7 +392,10 @@ class Executor:
         return [
             v.clone()
             if isinstance(v, Tensor)
-            and any(overlaps(v, t) and not (operation.in_place and v.layout == t.layout and v.key == t.key) for t in targets)
+            and any(
+                overlaps(v, t) and not (operation.in_place and v.layout == t.layout and v.key == t.key)
+                for t in targets
+            )
             else v
             for v in views
         ]
@@ -381,7 +403,9 @@ class Executor:
     def _check_plan_dtypes(self, who: str, operands: Sequence[Any]) -> None:
         for operand in operands:
             if isinstance(operand, Tensor) and operand.dtype not in self.limits.dtypes:
-                raise UnsupportedDType(f"{who}: {self.backend} ({self.device.info.name}) has no {operand.dtype}")
+                raise UnsupportedDType(
+                    f"{who}: {self.backend} ({self.device.info.name}) has no {operand.dtype}"
+                )
 
     def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
         """A launch of a plan on operands, cached under `key` unless that is None."""
@@ -438,6 +462,7 @@ class Executor:
             for key in self._launches_of.pop(block.token, ()):
                 self.launches.pop(key, None)
 
+
 def _key(operand: Any) -> Any:
     """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
     if isinstance(operand, (Buffer, Tensor)):
@@ -480,9 +505,9 @@ def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
 
 def _same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, Any]) -> None:
     if set(wanted) != set(given):
-        raise ShapeError(f"{who}: {what} must be {', '.join(wanted) or 'none'}, got {', '.join(given) or 'none'}")
-
-
+        raise ShapeError(
+            f"{who}: {what} must be {', '.join(wanted) or 'none'}, got {', '.join(given) or 'none'}"
+        )
 
 
 def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:

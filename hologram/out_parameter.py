@@ -67,7 +67,11 @@ def _tensor(operand: Any) -> Any:
 
 
 def _run_composite(
-    operation: Operation, ex: Executor, operands: tuple[Any, ...], targets: tuple[Any, ...], attributes: dict[str, Any]
+    operation: Operation,
+    ex: Executor,
+    operands: tuple[Any, ...],
+    targets: tuple[Any, ...],
+    attributes: dict[str, Any],
 ) -> None:
     results = operation.function(*map(_tensor, operands), **attributes)
     results = results if isinstance(results, tuple) else (results,)

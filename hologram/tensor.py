@@ -121,7 +121,9 @@ class Tensor:
         """All elements along one axis, without a copy; ShapeError where strides cannot express it."""
         layout = self.layout.reshape((-1,)) if self.size else self.layout.reshape((0,))
         if layout is None:
-            raise ShapeError(f"view_1d: strides {self.strides} of shape {self.shape} have no 1-D view; use reshape(-1)")
+            raise ShapeError(
+                f"view_1d: strides {self.strides} of shape {self.shape} have no 1-D view; use reshape(-1)"
+            )
         return self._view(layout)
 
     def permute(self, *axes: int | Sequence[int]) -> Tensor:
@@ -160,10 +162,14 @@ class Tensor:
         axis = normalize_axis(axis, self.ndim, "narrow")
         n = self.shape[axis]
         if start < 0 or length < 0 or start + length > n:
-            raise ShapeError(f"narrow: [start, start + length) must lie in [0, {n}], got start {start}, length {length}")
+            raise ShapeError(
+                f"narrow: [start, start + length) must lie in [0, {n}], got start {start}, length {length}"
+            )
         return self._view(self.layout.narrow(axis, start, length))
 
-    def slice(self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None) -> Tensor:
+    def slice(
+        self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None
+    ) -> Tensor:
         """A Python slice along one axis; the step may be negative."""
         axis = normalize_axis(axis, self.ndim, "slice")
         first, last, by = slice(start, stop, step).indices(self.shape[axis])
@@ -179,7 +185,9 @@ class Tensor:
         if axis is None:
             axes = [k for k, n in enumerate(self.shape) if n == 1]
         else:
-            axes = [normalize_axis(a, self.ndim, "squeeze") for a in ((axis,) if isinstance(axis, int) else axis)]
+            axes = [
+                normalize_axis(a, self.ndim, "squeeze") for a in ((axis,) if isinstance(axis, int) else axis)
+            ]
         layout = self.layout
         for k in sorted(set(axes), reverse=True):
             if self.shape[k] != 1:
@@ -260,7 +268,9 @@ class Tensor:
         if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
             return self.buffer.to_numpy().reshape(self.shape)
         if self.executor.limits.host_resident:
-            return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset).copy()
+            return dlpack.strided(
+                self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset
+            ).copy()
         return self.clone().buffer.to_numpy().reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -43,7 +43,9 @@ def largest(operands: Sequence[Any]) -> float:
     return found
 
 
-def check(got: np.ndarray, reference: Any, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]) -> None:
+def check(
+    got: np.ndarray, reference: Any, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]
+) -> None:
     """Fails unless every element is within `ulp` units in the last place plus `absolute` epsilons.
 
     An epsilon is that of the dtype times the largest operand times the number of elements behind each result (2048 at
@@ -65,7 +67,7 @@ def check(got: np.ndarray, reference: Any, dtype: DType, ulp: float, absolute: f
         terms = min(max(read // max(got.size, 1), 1), 2048)
         margin = margin + absolute * terms * largest(operands) * 2.0 ** -MANTISSA_BITS[dtype.name]
         wrong = ~same & ~(np.abs(result - want) <= margin * (1 + 1e-6))
-        # A value that rounds to infinity may also be the largest finite one, and the other way round, within the margin.
+        # A value that rounds to infinity may also be the largest finite one, and the reverse, within the margin.
         edge = float(np.finfo(dtype.numpy).max) if dtype.name != "bf16" else 3.3895313892515355e38
         near = np.abs(want) >= edge * (1 - 2.0 ** -MANTISSA_BITS[dtype.name] * (ulp + 1))
         wrong &= ~(near & (np.sign(result) == np.sign(want)) & (np.abs(result) >= edge * (1 - 1e-2)))
@@ -75,4 +77,4 @@ def check(got: np.ndarray, reference: Any, dtype: DType, ulp: float, absolute: f
 def _difference(got: np.ndarray, want: np.ndarray, wrong: np.ndarray, operands: Sequence[Any]) -> str:
     place = tuple(int(k) for k in np.argwhere(wrong)[0])
     inputs = [o[place] for o in operands if isinstance(o, np.ndarray) and o.shape == got.shape]
-    return f"{wrong.sum()} of {got.size} wrong; at {place} got {got[place]!r}, expected {want[place]!r}, inputs {inputs}"
+    return f"{wrong.sum()} of {got.size} wrong; at {place} got {got[place]!r}, expected {want[place]!r} of {inputs}"

@@ -65,9 +65,13 @@ def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) ->
         tensors = upload(executor, sample.operands)
         got = call(operation, executor, tensors, sample)
         with np.errstate(all="ignore"):
-            reference = operation.reference(*(widened(o, integers) for o in sample.operands), **sample.attributes)
+            reference = operation.reference(
+                *(widened(o, integers) for o in sample.operands), **sample.attributes
+            )
 
-        def holds(result: np.ndarray, sample: Sample = sample, dtype: DType = got.dtype, want: Any = reference) -> None:
+        def holds(
+            result: np.ndarray, sample: Sample = sample, dtype: DType = got.dtype, want: Any = reference
+        ) -> None:
             check(result, want, dtype, ulp, operation.absolute, sample.operands)
 
         holds(got.to_numpy())

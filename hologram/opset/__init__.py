@@ -3,4 +3,15 @@
 from hologram.opset import activation, loss, math, matmul, movement, norm, random, reduce, window
 from hologram.opset.operation import OPERATIONS
 
-__all__ = ["OPERATIONS", "activation", "loss", "math", "matmul", "movement", "norm", "random", "reduce", "window"]
+__all__ = [
+    "OPERATIONS",
+    "activation",
+    "loss",
+    "math",
+    "matmul",
+    "movement",
+    "norm",
+    "random",
+    "reduce",
+    "window",
+]

@@ -22,7 +22,9 @@ def relu(x):
 
 
 def _sigmoid_reference(x):
-    return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0))))
+    return np.where(
+        x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0)))
+    )
 
 
 @elementwise(types=types.floating, reference=_sigmoid_reference, samples=unary(-20, 20), ulp=4, aten=("sigmoid",),
@@ -53,7 +55,14 @@ def _gelu_samples(rng, dtype):
         yield type(sample)(sample.operands, {"approximate": "tanh"})
 
 
-@elementwise(types=types.floating, reference=_gelu_reference, samples=_gelu_samples, ulp=4, absolute=1.0, aten=("gelu",))
+@elementwise(
+    types=types.floating,
+    reference=_gelu_reference,
+    samples=_gelu_samples,
+    ulp=4,
+    absolute=1.0,
+    aten=("gelu",),
+)
 def gelu(x, *, approximate="none"):
     """x times the normal distribution function of x; `approximate="tanh"` is Hendrycks and Gimpel's form (2016)."""
     if approximate == "tanh":

@@ -6,7 +6,6 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

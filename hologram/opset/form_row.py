@@ -37,7 +37,8 @@ class Row(Kernelled):
 
     The declaration gets each operand's element and may reduce; it gives one value per row (`keeps_shape` false: the
     axes disappear, or stay with size 1 if the attribute `keepdims` says so) or one per element. `arrange` may replace
-    how layouts are brought into row form; the shape is then the first operand's. `empty` says whether a row without elements has a value.
+    how layouts are brought into row form; the shape is then the first operand's. `empty` says whether a row without
+    elements has a value.
     """
 
     axis_name: str = "axis"
@@ -106,7 +107,7 @@ class Row(Kernelled):
         limits: Limits,
     ) -> Plan:
         present = tuple(i for i in inputs if i is not None)
-        computed, result = self.result_type(present, attributes)
+        computed, _ = self.result_type(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not all(o.size for o in outputs):
             return Plan(())

@@ -51,7 +51,13 @@ def _single(samples):
     return make
 
 
-@elementwise(types=types.floating, reference=lambda x, y: (x - y) ** 2, samples=_single(_pairs(-3, 3)), ulp=2, absolute=2.0)
+@elementwise(
+    types=types.floating,
+    reference=lambda x, y: (x - y) ** 2,
+    samples=_single(_pairs(-3, 3)),
+    ulp=2,
+    absolute=2.0,
+)
 def squared_difference(x, y):
     """(x - y)^2."""
     return (x - y) * (x - y)
@@ -77,7 +83,9 @@ def _bce_reference(p, t):
         return -(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log1p(-p), -100))
 
 
-@elementwise(types=types.floating, reference=_bce_reference, samples=_single(_pairs(0, 1)), ulp=4, absolute=200.0)
+@elementwise(
+    types=types.floating, reference=_bce_reference, samples=_single(_pairs(0, 1)), ulp=4, absolute=200.0
+)
 def binary_cross_entropy(probability, target):
     """-(t log p + (1 - t) log(1 - p)), logarithms held above -100."""
     yes = atlas.maximum(atlas.log(probability), -100.0)
@@ -137,9 +145,12 @@ def class_cross_entropy(logits, target, *, axis=1):
 
 
 @composite(
-    reference=lambda x, t, reduction="mean": _reduced_reference(_nll_reference(x, t), reduction), samples=_class_samples,
-    ulp=8, absolute=16.0, aten=("cross_entropy_loss",),
-)  # fmt: skip
+    reference=lambda x, t, reduction="mean": _reduced_reference(_nll_reference(x, t), reduction),
+    samples=_class_samples,
+    ulp=8,
+    absolute=16.0,
+    aten=("cross_entropy_loss",),
+)
 def cross_entropy_loss(logits, target, *, reduction="mean"):
     """The cross entropy of logits (C), (N, C) or (N, C, ...) against class numbers (), (N) or (N, ...).
 
@@ -148,6 +159,8 @@ def cross_entropy_loss(logits, target, *, reduction="mean"):
     axis = 0 if len(logits.shape) == 1 else 1
     expected = logits.shape[:axis] + logits.shape[axis + 1 :]
     if not logits.shape or target.shape != expected:
-        raise ShapeError(f"cross_entropy_loss: logits {logits.shape} need a target of {expected}, got {target.shape}")
+        raise ShapeError(
+            f"cross_entropy_loss: logits {logits.shape} need a target of {expected}, got {target.shape}"
+        )
     losses = class_cross_entropy(logits, target.unsqueeze(axis), axis=axis)
     return _reduced(losses, reduction, "cross_entropy_loss")

@@ -91,7 +91,9 @@ def remainder(x, y):
     return select(wrong_side, left + y, select(left == 0.0, zero, left))
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.fmod, samples=binary(), ulp=0.5, aten=("fmod.Tensor",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=np.fmod, samples=binary(), ulp=0.5, aten=("fmod.Tensor",)
+)
 def fmod(x, y):
     """The remainder of the division that truncates: the sign of x; for integers 0 where y is 0."""
     return x % y
@@ -101,7 +103,9 @@ def _pow_reference(x, y):
     if np.asarray(x).dtype.kind in "iu":
         base, exponent = np.broadcast_arrays(x, y)
         kept = np.power(base, np.where(exponent < 0, 0, exponent).astype(base.dtype))
-        inverse = np.where(base == 1, 1, np.where(base == -1, np.where(exponent % 2, -1, 1), 0)).astype(base.dtype)
+        inverse = np.where(base == 1, 1, np.where(base == -1, np.where(exponent % 2, -1, 1), 0)).astype(
+            base.dtype
+        )
         return np.where(exponent < 0, inverse, kept)
     return np.power(x, y)
 
@@ -155,7 +159,9 @@ def sign(x):
     return select(x > 0, 1, select(x < 0, -1, x))
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.square, samples=unary(), ulp=0.5, aten=("square",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=np.square, samples=unary(), ulp=0.5, aten=("square",)
+)
 def square(x):
     """x * x."""
     return x * x
@@ -191,7 +197,7 @@ def _clip_samples(rng, dtype):
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=_clip_reference, samples=_clip_samples, aten=("clamp",),
              out_names=("vector_clip",))  # fmt: skip
-def clip(x, min=None, max=None):  # noqa: A002  (the array API's names)
+def clip(x, min=None, max=None):
     """x held between `min` and `max`, either of which may be missing."""
     x = x if min is None else atlas.maximum(x, min)
     return x if max is None else atlas.minimum(x, max)
@@ -204,25 +210,33 @@ def _rounding(function):
     return lambda x: x if np.asarray(x).dtype.kind in "iu" else function(x)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.floor), samples=unary(), aten=("floor",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=_rounding(np.floor), samples=unary(), aten=("floor",)
+)
 def floor(x):
     """The largest integer not above x."""
     return atlas.floor(x) if x.dtype.is_float else x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.ceil), samples=unary(), aten=("ceil",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=_rounding(np.ceil), samples=unary(), aten=("ceil",)
+)
 def ceil(x):
     """The smallest integer not below x."""
     return atlas.ceil(x) if x.dtype.is_float else x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.round), samples=unary(), aten=("round",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=_rounding(np.round), samples=unary(), aten=("round",)
+)
 def round_(x):
     """The nearest integer, halves to even."""
     return atlas.round_(x) if x.dtype.is_float else x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_rounding(np.trunc), samples=unary(), aten=("trunc",))
+@elementwise(
+    types=types.number, dtypes=NUMBERS, reference=_rounding(np.trunc), samples=unary(), aten=("trunc",)
+)
 def trunc(x):
     """The integer part."""
     return atlas.trunc(x) if x.dtype.is_float else x
@@ -333,13 +347,17 @@ def erf(x):
 # Comparisons and choice.
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",)
+)
 def equal(x, y):
     """x == y."""
     return x == y
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",)
+)
 def not_equal(x, y):
     """x != y; true where either is NaN."""
     return x != y
@@ -349,25 +367,33 @@ def _ordered(x: Value) -> Value:
     return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",)
+)
 def less(x, y):
     """x < y."""
     return _ordered(x) < _ordered(y)
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",)
+)
 def less_equal(x, y):
     """x <= y."""
     return _ordered(x) <= _ordered(y)
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",)
+)
 def greater(x, y):
     """x > y."""
     return _ordered(x) > _ordered(y)
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",))
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",)
+)
 def greater_equal(x, y):
     """x >= y."""
     return _ordered(x) >= _ordered(y)
@@ -385,7 +411,9 @@ def isinf(x):
     return atlas.absolute(x) == math.inf
 
 
-@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isfinite, samples=unary(), aten=("isfinite",))
+@elementwise(
+    types=types.comparison, dtypes=FLOATS, reference=np.isfinite, samples=unary(), aten=("isfinite",)
+)
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
     return atlas.absolute(x) < math.inf
@@ -413,25 +441,33 @@ def where(condition, x, y):
 # Logic and bits.
 
 
-@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",))
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",)
+)
 def logical_and(x, y):
     """Whether both are true (not 0)."""
     return x & y
 
 
-@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",))
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",)
+)
 def logical_or(x, y):
     """Whether either is true (not 0)."""
     return x | y
 
 
-@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",))
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",)
+)
 def logical_xor(x, y):
     """Whether exactly one is true (not 0)."""
     return x ^ y
 
 
-@elementwise(types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",))
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",)
+)
 def logical_not(x):
     """Whether it is false (0)."""
     return ~x
@@ -458,7 +494,9 @@ def bitwise_xor(x, y):
     return x ^ y
 
 
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",))
+@elementwise(
+    types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",)
+)
 def bitwise_invert(x):
     """All bits changed."""
     return ~x

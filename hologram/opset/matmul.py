@@ -64,7 +64,9 @@ PRODUCT_SCALARS = (
 )  # fmt: skip
 
 
-def product_tile(product: Product, limits: Limits, epilogue: Program | None = None) -> tuple[Tile, tuple[int, int, int]]:
+def product_tile(
+    product: Product, limits: Limits, epilogue: Program | None = None
+) -> tuple[Tile, tuple[int, int, int]]:
     """The tile kernel for a product on a device, and its grid in workgroups.
 
     Real GPUs: each workgroup of 16 x 16 threads computes TILE_M x TILE_N results through workgroup memory, each thread
@@ -84,7 +86,12 @@ def product_tile(product: Product, limits: Limits, epilogue: Program | None = No
     tile = Tile(
         stem=stem,
         entry=f"atlas_{stem}_{dtype}",
-        buffers=(("a", dtype, "read"), ("b", dtype, "read"), ("out", dtype, "write"), *_epilogue_reads(epilogue)),
+        buffers=(
+            ("a", dtype, "read"),
+            ("b", dtype, "read"),
+            ("out", dtype, "write"),
+            *_epilogue_reads(epilogue),
+        ),
         scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
         types=(("T", dtype), ("ACC", types.computing(dtype))),
         constants=constants,
@@ -97,7 +104,9 @@ def product_tile(product: Product, limits: Limits, epilogue: Program | None = No
 def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
     """A layout (..., r, c) as (batch, r, c), or None where the batch axes have no common stride."""
     full = layout.expand((*batch, *layout.shape[-2:]))
-    one = Layout(full.dtype, full.shape[:-2], full.strides[:-2], full.offset).reshape((-1,) if full.size else (0,))
+    one = Layout(full.dtype, full.shape[:-2], full.strides[:-2], full.offset).reshape(
+        (-1,) if full.size else (0,)
+    )
     if one is None:
         return None
     return Layout(full.dtype, (*one.shape, *full.shape[-2:]), (*one.strides, *full.strides[-2:]), full.offset)
@@ -122,7 +131,11 @@ class MatMul(Operation):
         return (Layout.contiguous(dtype, (*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))),)
 
     def plan(
-        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         a, b, dtype = self._checked(inputs)
@@ -163,7 +176,11 @@ def product_plan(
     for position, layout in enumerate((a, b)):
         view = _batched(layout, batch) if layout.dtype == used else None
         if view is None:
-            whole = layout if _batched(Layout.contiguous(used, layout.shape), batch) else layout.expand((*batch, *layout.shape[-2:]))
+            whole = (
+                layout
+                if _batched(Layout.contiguous(used, layout.shape), batch)
+                else layout.expand((*batch, *layout.shape[-2:]))
+            )
             place, copied = place_of(whole)
             steps += [replace(s, operands=(position, place)) for s in copy_plan(whole, copied).steps]
             view, position = _batched(copied, batch), place
@@ -175,12 +192,17 @@ def product_plan(
         place, copied = place_of(out)
         target = _batched(copied, batch)
     assert target is not None
-    product = Product(target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target)
+    product = Product(
+        target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target
+    )
     tile, grid = product_tile(product, limits, epilogue)
     operands = (ready[0][0], ready[1][0], place, *range(2, inputs))
     steps.append(Step(tile, operands, product.scalars, grid))
     if place != inputs:
-        steps += [replace(s, operands=(place, inputs)) for s in copy_plan(Layout.contiguous(used, out.shape), out).steps]
+        steps += [
+            replace(s, operands=(place, inputs))
+            for s in copy_plan(Layout.contiguous(used, out.shape), out).steps
+        ]
     return Plan(tuple(steps), tuple(scratch))
 
 
@@ -216,9 +238,19 @@ def product_by_reduction(at, window, a, b):
 
 def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     cases = [
-        ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((65, 33), (33, 70)), ((128, 64), (64, 128)), ((7,), (7,)), ((7,), (7, 3)),
-        ((5, 7), (7,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)), ((0, 4), (4, 3)), ((3, 0), (0, 2)), ((1, 300), (300, 1)),
-    ]  # fmt: skip
+        ((3, 4), (4, 5)),
+        ((1, 1), (1, 1)),
+        ((65, 33), (33, 70)),
+        ((128, 64), (64, 128)),
+        ((7,), (7,)),
+        ((7,), (7, 3)),
+        ((5, 7), (7,)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 1, 3, 4), (5, 4, 6)),
+        ((0, 4), (4, 3)),
+        ((3, 0), (0, 2)),
+        ((1, 300), (300, 1)),
+    ]
     for a, b in cases:
         yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
 
@@ -250,7 +282,9 @@ def matvec(a, x):
 
 def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for m, k, n in ((3, 4, 5), (65, 33, 70)):
-        yield Sample((array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k, n), -3, 3)), {"m": m, "k": k, "n": n})
+        yield Sample(
+            (array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k, n), -3, 3)), {"m": m, "k": k, "n": n}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,9 +295,16 @@ class Gemm(MatMul):
         m, k, n = (attributes[name] for name in ("m", "k", "n"))
         found = []
         for layout, shape in zip(inputs, ((m, k), (k, n)), strict=True):
-            view = layout.reshape(shape) if isinstance(layout, Layout) and layout.size == shape[0] * shape[1] else None
+            view = (
+                layout.reshape(shape)
+                if isinstance(layout, Layout) and layout.size == shape[0] * shape[1]
+                else None
+            )
             if view is None:
-                raise ShapeError(f"gemm: operands must hold {m}x{k} and {k}x{n} elements, got {[i.shape for i in inputs if isinstance(i, Layout)]}")
+                raise ShapeError(
+                    f"gemm: operands must hold {m}x{k} and {k}x{n} elements, "
+                    f"got {[i.shape for i in inputs if isinstance(i, Layout)]}"
+                )
             found.append(view)
         return found
 
@@ -271,7 +312,11 @@ class Gemm(MatMul):
         return super().infer(self._shaped(inputs, attributes), attributes)
 
     def plan(
-        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
     ) -> Plan:
         m, n = attributes["m"], attributes["n"]
         out = outputs[0].reshape((m, n)) if outputs[0].size == m * n else None
@@ -286,10 +331,16 @@ def _gemm(a, b, *, m, k, n):
 
 gemm = register(
     Gemm(
-        name="gemm", function=_gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), samples=_gemm_samples, dtypes=NUMBERS,
-        ulp=4, absolute=64.0, methods=False,
+        name="gemm",
+        function=_gemm,
+        reference=lambda a, b, m, k, n: np.matmul(a, b),
+        samples=_gemm_samples,
+        dtypes=NUMBERS,
+        ulp=4,
+        absolute=64.0,
+        methods=False,
     )
-)  # fmt: skip
+)
 
 
 # linear: a product with bias and activation in its epilogue.
@@ -306,7 +357,8 @@ def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], .
 def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Program | None:
     """result = activation(value + bias[column]) on a grid of (rows, columns); None for the identity.
 
-    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it is.
+    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it
+    is.
     """
     if bias is None and activation == "none":
         return None
@@ -324,18 +376,33 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
 class Linear(MatMul):
     """A matrix product whose results pass through bias and activation before they are stored."""
 
-    def _operands(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, Layout, Layout | None]:
+    def _operands(
+        self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]
+    ) -> tuple[Layout, Layout, Layout | None]:
         x, weight, bias = inputs
         if attributes["activation"] not in ACTIVATIONS:
-            raise ValueError(f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}")
-        if not isinstance(x, Layout) or not isinstance(weight, Layout) or weight.ndim != 2 or x.shape[-1:] != weight.shape[1:]:
+            raise ValueError(
+                f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}"
+            )
+        if (
+            not isinstance(x, Layout)
+            or not isinstance(weight, Layout)
+            or weight.ndim != 2
+            or x.shape[-1:] != weight.shape[1:]
+        ):
             shapes = [getattr(i, "shape", i) for i in (x, weight)]
-            raise ShapeError(f"linear: x (..., k) and weight (n, k) are needed, got {shapes[0]} and {shapes[1]}")
+            raise ShapeError(
+                f"linear: x (..., k) and weight (n, k) are needed, got {shapes[0]} and {shapes[1]}"
+            )
         if bias is not None and (not isinstance(bias, Layout) or bias.shape != weight.shape[:1]):
-            raise ShapeError(f"linear: bias must have shape {weight.shape[:1]}, got {getattr(bias, 'shape', bias)}")
+            raise ShapeError(
+                f"linear: bias must have shape {weight.shape[:1]}, got {getattr(bias, 'shape', bias)}"
+            )
         dtype = types.floating("linear", (x.dtype, weight.dtype))[1]
         if {i.dtype for i in inputs if isinstance(i, Layout)} != {dtype}:
-            raise UnsupportedDType(f"linear: x, weight and bias must have one float dtype, got {x.dtype}, {weight.dtype}")
+            raise UnsupportedDType(
+                f"linear: x, weight and bias must have one float dtype, got {x.dtype}, {weight.dtype}"
+            )
         return x, weight.permute((1, 0)), bias
 
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
@@ -343,7 +410,11 @@ class Linear(MatMul):
         return super().infer((x, weight), attributes)
 
     def plan(
-        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, weight, bias = self._operands(inputs, attributes)
@@ -357,7 +428,10 @@ class Linear(MatMul):
             x, out = rows, flat
         scratch, operands = (), None
         if bias is not None and (bias.offset or not bias.is_contiguous):
-            scratch, operands = (Scratch(bias.dtype, bias.size),), copy_plan(bias, Layout.contiguous(bias.dtype, bias.shape))
+            scratch, operands = (
+                (Scratch(bias.dtype, bias.size),),
+                copy_plan(bias, Layout.contiguous(bias.dtype, bias.shape)),
+            )
         epilogue = epilogue_program(out.dtype, bias.dtype if bias else None, attributes["activation"])
         plan = product_plan(x, weight, out, out.dtype, limits, epilogue)
         return _with_bias(plan, bias is not None, scratch, operands)

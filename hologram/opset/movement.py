@@ -38,7 +38,11 @@ class Copy(Operation):
         return (Layout.contiguous(x.dtype if wanted is None else dtypes.dtype(wanted), x.shape),)
 
     def plan(
-        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
     ) -> Plan:
         (x,) = inputs
         assert isinstance(x, Layout)
@@ -68,7 +72,9 @@ def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype.is_integer and x.dtype.kind not in "iub":
         info = np.iinfo(dtype.numpy)
         wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        inside = np.clip(np.trunc(wide), float(info.min), np.nextafter(float(info.max), 0) if info.bits > 53 else info.max)
+        inside = np.clip(
+            np.trunc(wide), float(info.min), np.nextafter(float(info.max), 0) if info.bits > 53 else info.max
+        )
         result = inside.astype(dtype.numpy)
         result = np.where(wide >= float(info.max), info.max, result)
         return np.where(wide <= float(info.min), info.min, result).astype(dtype.numpy)
@@ -86,17 +92,24 @@ def _cast(x, *, dtype):
 
 cast = register(
     Copy(
-        name="cast", function=_cast, reference=lambda x, dtype: saturated(x, dtypes.dtype(dtype)), samples=_cast_samples,
-        dtypes=ALL, aten=("_to_copy",), out_names=("vector_cast",),
+        name="cast",
+        function=_cast,
+        reference=lambda x, dtype: saturated(x, dtypes.dtype(dtype)),
+        samples=_cast_samples,
+        dtypes=ALL,
+        aten=("_to_copy",),
+        out_names=("vector_cast",),
     )
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Concat(Operation):
     """Copies each operand into its part of the output; takes any number of operands, as one sequence."""
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         operands, attributes = super().bind(args, kwargs)
         if not isinstance(operands[0], (tuple, list)) or not operands[0]:
             raise TypeError(f"{self.name}: a sequence of at least one Tensor is needed, got {operands[0]!r}")
@@ -111,12 +124,18 @@ class Concat(Operation):
         axis = normalize_axis(attributes["axis"], first.ndim, self.name)
         for layout in layouts:
             if layout.shape[:axis] + layout.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
-                raise ShapeError(f"{self.name}: shapes must agree but along axis {axis}, got {[i.shape for i in layouts]}")
+                raise ShapeError(
+                    f"{self.name}: shapes must agree but along axis {axis}, got {[i.shape for i in layouts]}"
+                )
         shape = (*first.shape[:axis], sum(i.shape[axis] for i in layouts), *first.shape[axis + 1 :])
         return (Layout.contiguous(promoted([i.dtype for i in layouts]), shape),)
 
     def plan(
-        self, inputs: Sequence[Input | None], outputs: Sequence[Layout], attributes: Mapping[str, Any], limits: Limits
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         axis = normalize_axis(attributes["axis"], outputs[0].ndim, self.name)
@@ -131,7 +150,11 @@ class Concat(Operation):
 
 
 def _concat_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shapes, axis in ((((3,), (0,), (5,)), 0), (((2, 3), (2, 4)), -1), (((1, 2, 3), (4, 2, 3), (2, 2, 3)), 0)):
+    for shapes, axis in (
+        (((3,), (0,), (5,)), 0),
+        (((2, 3), (2, 4)), -1),
+        (((1, 2, 3), (4, 2, 3), (2, 2, 3)), 0),
+    ):
         yield Sample((tuple(array(rng, dtype, s, special=True) for s in shapes),), {"axis": axis})
 
 
@@ -170,7 +193,9 @@ def _inside(position: Value, extent: Value) -> tuple[Value, Value]:
 
 def _positions(who: str, layout: Input) -> Layout:
     if not isinstance(layout, Layout) or layout.dtype.name not in ("i32", "i64", "u32"):
-        raise UnsupportedDType(f"{who}: positions must be i32, u32 or i64, got {getattr(layout, 'dtype', layout)}")
+        raise UnsupportedDType(
+            f"{who}: positions must be i32, u32 or i64, got {getattr(layout, 'dtype', layout)}"
+        )
     return layout
 
 
@@ -204,7 +229,9 @@ def index_select(at, x, index, *, axis=0):
 def _gather_shape(x, index, *, dim):
     axis = normalize_axis(dim, x.ndim, "gather")
     _positions("gather", index)
-    if index.ndim != x.ndim or any(n > m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis):
+    if index.ndim != x.ndim or any(
+        n > m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
+    ):
         raise ShapeError(f"gather: index must fit x but along axis {axis}, got {index.shape} for {x.shape}")
     return Layout.contiguous(x.dtype, index.shape)
 
@@ -220,7 +247,9 @@ def _gather_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, shape, special=True), index), {"dim": dim})
 
 
-@indexed(shape_of=_gather_shape, dtypes=ALL, samples=_gather_samples, aten=("gather",), reference=_gather_reference)
+@indexed(
+    shape_of=_gather_shape, dtypes=ALL, samples=_gather_samples, aten=("gather",), reference=_gather_reference
+)
 def gather(at, x, index, *, dim):
     """out[i, j] = x[index[i, j], j] for dim=0, and likewise along other axes; out of range: zeros."""
     return _read(x, at, dim % x.ndim, index.at(*at))
@@ -254,7 +283,9 @@ def _widths(x: Layout, padding: Any) -> tuple[tuple[int, int], ...]:
 
 
 def _pad_shape(x, *, padding, value):
-    return Layout.contiguous(x.dtype, tuple(n + sum(w) for n, w in zip(x.shape, _widths(x, padding), strict=True)))
+    return Layout.contiguous(
+        x.dtype, tuple(n + sum(w) for n, w in zip(x.shape, _widths(x, padding), strict=True))
+    )
 
 
 def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -262,8 +293,13 @@ def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, shape, special=True),), {"padding": padding, "value": 1.0})
 
 
-@indexed(shape_of=_pad_shape, dtypes=ALL, samples=_pad_samples, aten=("constant_pad_nd",),
-         reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)))  # fmt: skip
+@indexed(
+    shape_of=_pad_shape,
+    dtypes=ALL,
+    samples=_pad_samples,
+    aten=("constant_pad_nd",),
+    reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
+)
 def pad(at, x, *, padding, value: float = 0.0):
     """x with `padding` ((before, after) for every axis) elements of `value` around it."""
     inside = None
@@ -282,9 +318,13 @@ def pad(at, x, *, padding, value: float = 0.0):
 def _scatter_shape(x, index, source, *, dim):
     axis = normalize_axis(dim, x.ndim, "scatter")
     _positions("scatter", index)
-    fits = index.ndim == x.ndim and all(n <= m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis)
+    fits = index.ndim == x.ndim and all(
+        n <= m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
+    )
     if not fits or source.shape != index.shape:
-        raise ShapeError(f"scatter: index {index.shape} must fit x {x.shape} and have the source's shape {source.shape}")
+        raise ShapeError(
+            f"scatter: index {index.shape} must fit x {x.shape} and have the source's shape {source.shape}"
+        )
     if source.dtype != x.dtype:
         raise UnsupportedDType(f"scatter: x and source must have one dtype, got {x.dtype} and {source.dtype}")
     return Layout.contiguous(x.dtype, x.shape)
@@ -292,7 +332,12 @@ def _scatter_shape(x, index, source, *, dim):
 
 def _scatter_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape, dim in (((9,), 0), ((4, 5), 1), ((5, 4, 3), 0)):
-        order = rng.permuted(np.broadcast_to(np.expand_dims(np.arange(shape[dim]), [k for k in range(len(shape)) if k != dim]), shape), axis=dim)
+        order = rng.permuted(
+            np.broadcast_to(
+                np.expand_dims(np.arange(shape[dim]), [k for k in range(len(shape)) if k != dim]), shape
+            ),
+            axis=dim,
+        )
         index = order.astype(np.int32)
         yield Sample((array(rng, dtype, shape), index, array(rng, dtype, shape, special=True)), {"dim": dim})
 
@@ -329,8 +374,17 @@ def _scatter_add_reference(x, index, source, dim):
     return out
 
 
-@indexed(shape_of=_scatter_shape, dtypes=(dtypes.f32, dtypes.i32, dtypes.u32), over="index", base="x", ulp=4, absolute=16.0,
-         samples=_scatter_add_samples, aten=("scatter_add",), reference=_scatter_add_reference)  # fmt: skip
+@indexed(
+    shape_of=_scatter_shape,
+    dtypes=(dtypes.f32, dtypes.i32, dtypes.u32),
+    over="index",
+    base="x",
+    ulp=4,
+    absolute=16.0,
+    samples=_scatter_add_samples,
+    aten=("scatter_add",),
+    reference=_scatter_add_reference,
+)
 def scatter_add(at, out, x, index, source, *, dim):
     """x with source added at the positions scatter would write; repeated positions add up, in any order."""
     axis = dim % out.ndim

@@ -33,8 +33,16 @@ def _log_softmax_reference(x, dim=-1):
     return shifted - np.log(np.sum(np.exp(shifted), axis=dim, keepdims=True))
 
 
-@row(types=types.floating, reference=_softmax_reference, samples=normalizing("dim"), ulp=8, absolute=1.0, axis_name="dim",
-     keeps_shape=True, aten=("_softmax",))  # fmt: skip
+@row(
+    types=types.floating,
+    reference=_softmax_reference,
+    samples=normalizing("dim"),
+    ulp=8,
+    absolute=1.0,
+    axis_name="dim",
+    keeps_shape=True,
+    aten=("_softmax",),
+)
 def softmax(x, *, dim=-1):
     """exp(x) / sum(exp(x)) along `dim`, shifted by the largest element so that nothing overflows."""
     e = atlas.exp(x - reduce_max(x))
@@ -54,7 +62,9 @@ def _scaled(y, weight, bias):
     return y if bias is None else y + bias
 
 
-def _trailing(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any], who: str) -> Arrangement:
+def _trailing(
+    inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any], who: str
+) -> Arrangement:
     """The row is the axes of the weight, or those `normalized_shape` counts."""
     x = inputs[0]
     assert isinstance(x, Layout)
@@ -110,8 +120,16 @@ def _rms_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample
         yield Sample((array(rng, dtype, shape), None), {"eps": 1e-3})
 
 
-@row(types=types.floating, reference=_rms_norm_reference, samples=_rms_norm_samples, ulp=8, absolute=2.0,
-     keeps_shape=True, axis_name="normalized_shape", arrange=lambda i, o, a: _trailing(i, o, a, "rms_norm"))  # fmt: skip
+@row(
+    types=types.floating,
+    reference=_rms_norm_reference,
+    samples=_rms_norm_samples,
+    ulp=8,
+    absolute=2.0,
+    keeps_shape=True,
+    axis_name="normalized_shape",
+    arrange=lambda i, o, a: _trailing(i, o, a, "rms_norm"),
+)
 def rms_norm(x, weight=None, *, normalized_shape=None, eps: float = 1e-6):
     """x / sqrt(mean(x^2) + eps) * weight over the last axes (Zhang, Sennrich 2019)."""
     return _scaled(x * (1.0 / atlas.sqrt(reduce_add(x * x) / width(x) + eps)), weight, None)

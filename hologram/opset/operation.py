@@ -53,7 +53,7 @@ class Operation:
     dtypes: tuple[DType, ...] = FLOATS
     ulp: float = 0.0
     ulp_by_backend: Mapping[str, float] = field(default_factory=dict)
-    # Error allowed beside `ulp`, in epsilons of the result's dtype times the largest operand times the number of elements
+    # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
     # behind each result (at most 2048).
     absolute: float = 0.0
     aten: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Random numbers from a counter: the same stream on every backend, for a seed and an offset.
 
-Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). Element i of a draw is
-word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
+Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). Element i of a draw
+is word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ def philox_reference(counter: np.ndarray, key: int) -> tuple[np.ndarray, ...]:
     k0, k1 = key, 0
     for _ in range(ROUNDS):
         p0, p1 = np.uint64(MULTIPLIERS[0]) * c[0], np.uint64(MULTIPLIERS[1]) * c[2]
-        c = [p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k0), p1 & low, p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k1), p0 & low]
+        c = [
+            p1 >> np.uint64(32) ^ c[1] ^ np.uint64(k0),
+            p1 & low,
+            p0 >> np.uint64(32) ^ c[3] ^ np.uint64(k1),
+            p0 & low,
+        ]
         k0, k1 = (k0 + WEYL[0]) & 0xFFFFFFFF, (k1 + WEYL[1]) & 0xFFFFFFFF
     return tuple(x.astype(np.uint32) for x in c)
 
@@ -90,8 +95,15 @@ def _shape_of(*, shape, dtype, **rest):
 
 def _random_samples(**attributes: float):
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-        for shape, seed, offset in (((1031,), 7, 0), ((3, 5, 7), 4_000_000_000, 12), ((0, 3), 1, 1), ((), 2, 9)):
-            yield Sample((), {"shape": shape, "seed": seed, "offset": offset, "dtype": dtype.name, **attributes})
+        for shape, seed, offset in (
+            ((1031,), 7, 0),
+            ((3, 5, 7), 4_000_000_000, 12),
+            ((0, 3), 1, 1),
+            ((), 2, 9),
+        ):
+            yield Sample(
+                (), {"shape": shape, "seed": seed, "offset": offset, "dtype": dtype.name, **attributes}
+            )
 
     return make
 
@@ -99,8 +111,16 @@ def _random_samples(**attributes: float):
 SEEDS = {"seed": u32, "offset": u32}
 
 
-@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=SEEDS, samples=_random_samples(low=-2.0, high=3.0), ulp=2, absolute=4.0e0,
-         reference=_uniform_reference, methods=False)  # fmt: skip
+@indexed(
+    shape_of=_shape_of,
+    dtypes=FLOATS,
+    scalars=SEEDS,
+    samples=_random_samples(low=-2.0, high=3.0),
+    ulp=2,
+    absolute=4.0e0,
+    reference=_uniform_reference,
+    methods=False,
+)
 def random_uniform(at, *, shape, low: float = 0.0, high: float = 1.0, seed=0, offset=0, dtype="f32"):
     """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
     return low + _unit(_word(at, seed, offset), low.dtype) * (high - low)
@@ -114,8 +134,16 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
     return mean + std * (radius * np.cos(2 * np.pi * (b >> 8).astype(np.float64) * 2.0**-24)).reshape(shape)
 
 
-@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=SEEDS, samples=_random_samples(mean=1.0, std=2.0), ulp=8, absolute=64.0,
-         reference=_normal_reference, methods=False)  # fmt: skip
+@indexed(
+    shape_of=_shape_of,
+    dtypes=FLOATS,
+    scalars=SEEDS,
+    samples=_random_samples(mean=1.0, std=2.0),
+    ulp=8,
+    absolute=64.0,
+    reference=_normal_reference,
+    methods=False,
+)
 def random_normal(at, *, shape, mean: float = 0.0, std: float = 1.0, seed=0, offset=0, dtype="f32"):
     """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
     first, second, _, _ = philox(_linear(at) + offset, seed)

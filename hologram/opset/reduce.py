@@ -17,8 +17,16 @@ from hologram.opset.operation import Sample
 from hologram.opset.samples import reduction
 
 
-@row(types=types.total, dtypes=ALL, reference=np.sum, samples=reduction(), ulp=2, absolute=1.0, aten=("sum.dim_IntList",),
-     out_names=("reduce_sum",))  # fmt: skip
+@row(
+    types=types.total,
+    dtypes=ALL,
+    reference=np.sum,
+    samples=reduction(),
+    ulp=2,
+    absolute=1.0,
+    aten=("sum.dim_IntList",),
+    out_names=("reduce_sum",),
+)
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
     """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
     return reduce_add(x)

@@ -24,9 +24,14 @@ PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 
 
 def array(
-    rng: np.random.Generator, dtype: DType, shape: Sequence[int], low: float = -8.0, high: float = 8.0, special: bool = False
+    rng: np.random.Generator,
+    dtype: DType,
+    shape: Sequence[int],
+    low: float = -8.0,
+    high: float = 8.0,
+    special: bool = False,
 ) -> np.ndarray:
-    """Random elements in [low, high]; with `special`, some are NaN, infinite, zeros of both signs, denormal or extreme."""
+    """Random elements in [low, high]; with `special`, some are NaN, infinite, signed zeros, denormal or extreme."""
     shape = tuple(shape)
     if dtype.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
@@ -70,7 +75,9 @@ def binary(
 
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         for a, b in PAIRS:
-            yield Sample((array(rng, dtype, a, low, high, special), array(rng, dtype, b, low2, high2, special)))
+            yield Sample(
+                (array(rng, dtype, a, low, high, special), array(rng, dtype, b, low2, high2, special))
+            )
         if number is not None and dtype.kind != "bool":
             yield Sample((array(rng, dtype, (9, 3), low, high, special), number))
 
@@ -87,7 +94,9 @@ def ternary(low: float = -8.0, high: float = 8.0, special: bool = True) -> Sampl
     return make
 
 
-def reduction(low: float = -8.0, high: float = 8.0, special: bool = False, empty: bool = True, **fixed: Any) -> Samples:
+def reduction(
+    low: float = -8.0, high: float = 8.0, special: bool = False, empty: bool = True, **fixed: Any
+) -> Samples:
     """Arrays with every kind of axis: last, first, middle, several, all, negative; with and without keepdims."""
 
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -115,7 +124,14 @@ def normalizing(name: str, low: float = -8.0, high: float = 8.0, **fixed: Any) -
     """Arrays for operations that keep the shape, along each of their axes; `name` is the axis attribute."""
 
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-        for shape, axis in (((7,), 0), ((5, 1000), -1), ((300, 5), 0), ((3, 4, 5), 1), ((), -1), ((0, 4), -1)):
+        for shape, axis in (
+            ((7,), 0),
+            ((5, 1000), -1),
+            ((300, 5), 0),
+            ((3, 4, 5), 1),
+            ((), -1),
+            ((0, 4), -1),
+        ):
             yield Sample((array(rng, dtype, shape, low, high),), {name: axis, **fixed})
 
     return make

@@ -33,7 +33,9 @@ def _windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who:
         raise ShapeError(f"{who}: kernel, stride and dilation must be >= 1 and padding >= 0")
     places = (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
     if places < 1:
-        raise ShapeError(f"{who}: a window of {dilation * (kernel - 1) + 1} does not fit into {n} + 2 * {padding}")
+        raise ShapeError(
+            f"{who}: a window of {dilation * (kernel - 1) + 1} does not fit into {n} + 2 * {padding}"
+        )
     return places
 
 
@@ -44,7 +46,13 @@ def _inside(place: Value, extent: Value, padding: int) -> tuple[Value, Value]:
 
 
 def _taps(
-    x: IndexedOperand, at: Sequence[Value], window: Sequence[Value], stride: Any, padding: Any, dilation: Any, who: str
+    x: IndexedOperand,
+    at: Sequence[Value],
+    window: Sequence[Value],
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    who: str,
 ) -> tuple[Value, list[Value]]:
     """Whether the window's element lies on x, and its spatial coordinates."""
     axes = len(window)
@@ -61,9 +69,13 @@ def _taps(
 def _conv_shape(who: str, axes: int):
     def infer(x, weight, bias=None, *, stride, padding, dilation, groups):
         if x.ndim != axes + 2 or weight.ndim != axes + 2:
-            raise ShapeError(f"{who}: x and weight must have {axes + 2} axes, got {x.shape} and {weight.shape}")
+            raise ShapeError(
+                f"{who}: x and weight must have {axes + 2} axes, got {x.shape} and {weight.shape}"
+            )
         if groups < 1 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
-            raise ShapeError(f"{who}: x {x.shape} has other channels than weight {weight.shape} with {groups} groups")
+            raise ShapeError(
+                f"{who}: x {x.shape} has other channels than weight {weight.shape} with {groups} groups"
+            )
         if bias is not None and bias.shape != weight.shape[:1]:
             raise ShapeError(f"{who}: bias must have shape {weight.shape[:1]}, got {bias.shape}")
         if len({i.dtype for i in (x, weight, bias) if i is not None}) > 1:
@@ -124,15 +136,29 @@ def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, wh
     return total if bias is None else total + bias.at(channel)
 
 
-@indexed(shape_of=_conv_shape("conv1d", 1), window=_conv_window, samples=_conv_samples(1), reference=_conv_reference, ulp=4,
-         absolute=64.0, aten=("conv1d",))  # fmt: skip
+@indexed(
+    shape_of=_conv_shape("conv1d", 1),
+    window=_conv_window,
+    samples=_conv_samples(1),
+    reference=_conv_reference,
+    ulp=4,
+    absolute=64.0,
+    aten=("conv1d",),
+)
 def conv1d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     """The cross-correlation of x (N, C, W) with weight (O, C / groups, K), plus bias (O)."""
     return _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, "conv1d")
 
 
-@indexed(shape_of=_conv_shape("conv2d", 2), window=_conv_window, samples=_conv_samples(2), reference=_conv_reference, ulp=4,
-         absolute=64.0, aten=("conv2d", "convolution"))  # fmt: skip
+@indexed(
+    shape_of=_conv_shape("conv2d", 2),
+    window=_conv_window,
+    samples=_conv_samples(2),
+    reference=_conv_reference,
+    ulp=4,
+    absolute=64.0,
+    aten=("conv2d", "convolution"),
+)
 def conv2d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     """The cross-correlation of x (N, C, H, W) with weight (O, C / groups, KH, KW), plus bias (O)."""
     return _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, "conv2d")
@@ -143,7 +169,13 @@ def conv2d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1,
 
 def _transposed_shape(who: str, axes: int):
     def infer(x, weight, bias=None, *, stride, padding, output_padding, dilation, groups):
-        if x.ndim != axes + 2 or weight.ndim != axes + 2 or groups < 1 or x.shape[1] != weight.shape[0] or x.shape[1] % groups:
+        if (
+            x.ndim != axes + 2
+            or weight.ndim != axes + 2
+            or groups < 1
+            or x.shape[1] != weight.shape[0]
+            or x.shape[1] % groups
+        ):
             raise ShapeError(f"{who}: x {x.shape} does not fit weight {weight.shape} with {groups} groups")
         outs = weight.shape[1] * groups
         if bias is not None and bias.shape != (outs,):
@@ -152,7 +184,8 @@ def _transposed_shape(who: str, axes: int):
             raise UnsupportedDType(f"{who}: operands must have one dtype, got {x.dtype} and {weight.dtype}")
         s, p, o, d = (per_axis(v, axes, who) for v in (stride, padding, output_padding, dilation))
         sizes = tuple(
-            (x.shape[2 + k] - 1) * s[k] - 2 * p[k] + d[k] * (weight.shape[2 + k] - 1) + o[k] + 1 for k in range(axes)
+            (x.shape[2 + k] - 1) * s[k] - 2 * p[k] + d[k] * (weight.shape[2 + k] - 1) + o[k] + 1
+            for k in range(axes)
         )
         if min(s) < 1 or min(d) < 1 or min(sizes) < 1:
             raise ShapeError(f"{who}: the output would have the spatial shape {sizes}")
@@ -172,9 +205,15 @@ def _transposed_reference(x, weight, bias=None, stride=1, padding=0, output_padd
     full = [(x.shape[2 + k] - 1) * s[k] + d[k] * (weight.shape[2 + k] - 1) + 1 + o[k] for k in range(axes)]
     out = np.zeros((x.shape[0], outs * groups, *full))
     for tap in itertools.product(*(range(n) for n in weight.shape[2:])):
-        cut = tuple(slice(t * d[k], t * d[k] + (x.shape[2 + k] - 1) * s[k] + 1, s[k]) for k, t in enumerate(tap))
+        cut = tuple(
+            slice(t * d[k], t * d[k] + (x.shape[2 + k] - 1) * s[k] + 1, s[k]) for k, t in enumerate(tap)
+        )
         for g in range(groups):
-            part = np.einsum("nc...,co->no...", x[:, g * ins : (g + 1) * ins], weight[(slice(g * ins, (g + 1) * ins), slice(None), *tap)])
+            part = np.einsum(
+                "nc...,co->no...",
+                x[:, g * ins : (g + 1) * ins],
+                weight[(slice(g * ins, (g + 1) * ins), slice(None), *tap)],
+            )
             out[(slice(None), slice(g * outs, (g + 1) * outs), *cut)] += part
     out = out[(slice(None), slice(None), *(slice(p[k], full[k] - p[k]) for k in range(axes)))]
     return out if bias is None else out + np.reshape(bias, (-1, *(1,) * axes))
@@ -220,16 +259,24 @@ def _convolve_transposed(at, window, x, weight, bias, stride, padding, dilation,
 
 @indexed(shape_of=_transposed_shape("conv_transpose1d", 1), window=_transposed_window, samples=_transposed_samples(1),
          reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose1d",))  # fmt: skip
-def conv_transpose1d(at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose1d(
+    at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1
+):
     """The transposed convolution of x (N, C, W) with weight (C, O / groups, K), plus bias (O)."""
-    return _convolve_transposed(at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose1d")
+    return _convolve_transposed(
+        at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose1d"
+    )
 
 
 @indexed(shape_of=_transposed_shape("conv_transpose2d", 2), window=_transposed_window, samples=_transposed_samples(2),
          reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose2d.input",))  # fmt: skip
-def conv_transpose2d(at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+def conv_transpose2d(
+    at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1
+):
     """The transposed convolution of x (N, C, H, W) with weight (C, O / groups, KH, KW), plus bias (O)."""
-    return _convolve_transposed(at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose2d")
+    return _convolve_transposed(
+        at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose2d"
+    )
 
 
 # Pooling.
@@ -239,9 +286,14 @@ def _pool_shape(who: str, axes: int):
     def infer(x, *, kernel_size, stride, padding, dilation=1, **attributes):
         if x.ndim != axes + 2:
             raise ShapeError(f"{who}: x must have {axes + 2} axes, got {x.shape}")
-        k, s, p, d = (per_axis(v, axes, who) for v in (kernel_size, kernel_size if stride is None else stride, padding, dilation))
+        k, s, p, d = (
+            per_axis(v, axes, who)
+            for v in (kernel_size, kernel_size if stride is None else stride, padding, dilation)
+        )
         if any(2 * p[i] > k[i] for i in range(axes)):
-            raise ShapeError(f"{who}: padding must be at most half the kernel size, got {padding} and {kernel_size}")
+            raise ShapeError(
+                f"{who}: padding must be at most half the kernel size, got {padding} and {kernel_size}"
+            )
         sizes = (_windows(x.shape[2 + i], k[i], s[i], p[i], d[i], who) for i in range(axes))
         return Layout.contiguous(x.dtype, (*x.shape[:2], *sizes))
 
@@ -271,7 +323,9 @@ def _max_pool_reference(x, kernel_size, stride=None, padding=0, dilation=1):
 
 def _avg_pool_reference(x, kernel_size, stride=None, padding=0, count_include_pad=True):
     total = _pooled(x, kernel_size, stride, padding, 1, 0.0).sum(axis=0)
-    ones = _pooled(np.ones_like(x), kernel_size, stride, padding, 1, 1.0 if count_include_pad else 0.0).sum(axis=0)
+    ones = _pooled(np.ones_like(x), kernel_size, stride, padding, 1, 1.0 if count_include_pad else 0.0).sum(
+        axis=0
+    )
     return total / ones
 
 
@@ -292,7 +346,9 @@ def _lowest(dtype: DType) -> float | int:
 
 
 def _max_pool(at, window, x, kernel_size, stride, padding, dilation, who):
-    inside, source = _taps(x, at[2:], window, kernel_size if stride is None else stride, padding, dilation, who)
+    inside, source = _taps(
+        x, at[2:], window, kernel_size if stride is None else stride, padding, dilation, who
+    )
     return reduce_max(select(inside, x.at(*at[:2], *source), _lowest(x.computed)))
 
 
