@@ -1,10 +1,18 @@
-"""What the compiler's tests share: the limits of an imagined adapter."""
+"""What the compiler's tests share: the limits of an imagined adapter, and a real one judged by the evaluator."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
 import pytest
 
 from hologram import dtypes
+from hologram.atlas.evaluate import evaluate
+from hologram.atlas.program import Program
+from hologram.backends import webgpu as backend
+from hologram.backends.webgpu.device import WebGPUDevice
+from hologram.device import Binding
 from hologram.limits import Limits
 
 
@@ -25,3 +33,49 @@ def limits() -> Limits:
         parallelism=2,
         software=True,
     )
+
+
+@pytest.fixture(scope="session")
+def webgpu() -> Iterator[WebGPUDevice]:
+    """An adapter that WGSL really runs on."""
+    found = backend.probe()
+    if not found.available:
+        pytest.skip(f"{found.reason}: {found.remedy}")
+    device = backend.open_device(0)
+    yield device
+    device.close()
+
+
+Run = Callable[..., None]
+
+
+@pytest.fixture
+def agrees(webgpu: WebGPUDevice) -> Run:
+    """Runs a program on the adapter and in the evaluator, and compares every buffer."""
+
+    def run(
+        program: Program, arrays: list[np.ndarray], scalars: tuple = (), grid: tuple = (), **close: float
+    ) -> None:
+        memories = [webgpu.allocate(max(a.nbytes, 4)) for a in arrays]
+        for memory, a in zip(memories, arrays, strict=True):
+            webgpu.write(memory, 0, memoryview(a.view(np.uint8)))
+        bindings = [Binding(m, 0, a.nbytes) for m, a in zip(memories, arrays, strict=True)]
+        webgpu.compile(program).bind(bindings, scalars, grid)()
+        names = [s.name for s in program.scalars]
+        want = {b.name: a.copy() for b, a in zip(program.buffers, arrays, strict=True)}
+        evaluate(program, want, dict(zip(names, scalars, strict=True)), grid)
+        for b, memory, a in zip(program.buffers, memories, arrays, strict=True):
+            got = np.empty(a.nbytes, np.uint8)
+            webgpu.read(memory, 0, memoryview(got))
+            webgpu.release(memory)
+            _compare(b.name, got.view(a.dtype), want[b.name], close)
+
+    return run
+
+
+def _compare(name: str, got: np.ndarray, want: np.ndarray, close: dict[str, float]) -> None:
+    if not close or got.dtype.kind in "biu":
+        exact = np.float64 if got.dtype.kind in "fV" else got.dtype  # for bfloat16's NaN
+        np.testing.assert_array_equal(got.astype(exact), want.astype(exact), name)
+    else:
+        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), err_msg=name, **close)

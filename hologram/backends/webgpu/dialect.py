@@ -358,16 +358,16 @@ def _vectors() -> tuple[dict, dict, dict, dict]:
 
 # Keywords and reserved words of WGSL that a buffer or scalar might be called, and names this file declares.
 _RESERVED = """
-alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if
-let loop override requires return struct switch true var while active array as asm auto await bool class
-common compile default delete do enum export extends extern external f16 f32 f64 final filter from function
-get global goto handle i32 i64 impl implements import in inline input inout instance interface is layout lowp
-macro match meta mod module move mut new null of operator out output package partition pass private protected
-pub public readonly ref register require resource self set shared sizeof static super target template texture
-this throw trait try type typedef typename u32 u64 union unsafe use using vec2 vec3 vec4 virtual void with
-writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc sign step pow sin cos tan
-tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value bf16_bits bf16_value zero_bits word
-groups number
+alias break case const const_assert continue continuing default diagnostic discard else enable false
+fn for if let loop override requires return struct switch true var while active array as asm auto
+await bool class common compile default delete do enum export extends extern external f16 f32 f64
+final filter from get goto i32 i64 impl implements import inline interface layout lowp macro match
+meta mod module move mut new null of operator package partition pass protected pub public readonly
+ref register require resource self set shared sizeof static super target template this throw trait
+try type typedef typename u32 u64 union unsafe use using vec2 vec3 vec4 virtual with writeonly yield
+min max abs clamp exp log select sqrt fma floor ceil round trunc sign step pow sin cos tan tanh all
+any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value bf16_bits bf16_value
+zero_bits word groups number
 """
 RESERVED = frozenset(_RESERVED.split())
 
