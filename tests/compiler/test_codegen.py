@@ -79,8 +79,9 @@ def test_the_text_reads_well(limits: Limits) -> None:
         "// atlas_axpy_f32: x, y -> y, over 1 axis; 1024 threads a workgroup, 4 elements a thread.\n"
     )
     assert "var<immediate> p: Parameters;" in text
-    assert "let v3 = p.a * v2;" in text or "p.a * " in text
-    assert "%" not in text and "coordinate" not in text
+    assert "= p.a * v" in text
+    assert "%" not in text
+    assert "coordinate" not in text
 
 
 def test_names_that_the_language_reserves_are_changed(limits: Limits) -> None:
@@ -88,7 +89,8 @@ def test_names_that_the_language_reserves_are_changed(limits: Limits) -> None:
     out = b.buffer("target", f32, Access.WRITE)
     b.store(out, b.coordinate(0), b.scalar("loop", f32))
     source = generate(b.build(), wgsl(), limits)
-    assert "target_: array" in source.text and "p.loop_" in source.text
+    assert "target_: array" in source.text
+    assert "p.loop_" in source.text
     assert [b.name for b in source.buffers] == ["target"]
 
 
@@ -107,7 +109,9 @@ def test_groups_are_folded_and_counted(limits: Limits) -> None:
     source = generate(axpy(), wgsl(), limits)
     assert source.groups((4097,), limits) == (2, 1, 1)
     x, y, z = source.groups((2**31,), limits)
-    assert z == 1 and x <= limits.max_workgroups and 2**31 <= x * y * 4096 < 2**31 + 2**28
+    assert z == 1
+    assert x <= limits.max_workgroups
+    assert 2**31 <= x * y * 4096 < 2**31 + 2**28
     with pytest.raises(ShapeError, match="lanes"):
         source.groups((2**32,), limits)
 
@@ -122,7 +126,8 @@ def test_a_row_too_long_for_a_software_thread_is_refused(limits: Limits) -> None
 def test_bound_writable_only_where_needed(limits: Limits) -> None:
     assert [b.access for b in generate(axpy(), wgsl(), limits).buffers] == [Access.READ, Access.READ_WRITE]
     source = generate(axpy(), wgsl(read_write=True), limits)
-    assert {b.access for b in source.buffers} == {Access.READ_WRITE} and "storage, read>" not in source.text
+    assert {b.access for b in source.buffers} == {Access.READ_WRITE}
+    assert "storage, read>" not in source.text
 
 
 def test_schedules_fit_the_adapter_and_the_grid(limits: Limits) -> None:

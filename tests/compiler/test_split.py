@@ -70,7 +70,8 @@ def compare(
     grid: tuple,
     limits: Limits,
     parts: int,
-    **close: float,
+    rtol: float,
+    atol: float = 0,
 ) -> int:
     whole = [a.copy() for a in arrays]
     evaluate(
@@ -81,7 +82,7 @@ def compare(
     )
     steps = run_split(program, arrays, scalars, grid, limits, parts)
     for got, want in zip(arrays, whole, strict=True):
-        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), **close)
+        np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=atol)
     return steps
 
 

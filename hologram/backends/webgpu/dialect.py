@@ -320,7 +320,6 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_OR: "atomicOr", O.ATOMIC_XOR: "atomicXor", O.ATOMIC_EXCHANGE: "atomicExchange",
     }  # fmt: skip
     found = spell({o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in names.items()}, (i32, u32))
-    found["hidden", f32], found["hidden", f64] = HIDDEN_F32, HIDDEN_F64
     found[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
     exchanged = "atomicExchange(&{buffer}[{position}], bitcast<u32>({value}))"
     found[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
