@@ -17,14 +17,13 @@ COLUMN_TILE = 1024  # outputs that are accumulated side by side
 class Variant:
     """How a program is compiled: what a launch knows and the code depends on."""
 
-    form: str  # "map", "row", "columns", "split" or "workgroup"
+    form: str  # "map", "stream", "row", "columns", "split" or "workgroup"
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
     constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
     unproven: frozenset[Access] = frozenset()  # accesses that need a bounds check
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
-    stream: bool = False  # stores bypass the caches
 
 
 @dataclass(frozen=True)

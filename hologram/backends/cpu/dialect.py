@@ -14,6 +14,7 @@ from hologram.backends.cpu.arguments import Variant
 from hologram.backends.cpu.columns import column_body
 from hologram.backends.cpu.nests import map_body, row_body
 from hologram.backends.cpu.split import phase_body, tail_body
+from hologram.backends.cpu.stream import stream_body
 from hologram.backends.cpu.workgroups import workgroup_body
 from hologram.backends.cpu.writer import Writer
 from hologram.compiler.rows import rows
@@ -39,6 +40,8 @@ def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[s
 def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Writer], None]]]:
     if variant.form == "map":
         return [("all", lambda w: map_body(w, program, variant))]
+    if variant.form == "stream":
+        return [("all", lambda w: stream_body(w, program, variant))]
     if variant.form == "workgroup":
         return [("all", lambda w: workgroup_body(w, program, variant))]
     swept = rows(program)

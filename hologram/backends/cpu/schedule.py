@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.access import Site
 from hologram.backends.cpu.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.keep import ELEMENTS
+from hologram.backends.cpu.lane import Access
+from hologram.backends.cpu.stream import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.workgroups import WORKGROUP
 from hologram.compiler.rows import rows
 
@@ -20,8 +23,9 @@ Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 # Estimated from add, exp and sum on a Zen 4 core: nanoseconds an element costs per instruction and per 4 bytes moved.
 _INSTRUCTION_NS = 0.012
 _ACCESS_NS = 0.035
-_SHARE_NS = 10_000  # launches estimated shorter stay on the calling thread
-_SLICE_NS = 5_000  # and no slice is made shorter
+_SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
+_STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
+_SLICE_NS = 3_000  # and no slice is made shorter
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Facts:
     steps: tuple[str, ...]  # of the form "split"
     folds: int
     strides: frozenset[str]  # index scalars that multiply something
+    streamed: Instruction | None  # the store that may bypass the caches
 
 
 def facts(program: Program) -> Facts:
@@ -64,13 +69,15 @@ def facts(program: Program) -> Facts:
     }
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
-        return Facts(cost, frozenset(), False, (), 0, frozenset(strides))
+        return Facts(cost, frozenset(), False, (), 0, frozenset(strides), streamed_store(program))
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
     loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
     steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
     folds = sum(len(p.reductions) for p in swept.phases)
-    return Facts(cost, frozenset(loads), not program.opcodes & ATOMICS, steps, folds, frozenset(strides))
+    return Facts(
+        cost, frozenset(loads), not program.opcodes & ATOMICS, steps, folds, frozenset(strides), None
+    )
 
 
 def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -118,7 +125,8 @@ def schedule(
         return Schedule(Variant("workgroup", (), (), constants, unproven), (groups,), (size,))
     if not program.reduced:
         size = _slice(lanes, known.element_ns, threads, 1024)
-        return Schedule(Variant("map", order, (), constants, unproven), (lanes,), (size,))
+        form = "stream" if streams(known.streamed, found, extents, unproven) else "map"
+        return Schedule(Variant(form, order, (), constants, unproven), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, extents)
     if apart and crosswise(order, reduced, found, grid):
         tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
@@ -136,6 +144,22 @@ def schedule(
     size = _slice(lanes, row * known.element_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
     return Schedule(Variant("row", order, reduced, constants, unproven, keep=keep), (lanes,), (size,))
+
+
+def streams(
+    store: Instruction | None, found: Sequence[Site], extents: Sequence[Extent], unproven: frozenset[Access]
+) -> bool:
+    """Whether a map's result is large, lies in one aligned piece, and is not an operand as well."""
+    if store is None or platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    site = next(s for s in found if s.instruction == store)
+    if site.key in unproven or site.stride(0) != 1 or site.span is None:
+        return False
+    target, size, parameter = next(e for e in extents if e[2].name == str(store.attribute))
+    width = parameter.dtype.itemsize
+    written = (site.span.high + 1 - site.span.low) * width
+    apart = not any(a < target + size and target < a + n for a, n, p in extents if p is not parameter)
+    return written >= _STREAM_BYTES and (target + site.span.low * width) % VECTOR_BYTES == 0 and apart
 
 
 def _pieces(total_ns: float, threads: int) -> int:

@@ -274,3 +274,20 @@ def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         again = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
     np.testing.assert_array_equal([first, again], [a + a, a + a])
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+def test_streamed_result(offset: int) -> None:
+    """A result larger than the caches, aligned and not, with a last strip that is short."""
+    size = 5_000_777
+    cpu = device()
+    a = np.arange(size, dtype=np.float32)
+    source, target = place(cpu, a), place(cpu, np.full(size + 1, -1, np.float32))
+    b = Builder("atlas_twice")
+    x, out = b.buffer("x", f32, Access.READ), b.buffer("out", f32, Access.WRITE)
+    value = b.load(x, b.coordinate(0))
+    b.store(out, b.coordinate(0) + offset, value + value)
+    bind(cpu, b.build(), [source, target], [size])()
+    ours = target.bytes.view(np.float32)[: size + 1]
+    np.testing.assert_array_equal(ours[offset : offset + size], a + a)
+    assert ours[0 if offset else size] == -1
