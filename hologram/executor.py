@@ -151,7 +151,7 @@ class Executor:
     def apply(self, operation: Operation, operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
         operands = self._tensors(operation, operands)
-        inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
+        inputs: tuple[Any, ...] = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
         key = (operation, tuple(map(self._signature, operands)), *map(_hashable, attributes.values()))
         layouts = self._inferred.get(key)
         if layouts is None:
@@ -423,7 +423,8 @@ class Executor:
                     self._launches_of.clear()
                 self.launches[key] = launch
                 for tensor in tensors:
-                    self._launches_of.setdefault(tensor.buffer.block.token, set()).add(key)
+                    block: Any = tensor.buffer.block  # bound just now, so it is there
+                    self._launches_of.setdefault(block.token, set()).add(key)
         return launch
 
     def _bind(self, plan: Plan, operands: Sequence[Any]) -> Launch:
@@ -472,7 +473,7 @@ def _key(operand: Any) -> Any:
     raise TypeError(f"operands must be Buffers, Tensors or numbers, got {type(operand).__name__}")
 
 
-def _binding(operand: Tensor | Block) -> Binding:
+def _binding(operand: Any) -> Binding:
     if isinstance(operand, Block):
         return Binding(operand.memory, operand.offset, operand.nbytes)
     block = operand.buffer.block

@@ -35,7 +35,8 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
         rest = ()
     operands, attributes = operation.bind((*operands, *rest), kwargs)
     if any(isinstance(o, (tuple, list)) for o in operands):
-        operands = tuple(tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
+        groups: Any = (tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
+        operands = tuple(groups)
     if isinstance(operation, Composite):
         _run_composite(operation, ex, operands, targets, attributes)
     else:
@@ -62,7 +63,7 @@ def _tensor(operand: Any) -> Any:
     if isinstance(operand, Buffer):
         if operand.key is None:
             raise BufferFreed("an operand's buffer was freed")
-        return operand.executor.as_tensor(operand)
+        return Executor.as_tensor(operand)
     return operand
 
 

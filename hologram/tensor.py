@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Tensor:
 
     @property
     def executor(self) -> Executor:
-        return self.buffer.executor
+        return cast("Executor", self.buffer.executor)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -302,14 +304,13 @@ def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 )
 def pad(at, x, *, padding, value: float = 0.0):
     """x with `padding` ((before, after) for every axis) elements of `value` around it."""
-    inside = None
-    source = []
+    inside, source = [], []
     for axis, (coordinate, width) in enumerate(zip(at, padding, strict=True)):
         before = width if isinstance(width, int) else width[0]
         here = (coordinate >= before) & (coordinate < x.extent(axis) + before)
-        inside = here if inside is None else inside & here
+        inside.append(here)
         source.append(select(here, coordinate, before) - before)
-    return select(inside, x.at(*source), value)
+    return select(reduce(and_, inside), x.at(*source), value)
 
 
 # Writing at computed positions.

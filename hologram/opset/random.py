@@ -4,6 +4,9 @@ Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 
 is word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
 """
 
+# Declarations are annotated for those who call them; their bodies get Values.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -241,19 +243,19 @@ def _convolve_transposed(at, window, x, weight, bias, stride, padding, dilation,
     tap_channel, *taps = window
     axes = len(taps)
     s, p, d = (per_axis(v, axes, who) for v in (stride, padding, dilation))
-    inside, source = None, []
+    inside, source = [], []
     for k in range(axes):
         # The input place i that this tap carries here: i * stride = place + padding - tap * dilation.
         reach, back = places[k] + p[k], taps[k] * d[k]
         offset = select(reach >= back, reach, back) - back
         here = (reach >= back) & (offset % s[k] == 0) & (offset // s[k] < x.extent(2 + k))
-        inside = here if inside is None else inside & here
+        inside.append(here)
         source.append(select(here, offset // s[k], 0))
     group = 0 if groups == 1 else channel // weight.extent(1)
     within = channel if groups == 1 else channel % weight.extent(1)
     from_channel = tap_channel if groups == 1 else tap_channel + group * (x.extent(1) // groups)
     product = x.at(image, from_channel, *source) * weight.at(from_channel, within, *taps)
-    total = reduce_add(select(inside, product, 0.0))
+    total = reduce_add(select(reduce(and_, inside), product, 0.0))
     return total if bias is None else total + bias.at(channel)
 
 
