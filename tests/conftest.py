@@ -22,6 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=[backend.value for backend in BackendType],
         help="run the tests on this backend only (may be repeated); a test that it cannot run fails",
     )
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files anew instead of comparing (say in the commit why they changed)",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

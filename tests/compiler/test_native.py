@@ -136,7 +136,7 @@ def test_random_programs_compute_what_the_evaluator_says(
     @settings(
         max_examples=2,
         deadline=None,
-        suppress_health_check=tuple(HealthCheck),
+        suppress_health_check=tuple(HealthCheck),  # pyright: ignore[reportArgumentType]
         derandomize=True,
         phases=(Phase.generate,),
     )

@@ -1,0 +1,89 @@
+"""What the generators write, held exactly: tests/golden/<program>.<language>, renewed by `pytest --update-golden`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from hologram import dtypes
+from hologram.atlas.program import Program
+from hologram.atlas.text import format_program, parse_program
+from hologram.backends.cpu.engine import Code
+from hologram.backends.cpu.kernel import Host, ProgramKernel
+from hologram.backends.cpu.memory import allocate
+from hologram.backends.cuda.dialect import cuda
+from hologram.backends.metal.dialect import msl
+from hologram.backends.webgpu.dialect import wgsl
+from hologram.compiler.codegen import generate
+from hologram.compiler.dialect import Dialect
+from hologram.compiler.lower import lower
+from hologram.device import Binding
+from hologram.limits import Limits
+from tests.golden.programs import PROGRAMS
+
+FOLDER = Path(__file__).parents[1] / "golden"
+LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, False, 64, False)
+DIALECTS: dict[str, Dialect] = {d.suffix: d for d in (wgsl(), cuda(), msl())}
+# LLVM's text depends on the launch: which loops, and which positions are proven to lie inside.
+GRIDS = {"softmax_f32": (8, 1024), "column_sum_f32": (64, 100), "reverse_f32": (256,)}
+
+
+class Recorder:
+    """An LLVM engine that only keeps the text."""
+
+    vector_bits = 256
+
+    def compile(self, name: str, text: str, functions: tuple[str, ...]) -> Code:
+        self.text = text
+        return Code((0,) * len(functions), None)
+
+
+def llvm(program: Program, grid: tuple[int, ...]) -> str:
+    recorder = Recorder()
+    kernel = ProgramKernel(program, Host(lambda: recorder, _no_pool, 1))  # type: ignore[arg-type,return-value]
+    memory = [allocate(math.prod(grid) * b.dtype.itemsize) for b in program.buffers]
+    bindings = [
+        Binding(m, 0, math.prod(grid) * b.dtype.itemsize)
+        for m, b in zip(memory, program.buffers, strict=True)
+    ]
+    kernel.bind(bindings, [3] * len(program.scalars), grid)
+    return recorder.text
+
+
+def _no_pool() -> None:
+    raise AssertionError("one thread needs no pool")
+
+
+def written(name: str, suffix: str) -> str:
+    program = PROGRAMS[name]
+    if suffix == "atlas":
+        return format_program(program)
+    if suffix == "ll":
+        return llvm(program, GRIDS.get(name, (1000,)))
+    return generate(lower(program, DIALECTS[suffix]), DIALECTS[suffix], LIMITS).text
+
+
+@pytest.mark.parametrize("suffix", ["atlas", "ll", *DIALECTS])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_text_is_as_recorded(name: str, suffix: str, request: pytest.FixtureRequest):
+    file = FOLDER / f"{name}.{suffix}"
+    text = written(name, suffix).rstrip("\n") + "\n"
+    if request.config.getoption("--update-golden"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), (
+        f"{file.name} differs; if that is meant: pytest --update-golden"
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_recorded_programs_parse_back(name: str):
+    text = (FOLDER / f"{name}.atlas").read_text(encoding="utf-8")
+    assert format_program(parse_program(text)) == format_program(PROGRAMS[name])
+
+
+def test_no_golden_file_is_left_over():
+    suffixes = {"atlas", "ll", *DIALECTS}
+    expected = {f"{name}.{suffix}" for name in PROGRAMS for suffix in suffixes}
+    assert {f.name for f in FOLDER.iterdir() if f.suffix[1:] in suffixes} == expected

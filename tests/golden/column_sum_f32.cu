@@ -1,0 +1,101 @@
+// atlas_column_sum_f32: x -> out, over 2 axes, the last 1 reduced; 256 threads a workgroup, 256 a row.
+struct Parameters {
+    unsigned extent_0;
+    unsigned extent_1;
+};
+
+__device__ inline float term_0(const float* x, float* out, const Parameters& p, unsigned i0, unsigned i1) {
+    const unsigned v3 = i1 * p.extent_0;
+    const unsigned v4 = v3 + i0;
+    const float v5 = x[v4];
+    return v5;
+}
+
+extern "C" __global__ void __launch_bounds__(256) atlas_column_sum_f32(const float* x, float* out, const Parameters p) {
+    __shared__ float partial_f32[256];
+    const unsigned group = blockIdx.y * 32768u + blockIdx.x;
+    const unsigned thread_index = threadIdx.x;
+    const unsigned lanes = p.extent_0;
+    const unsigned number = group;
+    const unsigned member = thread_index;
+    const bool inside = number < lanes;
+    const unsigned lane = min(number, lanes - 1u);
+    const unsigned i0 = lane;
+    float v6_0 = 0.0f;
+    float v6_1 = 0.0f;
+    float v6_2 = 0.0f;
+    float v6_3 = 0.0f;
+    {
+        const unsigned length = inside ? p.extent_1 : 0u;
+        unsigned start = member;
+        const unsigned stop = length - min(length, 768u);
+        for (unsigned next = start; next < stop; next += 1024u) {
+            {
+                const unsigned i1 = next;
+                const float e0 = term_0(x, out, p, i0, i1);
+                v6_0 = v6_0 + e0;
+            }
+            {
+                const unsigned i1 = next + 256u;
+                const float e1 = term_0(x, out, p, i0, i1);
+                v6_1 = v6_1 + e1;
+            }
+            {
+                const unsigned i1 = next + 512u;
+                const float e2 = term_0(x, out, p, i0, i1);
+                v6_2 = v6_2 + e2;
+            }
+            {
+                const unsigned i1 = next + 768u;
+                const float e3 = term_0(x, out, p, i0, i1);
+                v6_3 = v6_3 + e3;
+            }
+            start = next + 1024u;
+        }
+        for (unsigned i1 = start; i1 < length; i1 += 256u) {
+            const float e0 = term_0(x, out, p, i0, i1);
+            v6_0 = v6_0 + e0;
+        }
+    }
+    const float v6_a = v6_0 + v6_1;
+    const float v6_b = v6_2 + v6_3;
+    partial_f32[thread_index] = v6_a + v6_b;
+    __syncthreads();
+    if (member < 128u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
+    }
+    __syncthreads();
+    if (member < 64u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 64u];
+    }
+    __syncthreads();
+    if (member < 32u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 32u];
+    }
+    __syncthreads();
+    if (member < 16u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 16u];
+    }
+    __syncthreads();
+    if (member < 8u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 8u];
+    }
+    __syncthreads();
+    if (member < 4u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 4u];
+    }
+    __syncthreads();
+    if (member < 2u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 2u];
+    }
+    __syncthreads();
+    if (member < 1u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
+    }
+    __syncthreads();
+    const float v6 = partial_f32[thread_index - member];
+    __syncthreads();
+    if (inside && member == 0u) {
+        out[i0] = v6;
+    }
+}

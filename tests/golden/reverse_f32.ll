@@ -1,0 +1,77 @@
+declare i64 @llvm.smin.i64(i64, i64)
+
+define void @"atlas_reverse_f32.all"(ptr noalias %arguments, i64 %begin, i64 %end) nounwind "prefer-vector-width"="256" {
+entry:
+  %a11 = alloca [65 x float], align 64
+  %v1 = getelementptr inbounds i64, ptr %arguments, i64 0
+  %v2 = load ptr, ptr %v1, align 8
+  %v3 = getelementptr inbounds i64, ptr %arguments, i64 1
+  %v4 = load ptr, ptr %v3, align 8
+  %v5 = getelementptr inbounds i64, ptr %arguments, i64 3
+  %v6 = load i64, ptr %v5, align 8
+  %v7 = getelementptr inbounds i64, ptr %arguments, i64 4
+  %v8 = load i64, ptr %v7, align 8
+  %v9 = getelementptr inbounds i64, ptr %arguments, i64 2
+  %v10 = load i64, ptr %v9, align 8
+  %v12 = mul nsw i64 1, %v10
+  br label %head13
+head13:
+  %i17 = phi i64 [ %begin, %entry ], [ %i18, %latch15 ]
+  %v19 = icmp slt i64 %i17, %end
+  br i1 %v19, label %body14, label %done16
+body14:
+  %v20 = mul nsw i64 %i17, 64
+  %v21 = sub nsw i64 %v12, %v20
+  %v22 = call i64 @llvm.smin.i64(i64 %v21, i64 64)
+  br label %head23
+head23:
+  %i27 = phi i64 [ 0, %body14 ], [ %i28, %latch25 ]
+  %v29 = icmp slt i64 %i27, %v22
+  br i1 %v29, label %body24, label %done26
+body24:
+  %v30 = add nsw i64 %v20, %i27
+  %v31 = urem i64 %v30, 64
+  %v32 = getelementptr inbounds float, ptr %v2, i64 %v30
+  %v33 = load float, ptr %v32, align 4, !llvm.access.group !0
+  %v34 = icmp ult i64 %v31, 64
+  %v35 = select i1 %v34, i64 %v31, i64 64
+  %v36 = getelementptr inbounds float, ptr %a11, i64 %v35
+  store float %v33, ptr %v36, align 4, !llvm.access.group !0
+  br label %latch25
+latch25:
+  %i28 = add nsw i64 %i27, 1
+  br label %head23, !llvm.loop !2
+done26:
+  br label %head37
+head37:
+  %i41 = phi i64 [ 0, %done26 ], [ %i42, %latch39 ]
+  %v43 = icmp slt i64 %i41, %v22
+  br i1 %v43, label %body38, label %done40
+body38:
+  %v44 = add nsw i64 %v20, %i41
+  %v45 = urem i64 %v44, 64
+  %v46 = sub nsw i64 63, %v45
+  %v47 = icmp ult i64 %v46, 64
+  %v48 = select i1 %v47, i64 %v46, i64 0
+  %v49 = getelementptr inbounds float, ptr %a11, i64 %v48
+  %v50 = load float, ptr %v49, align 4, !llvm.access.group !0
+  %v51 = getelementptr inbounds float, ptr %v4, i64 %v44
+  store float %v50, ptr %v51, align 4, !llvm.access.group !0
+  br label %latch39
+latch39:
+  %i42 = add nsw i64 %i41, 1
+  br label %head37, !llvm.loop !4
+done40:
+  br label %latch15
+latch15:
+  %i18 = add nsw i64 %i17, 1
+  br label %head13
+done16:
+  ret void
+}
+
+!0 = distinct !{}
+!1 = !{!"llvm.loop.parallel_accesses", !0}
+!2 = distinct !{!2, !1}
+!3 = !{!"llvm.loop.parallel_accesses", !0}
+!4 = distinct !{!4, !3}

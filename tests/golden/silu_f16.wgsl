@@ -1,0 +1,106 @@
+// atlas_silu_f16: a -> out, over 1 axis; 256 threads a workgroup, 4 elements a thread.
+struct Parameters {
+    extent_0: u32,
+}
+@group(0) @binding(2) var<uniform> p: Parameters;
+var<private> depth: u32;  // 0, but no compiler knows
+@group(0) @binding(0) var<storage, read> a: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec2<u32>>;
+
+fn hidden_f32(x: f32) -> f32 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f32>(bitcast<u32>(x) | depth);
+}
+
+fn i32_of_f32(x: f32) -> i32 {
+    // False for NaN, which gives 0.
+    let fits = x > -2.1474836e+09f && x < 2.1474836e+09f;
+    let converted = i32(select(0.0f, x, fits));
+    return select(select(converted, 2147483647i, x >= 2.1474836e+09f), (-2147483647i - 1i), x <= -2.1474836e+09f);
+}
+
+fn f16_bits(x: f32) -> u32 {
+    // To nearest, ties to even. Adding 0.5 aligns a subnormal's last bit with that of the sum.
+    let bits = bitcast<u32>(x);
+    let sign = (bits >> 16u) & 0x8000u;
+    let size = bits & 0x7fffffffu;
+    let normal = (size - 0x38000000u + 0xfffu + ((size >> 13u) & 1u)) >> 13u;
+    let subnormal = bitcast<u32>(bitcast<f32>(size) + 0.5f) - 0x3f000000u;
+    let finite = select(normal, subnormal, size < 0x38800000u);
+    let large = select(0x7c00u, 0x7e00u, size > 0x7f800000u);
+    return sign | select(finite, large, size >= 0x477ff000u);
+}
+
+fn f16_value(bits: u32) -> f32 {
+    let size = bits & 0x7fffu;
+    let normal = bitcast<f32>(select((size << 13u) + 0x38000000u, (size << 13u) | 0x7f800000u, size >= 0x7c00u));
+    let value = select(normal, f32(size) * 5.9604645e-08f, size < 0x400u);
+    return bitcast<f32>(bitcast<u32>(value) | ((bits & 0x8000u) << 16u));
+}
+
+fn element(lane: u32, v1: f32) -> f32 {
+    let i0 = lane;
+    let v2 = v1;
+    let v3 = -v2;
+    let v5 = v3 > 89.0f;
+    let v6 = select(v3, 89.0f, v5);
+    let v8 = v6 < -104.0f;
+    let v9 = select(v6, -104.0f, v8);
+    let v11 = v9 * 1.442695f;
+    let v12 = round(v11);
+    let v14 = hidden_f32(fma(v12, -0.69314575f, v9));
+    let v16 = hidden_f32(fma(v12, -1.4286068e-06f, v14));
+    let v17 = v16 * v16;
+    let v20 = fma(0.0013950554f, v16, 0.008369047f);
+    let v22 = fma(v20, v16, 0.041666206f);
+    let v24 = fma(v22, v16, 0.16666518f);
+    let v26 = fma(v24, v16, 0.5f);
+    let v27 = hidden_f32(fma(v17, v26, v16));
+    let v29 = v27 + 1.0f;
+    let v30 = i32_of_f32(v12);
+    let v32 = v30 >> min(u32(1i), 31u);
+    let v33 = bitcast<i32>(v29);
+    let v35 = select(v32 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v36 = v33 + v35;
+    let v37 = bitcast<f32>(v36);
+    let v38 = v30 - v32;
+    let v40 = v38 + 127i;
+    let v41 = select(v40 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v42 = bitcast<f32>(v41);
+    let v43 = v37 * v42;
+    let v44 = v43 + 1.0f;
+    let v45 = v2 / v44;
+    let v46 = f16_value(f16_bits(v45));
+    return v46;
+}
+
+@compute @workgroup_size(256)
+fn atlas_silu_f16(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread_index: u32) {
+    let group = groups.y * 32768u + groups.x;
+    depth = groups.z;
+    let lanes = p.extent_0;
+    let word = group * 256u + thread_index;
+    let first = word * 4u;
+    if (first >= lanes) { return; }
+    let a_4 = a[word];
+    if (first + 3u < lanes) {
+        let e0 = element(first, f16_value(a_4.x & 65535u));
+        let e1 = element(first + 1u, f16_value((a_4.x >> 16u) & 65535u));
+        let e2 = element(first + 2u, f16_value(a_4.y & 65535u));
+        let e3 = element(first + 3u, f16_value((a_4.y >> 16u) & 65535u));
+        out[word] = vec2<u32>(f16_bits(e0) | (f16_bits(e1) << 16u), f16_bits(e2) | (f16_bits(e3) << 16u));
+    } else {
+        {
+            let e0 = element(first, f16_value(a_4.x & 65535u));
+            out[word].x = (out[word].x & 0xffff0000u) | (f16_bits(e0) << 0u);
+        }
+        if (first + 1u < lanes) {
+            let e1 = element(first + 1u, f16_value((a_4.x >> 16u) & 65535u));
+            out[word].x = (out[word].x & 0xffffu) | (f16_bits(e1) << 16u);
+        }
+        if (first + 2u < lanes) {
+            let e2 = element(first + 2u, f16_value(a_4.y & 65535u));
+            out[word].y = (out[word].y & 0xffff0000u) | (f16_bits(e2) << 0u);
+        }
+    }
+}

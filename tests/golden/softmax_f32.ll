@@ -1,0 +1,171 @@
+declare float @llvm.fma.f32(float, float, float)
+declare float @llvm.maximum.f32(float, float)
+declare float @llvm.roundeven.f32(float)
+declare i64 @llvm.smin.i64(i64, i64)
+
+define void @"atlas_softmax_f32.all"(ptr noalias %arguments, i64 %begin, i64 %end) nounwind "prefer-vector-width"="256" {
+entry:
+  %a13 = alloca [8192 x float], align 64
+  %v1 = getelementptr inbounds i64, ptr %arguments, i64 0
+  %v2 = load ptr, ptr %v1, align 8
+  %v3 = getelementptr inbounds i64, ptr %arguments, i64 1
+  %v4 = load ptr, ptr %v3, align 8
+  %v5 = getelementptr inbounds i64, ptr %arguments, i64 4
+  %v6 = load i64, ptr %v5, align 8
+  %v7 = getelementptr inbounds i64, ptr %arguments, i64 5
+  %v8 = load i64, ptr %v7, align 8
+  %v9 = getelementptr inbounds i64, ptr %arguments, i64 2
+  %v10 = load i64, ptr %v9, align 8
+  %v11 = getelementptr inbounds i64, ptr %arguments, i64 3
+  %v12 = load i64, ptr %v11, align 8
+  br label %head14
+head14:
+  %i18 = phi i64 [ %begin, %entry ], [ %i19, %latch16 ]
+  %c20 = phi i64 [ %begin, %entry ], [ %v128, %latch16 ]
+  %v21 = icmp slt i64 %i18, %end
+  br i1 %v21, label %body15, label %done17
+body15:
+  %v22 = mul nsw i64 %c20, %v12
+  br label %head23
+head23:
+  %i27 = phi i64 [ 0, %body15 ], [ %i28, %latch25 ]
+  %c29 = phi float [ 0xFFF0000000000000, %body15 ], [ %v45, %latch25 ]
+  %v30 = icmp slt i64 %i27, %v12
+  br i1 %v30, label %body24, label %done26
+body24:
+  %v31 = add nsw i64 %i27, 2048
+  %v32 = call i64 @llvm.smin.i64(i64 %v31, i64 %v12)
+  br label %head33
+head33:
+  %i37 = phi i64 [ %i27, %body24 ], [ %i38, %latch35 ]
+  %c39 = phi float [ 0xFFF0000000000000, %body24 ], [ %v44, %latch35 ]
+  %v40 = icmp slt i64 %i37, %v32
+  br i1 %v40, label %body34, label %done36
+body34:
+  %v41 = add nsw i64 %v22, %i37
+  %v42 = getelementptr inbounds float, ptr %v2, i64 %v41
+  %v43 = load float, ptr %v42, align 4, !llvm.access.group !0
+  %v44 = call float @llvm.maximum.f32(float %c39, float %v43)
+  br label %latch35
+latch35:
+  %i38 = add nsw i64 %i37, 1
+  br label %head33, !llvm.loop !2
+done36:
+  %v45 = call float @llvm.maximum.f32(float %c29, float %c39)
+  br label %latch25
+latch25:
+  %i28 = add nsw i64 %i27, 2048
+  br label %head23
+done26:
+  br label %head46
+head46:
+  %i50 = phi i64 [ 0, %done26 ], [ %i51, %latch48 ]
+  %c52 = phi double [ 0x0000000000000000, %done26 ], [ %v111, %latch48 ]
+  %v53 = icmp slt i64 %i50, %v12
+  br i1 %v53, label %body47, label %done49
+body47:
+  %v54 = add nsw i64 %i50, 2048
+  %v55 = call i64 @llvm.smin.i64(i64 %v54, i64 %v12)
+  br label %head56
+head56:
+  %i60 = phi i64 [ %i50, %body47 ], [ %i61, %latch58 ]
+  %c62 = phi float [ 0x0000000000000000, %body47 ], [ %v109, %latch58 ]
+  %v63 = icmp slt i64 %i60, %v55
+  br i1 %v63, label %body57, label %done59
+body57:
+  %v64 = add nsw i64 %v22, %i60
+  %v65 = getelementptr inbounds float, ptr %v2, i64 %v64
+  %v66 = load float, ptr %v65, align 4, !llvm.access.group !0
+  %v67 = fsub float %v66, %c29
+  %v68 = fcmp ogt float %v67, 0x4056400000000000
+  %v69 = select i1 %v68, float 0x4056400000000000, float %v67
+  %v70 = fcmp olt float %v69, 0xC05A000000000000
+  %v71 = select i1 %v70, float 0xC05A000000000000, float %v69
+  %v72 = fmul float %v71, 0x3FF7154760000000
+  %v73 = call float @llvm.roundeven.f32(float %v72)
+  %v74 = call float @llvm.fma.f32(float %v73, float 0xBFE62E4000000000, float %v71)
+  %v75 = call float @llvm.fma.f32(float %v73, float 0xBEB7F7D1C0000000, float %v74)
+  %v76 = fmul float %v75, %v75
+  %v77 = call float @llvm.fma.f32(float 0x3F56DB4960000000, float %v75, float 0x3F8123CA80000000)
+  %v78 = call float @llvm.fma.f32(float %v77, float %v75, float 0x3FA55545E0000000)
+  %v79 = call float @llvm.fma.f32(float %v78, float %v75, float 0x3FC55548E0000000)
+  %v80 = call float @llvm.fma.f32(float %v79, float %v75, float 0x3FE0000000000000)
+  %v81 = call float @llvm.fma.f32(float %v76, float %v80, float %v75)
+  %v82 = fadd float %v81, 0x3FF0000000000000
+  %v83 = fptosi float %v73 to i32
+  %v84 = fcmp ole float %v73, 0xC1E0000000000000
+  %v85 = fcmp oge float %v73, 0x41E0000000000000
+  %v86 = select i1 %v84, i32 -2147483648, i32 %v83
+  %v87 = select i1 %v85, i32 2147483647, i32 %v86
+  %v88 = fcmp uno float %v73, %v73
+  %v89 = select i1 %v88, i32 0, i32 %v87
+  %v90 = icmp ult i32 1, 32
+  %v91 = select i1 %v90, i32 1, i32 31
+  %v92 = ashr i32 %v89, %v91
+  %v93 = bitcast float %v82 to i32
+  %v94 = icmp ult i32 23, 32
+  %v95 = and i32 23, 31
+  %v96 = shl i32 %v92, %v95
+  %v97 = select i1 %v94, i32 %v96, i32 0
+  %v98 = add i32 %v93, %v97
+  %v99 = bitcast i32 %v98 to float
+  %v100 = sub i32 %v89, %v92
+  %v101 = add i32 %v100, 127
+  %v102 = icmp ult i32 23, 32
+  %v103 = and i32 23, 31
+  %v104 = shl i32 %v101, %v103
+  %v105 = select i1 %v102, i32 %v104, i32 0
+  %v106 = bitcast i32 %v105 to float
+  %v107 = fmul float %v99, %v106
+  %v108 = getelementptr inbounds float, ptr %a13, i64 %i60
+  store float %v107, ptr %v108, !llvm.access.group !0
+  %v109 = fadd reassoc float %c62, %v107
+  br label %latch58
+latch58:
+  %i61 = add nsw i64 %i60, 1
+  br label %head56, !llvm.loop !4
+done59:
+  %v110 = fpext float %c62 to double
+  %v111 = fadd reassoc double %c52, %v110
+  br label %latch48
+latch48:
+  %i51 = add nsw i64 %i50, 2048
+  br label %head46
+done49:
+  %v112 = fptrunc double %c52 to float
+  br label %head113
+head113:
+  %i117 = phi i64 [ 0, %done49 ], [ %i118, %latch115 ]
+  %v119 = icmp slt i64 %i117, %v12
+  br i1 %v119, label %body114, label %done116
+body114:
+  %v120 = getelementptr inbounds float, ptr %a13, i64 %i117
+  %v121 = load float, ptr %v120, !llvm.access.group !0
+  %v122 = add nsw i64 %v22, %i117
+  %v123 = fdiv float %v121, %v112
+  %v124 = getelementptr inbounds float, ptr %v4, i64 %v122
+  store float %v123, ptr %v124, align 4, !llvm.access.group !0
+  br label %latch115
+latch115:
+  %i118 = add nsw i64 %i117, 1
+  br label %head113, !llvm.loop !6
+done116:
+  %v125 = zext i1 true to i64
+  %v126 = add nsw i64 %c20, %v125
+  %v127 = icmp eq i64 %v126, %v10
+  %v128 = select i1 %v127, i64 0, i64 %v126
+  br label %latch16
+latch16:
+  %i19 = add nsw i64 %i18, 1
+  br label %head14
+done17:
+  ret void
+}
+
+!0 = distinct !{}
+!1 = !{!"llvm.loop.parallel_accesses", !0}
+!2 = distinct !{!2, !1}
+!3 = !{!"llvm.loop.parallel_accesses", !0}
+!4 = distinct !{!4, !3}
+!5 = !{!"llvm.loop.parallel_accesses", !0}
+!6 = distinct !{!6, !5}

@@ -1,0 +1,375 @@
+// atlas_softmax_f32: x -> out, over 2 axes, the last 1 reduced; 256 threads a workgroup, 256 a row.
+struct Parameters {
+    extent_0: u32,
+    extent_1: u32,
+}
+@group(0) @binding(2) var<uniform> p: Parameters;
+var<private> depth: u32;  // 0, but no compiler knows
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+var<workgroup> partial_f32: array<f32, 256>;
+
+var<private> zero_bits: u32 = 0u;  // keeps naga from folding what it refuses
+
+fn is_nan(x: f32) -> bool {
+    // By bits: naga folds x != x to false.
+    return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
+}
+
+fn maximum(x: f32, y: f32) -> f32 {
+    return select(max(x, y), x + y, is_nan(x) || is_nan(y));
+}
+
+fn hidden_f32(x: f32) -> f32 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f32>(bitcast<u32>(x) | depth);
+}
+
+fn i32_of_f32(x: f32) -> i32 {
+    // False for NaN, which gives 0.
+    let fits = x > -2.1474836e+09f && x < 2.1474836e+09f;
+    let converted = i32(select(0.0f, x, fits));
+    return select(select(converted, 2147483647i, x >= 2.1474836e+09f), (-2147483647i - 1i), x <= -2.1474836e+09f);
+}
+
+fn term_0(i1: u32, v5: f32) -> f32 {
+    return v5;
+}
+
+fn term_1(v6: f32, i1: u32, v5: f32) -> f32 {
+    let v7 = v5 - v6;
+    let v9 = v7 > 89.0f;
+    let v10 = select(v7, 89.0f, v9);
+    let v12 = v10 < -104.0f;
+    let v13 = select(v10, -104.0f, v12);
+    let v15 = v13 * 1.442695f;
+    let v16 = round(v15);
+    let v18 = hidden_f32(fma(v16, -0.69314575f, v13));
+    let v20 = hidden_f32(fma(v16, -1.4286068e-06f, v18));
+    let v21 = v20 * v20;
+    let v24 = fma(0.0013950554f, v20, 0.008369047f);
+    let v26 = fma(v24, v20, 0.041666206f);
+    let v28 = fma(v26, v20, 0.16666518f);
+    let v30 = fma(v28, v20, 0.5f);
+    let v31 = hidden_f32(fma(v21, v30, v20));
+    let v33 = v31 + 1.0f;
+    let v34 = i32_of_f32(v16);
+    let v36 = v34 >> min(u32(1i), 31u);
+    let v37 = bitcast<i32>(v33);
+    let v39 = select(v36 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v40 = v37 + v39;
+    let v41 = bitcast<f32>(v40);
+    let v42 = v34 - v36;
+    let v44 = v42 + 127i;
+    let v45 = select(v44 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v46 = bitcast<f32>(v45);
+    let v47 = v41 * v46;
+    return v47;
+}
+
+fn term_2(v6: f32, v48: f32, i1: u32, v5: f32) -> f32 {
+    let v7 = v5 - v6;
+    let v9 = v7 > 89.0f;
+    let v10 = select(v7, 89.0f, v9);
+    let v12 = v10 < -104.0f;
+    let v13 = select(v10, -104.0f, v12);
+    let v15 = v13 * 1.442695f;
+    let v16 = round(v15);
+    let v18 = hidden_f32(fma(v16, -0.69314575f, v13));
+    let v20 = hidden_f32(fma(v16, -1.4286068e-06f, v18));
+    let v21 = v20 * v20;
+    let v24 = fma(0.0013950554f, v20, 0.008369047f);
+    let v26 = fma(v24, v20, 0.041666206f);
+    let v28 = fma(v26, v20, 0.16666518f);
+    let v30 = fma(v28, v20, 0.5f);
+    let v31 = hidden_f32(fma(v21, v30, v20));
+    let v33 = v31 + 1.0f;
+    let v34 = i32_of_f32(v16);
+    let v36 = v34 >> min(u32(1i), 31u);
+    let v37 = bitcast<i32>(v33);
+    let v39 = select(v36 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v40 = v37 + v39;
+    let v41 = bitcast<f32>(v40);
+    let v42 = v34 - v36;
+    let v44 = v42 + 127i;
+    let v45 = select(v44 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v46 = bitcast<f32>(v45);
+    let v47 = v41 * v46;
+    let v49 = v47 / v48;
+    return v49;
+}
+
+@compute @workgroup_size(256)
+fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread_index: u32) {
+    let group = groups.y * 32768u + groups.x;
+    depth = groups.z;
+    let lanes = p.extent_0;
+    let number = group;
+    let member = thread_index;
+    let inside = number < lanes;
+    let lane = min(number, lanes - 1u);
+    let i0 = lane;
+    let v2 = i0 * p.extent_1;
+    var v6_0: f32 = bitcast<f32>(0xff800000u | zero_bits);
+    var v6_1: f32 = bitcast<f32>(0xff800000u | zero_bits);
+    var v6_2: f32 = bitcast<f32>(0xff800000u | zero_bits);
+    var v6_3: f32 = bitcast<f32>(0xff800000u | zero_bits);
+    {
+        let length = select(0u, p.extent_1, inside);
+        var start: u32 = member;
+        var aligned: bool = true;
+        {
+            let i1 = 0u;
+            let v4 = v2 + i1;
+            aligned = aligned && v4 % 4u == 0u;
+        }
+        if (aligned) {
+            let whole = length / 4u * 4u;
+            for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
+                let v4 = v2 + i1;
+                let v5_4 = x[v4 / 4u];
+                let e0 = term_0(i1, v5_4.x);
+                v6_0 = maximum(v6_0, e0);
+                let e1 = term_0(i1 + 1u, v5_4.y);
+                v6_1 = maximum(v6_1, e1);
+                let e2 = term_0(i1 + 2u, v5_4.z);
+                v6_2 = maximum(v6_2, e2);
+                let e3 = term_0(i1 + 3u, v5_4.w);
+                v6_3 = maximum(v6_3, e3);
+            }
+            start = whole + member;
+        } else {
+            let stop = length - min(length, 768u);
+            for (var next = start; next < stop; next += 1024u) {
+                {
+                    let i1 = next;
+                    let v4 = v2 + i1;
+                    let e0 = term_0(i1, x[v4 / 4u][v4 % 4u]);
+                    v6_0 = maximum(v6_0, e0);
+                }
+                {
+                    let i1 = next + 256u;
+                    let v4 = v2 + i1;
+                    let e1 = term_0(i1, x[v4 / 4u][v4 % 4u]);
+                    v6_1 = maximum(v6_1, e1);
+                }
+                {
+                    let i1 = next + 512u;
+                    let v4 = v2 + i1;
+                    let e2 = term_0(i1, x[v4 / 4u][v4 % 4u]);
+                    v6_2 = maximum(v6_2, e2);
+                }
+                {
+                    let i1 = next + 768u;
+                    let v4 = v2 + i1;
+                    let e3 = term_0(i1, x[v4 / 4u][v4 % 4u]);
+                    v6_3 = maximum(v6_3, e3);
+                }
+                start = next + 1024u;
+            }
+        }
+        for (var i1 = start; i1 < length; i1 += 256u) {
+            let v4 = v2 + i1;
+            let e0 = term_0(i1, x[v4 / 4u][v4 % 4u]);
+            v6_0 = maximum(v6_0, e0);
+        }
+    }
+    let v6_a = maximum(v6_0, v6_1);
+    let v6_b = maximum(v6_2, v6_3);
+    partial_f32[thread_index] = maximum(v6_a, v6_b);
+    workgroupBarrier();
+    if (member < 128u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 128u]);
+    }
+    workgroupBarrier();
+    if (member < 64u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 64u]);
+    }
+    workgroupBarrier();
+    if (member < 32u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 32u]);
+    }
+    workgroupBarrier();
+    if (member < 16u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 16u]);
+    }
+    workgroupBarrier();
+    if (member < 8u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 8u]);
+    }
+    workgroupBarrier();
+    if (member < 4u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 4u]);
+    }
+    workgroupBarrier();
+    if (member < 2u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 2u]);
+    }
+    workgroupBarrier();
+    if (member < 1u) {
+        partial_f32[thread_index] = maximum(partial_f32[thread_index], partial_f32[thread_index + 1u]);
+    }
+    workgroupBarrier();
+    let v6 = partial_f32[thread_index - member];
+    workgroupBarrier();
+    var v48_0: f32 = 0.0f;
+    var v48_1: f32 = 0.0f;
+    var v48_2: f32 = 0.0f;
+    var v48_3: f32 = 0.0f;
+    {
+        let length = select(0u, p.extent_1, inside);
+        var start: u32 = member;
+        var aligned: bool = true;
+        {
+            let i1 = 0u;
+            let v4 = v2 + i1;
+            aligned = aligned && v4 % 4u == 0u;
+        }
+        if (aligned) {
+            let whole = length / 4u * 4u;
+            for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
+                let v4 = v2 + i1;
+                let v5_4 = x[v4 / 4u];
+                let e0 = term_1(v6, i1, v5_4.x);
+                v48_0 = v48_0 + e0;
+                let e1 = term_1(v6, i1 + 1u, v5_4.y);
+                v48_1 = v48_1 + e1;
+                let e2 = term_1(v6, i1 + 2u, v5_4.z);
+                v48_2 = v48_2 + e2;
+                let e3 = term_1(v6, i1 + 3u, v5_4.w);
+                v48_3 = v48_3 + e3;
+            }
+            start = whole + member;
+        } else {
+            let stop = length - min(length, 768u);
+            for (var next = start; next < stop; next += 1024u) {
+                {
+                    let i1 = next;
+                    let v4 = v2 + i1;
+                    let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                    v48_0 = v48_0 + e0;
+                }
+                {
+                    let i1 = next + 256u;
+                    let v4 = v2 + i1;
+                    let e1 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                    v48_1 = v48_1 + e1;
+                }
+                {
+                    let i1 = next + 512u;
+                    let v4 = v2 + i1;
+                    let e2 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                    v48_2 = v48_2 + e2;
+                }
+                {
+                    let i1 = next + 768u;
+                    let v4 = v2 + i1;
+                    let e3 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                    v48_3 = v48_3 + e3;
+                }
+                start = next + 1024u;
+            }
+        }
+        for (var i1 = start; i1 < length; i1 += 256u) {
+            let v4 = v2 + i1;
+            let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+            v48_0 = v48_0 + e0;
+        }
+    }
+    let v48_a = v48_0 + v48_1;
+    let v48_b = v48_2 + v48_3;
+    partial_f32[thread_index] = v48_a + v48_b;
+    workgroupBarrier();
+    if (member < 128u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
+    }
+    workgroupBarrier();
+    if (member < 64u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 64u];
+    }
+    workgroupBarrier();
+    if (member < 32u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 32u];
+    }
+    workgroupBarrier();
+    if (member < 16u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 16u];
+    }
+    workgroupBarrier();
+    if (member < 8u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 8u];
+    }
+    workgroupBarrier();
+    if (member < 4u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 4u];
+    }
+    workgroupBarrier();
+    if (member < 2u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 2u];
+    }
+    workgroupBarrier();
+    if (member < 1u) {
+        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
+    }
+    workgroupBarrier();
+    let v48 = partial_f32[thread_index - member];
+    workgroupBarrier();
+    {
+        let length = select(0u, p.extent_1, inside);
+        var start: u32 = member;
+        var aligned: bool = true;
+        {
+            let i1 = 0u;
+            let v4 = v2 + i1;
+            aligned = aligned && v4 % 4u == 0u;
+            aligned = aligned && v4 % 4u == 0u;
+        }
+        if (aligned) {
+            let whole = length / 4u * 4u;
+            for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
+                let v4 = v2 + i1;
+                let v5_4 = x[v4 / 4u];
+                let e0 = term_2(v6, v48, i1, v5_4.x);
+                let e1 = term_2(v6, v48, i1 + 1u, v5_4.y);
+                let e2 = term_2(v6, v48, i1 + 2u, v5_4.z);
+                let e3 = term_2(v6, v48, i1 + 3u, v5_4.w);
+                out[v4 / 4u] = vec4<f32>(e0, e1, e2, e3);
+            }
+            start = whole + member;
+        } else {
+            let stop = length - min(length, 768u);
+            for (var next = start; next < stop; next += 1024u) {
+                {
+                    let i1 = next;
+                    let v4 = v2 + i1;
+                    let e0 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    out[v4 / 4u][v4 % 4u] = e0;
+                }
+                {
+                    let i1 = next + 256u;
+                    let v4 = v2 + i1;
+                    let e1 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    out[v4 / 4u][v4 % 4u] = e1;
+                }
+                {
+                    let i1 = next + 512u;
+                    let v4 = v2 + i1;
+                    let e2 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    out[v4 / 4u][v4 % 4u] = e2;
+                }
+                {
+                    let i1 = next + 768u;
+                    let v4 = v2 + i1;
+                    let e3 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    out[v4 / 4u][v4 % 4u] = e3;
+                }
+                start = next + 1024u;
+            }
+        }
+        for (var i1 = start; i1 < length; i1 += 256u) {
+            let v4 = v2 + i1;
+            let e0 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+            out[v4 / 4u][v4 % 4u] = e0;
+        }
+    }
+}
