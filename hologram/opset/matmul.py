@@ -64,28 +64,29 @@ PRODUCT_SCALARS = (
 )  # fmt: skip
 
 
+# The loops of a software adapter's thread may take 65,000 turns together; `matmul_register` takes four elements a turn.
+SOFTWARE_DEPTH = 4 * 64_000
+
+
 def product_tile(
     product: Product, limits: Limits, epilogue: Program | None = None
 ) -> tuple[Tile, tuple[int, int, int]]:
     """The tile kernel for a product on a device, and its grid in workgroups.
 
-    Real GPUs: each workgroup of 16 x 16 threads computes TILE_M x TILE_N results through workgroup memory, each thread
-    a THREAD_M x THREAD_N part of them. Adapters that a CPU plays have dear barriers and no use for workgroup memory:
-    there every thread computes its part from global memory alone (`matmul_register`).
+    Every thread computes 8 x 8 results. Real GPUs bring the operands through workgroup memory: larger workgroups reuse
+    more of it, smaller ones leave no compute unit idle. Adapters that a CPU plays have dear barriers and no use for
+    workgroup memory: there every thread reads from global memory alone (`matmul_register`).
     """
     dtype = product.out.dtype
+    constants: tuple[tuple[str, int], ...] = ()
     if limits.software:
-        stem, threads = "matmul_register", (8, 8) if product.m >= 8 else (64, 1)
-        part = (8, 8) if product.m >= 64 else (1, 4)
-        constants: tuple[tuple[str, int], ...] = (("THREAD_M", part[0]), ("THREAD_N", part[1]))
+        stem, threads = "matmul_register", (8, 8)
     else:
-        stem, threads = "matmul", (16, 16)
-        part = (8, 8) if product.m * product.n >= 1 << 20 else (4, 4)
-        constants = (("THREAD_M", part[0]), ("THREAD_N", part[1]), ("TILE_K", 16))
-    rows, columns = threads[1] * part[0], threads[0] * part[1]
+        stem, threads = "matmul", (16, 16) if product.batch * product.m * product.n >= 1 << 20 else (8, 8)
+        constants = (("TILE_K", 16),)
     tile = Tile(
         stem=stem,
-        entry=f"atlas_{stem}_{dtype}",
+        entry=f"atlas_{stem}",
         buffers=(
             ("a", dtype, "read"),
             ("b", dtype, "read"),
@@ -98,7 +99,13 @@ def product_tile(
         workgroup=(*threads, 1),
         epilogue=epilogue,
     )
-    return tile, (-(-product.n // columns), -(-product.m // rows), product.batch)
+    return tile, (-(-product.n // (8 * threads[0])), -(-product.m // (8 * threads[1])), product.batch)
+
+
+def _in_quads(layout: Layout) -> bool:
+    """Whether `matmul_register` can read the rows of a (batch, rows, columns) layout by vec4."""
+    batch, row, column = layout.strides
+    return column == 1 and not (batch | row | layout.offset) % 4
 
 
 def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
@@ -154,42 +161,46 @@ def product_plan(
 ) -> Plan:
     """Steps for out = a @ b, where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
-    What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch.
+    What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch;
+    what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own.
     """
-    extra = len(epilogue.buffers) - 2 if epilogue else 0
-    inputs = 2 + extra
+    inputs = 2 + len(_epilogue_reads(epilogue))
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
-    if used not in limits.tile_dtypes or not a.shape[-1]:
-        if epilogue is None:
-            return Plan((replace(_naive_step(a, b, out), operands=(0, 1, inputs)),))
-        raise ShapeError(f"linear: an inner size of 0 or the dtype {dtype} has no kernel with an epilogue")
+    if (
+        used not in limits.tile_dtypes
+        or not a.shape[-1]
+        or (limits.software and a.shape[-1] > SOFTWARE_DEPTH)
+    ):
+        return _reduced_plan(a, b, out, inputs, epilogue)
     batch = out.shape[:-2]
     scratch: list[Scratch] = []
     steps: list[Step] = []
 
-    def place_of(layout: Layout) -> tuple[int, Layout]:
-        """New scratch memory, and its contiguous layout."""
-        scratch.append(Scratch(used, layout.size))
-        return inputs + len(scratch), Layout.contiguous(used, layout.shape)
+    def place_of(layout: Layout, line: int) -> tuple[int, Layout]:
+        """New scratch memory with rows of `line` elements, and the layout's place in it."""
+        *lead, columns = layout.shape
+        padded = Layout.contiguous(used, (*lead, line))
+        scratch.append(Scratch(used, padded.size))
+        return inputs + len(scratch), padded.narrow(len(lead), 0, columns)
 
     ready: list[tuple[int, Layout]] = []
     for position, layout in enumerate((a, b)):
         view = _batched(layout, batch) if layout.dtype == used else None
-        if view is None:
+        if view is None or (limits.software and not _in_quads(view)):
             whole = (
                 layout
                 if _batched(Layout.contiguous(used, layout.shape), batch)
                 else layout.expand((*batch, *layout.shape[-2:]))
             )
-            place, copied = place_of(whole)
+            place, copied = place_of(whole, -(-whole.shape[-1] // 4) * 4)
             steps += [replace(s, operands=(position, place)) for s in copy_plan(whole, copied).steps]
             view, position = _batched(copied, batch), place
         assert view is not None
         ready.append((position, view))
-    target = _batched(out, batch) if dtype == used and (epilogue is None or out.is_contiguous) else None
+    target = _batched(out, batch) if dtype == used else None
     place = inputs
     if target is None:
-        place, copied = place_of(out)
+        place, copied = place_of(out, out.shape[-1])
         target = _batched(copied, batch)
     assert target is not None
     product = Product(
@@ -204,6 +215,23 @@ def product_plan(
             for s in copy_plan(Layout.contiguous(used, out.shape), out).steps
         ]
     return Plan(tuple(steps), tuple(scratch))
+
+
+def _reduced_plan(a: Layout, b: Layout, out: Layout, inputs: int, epilogue: Program | None) -> Plan:
+    """The product as a reduction; an epilogue follows as the element-wise program it is."""
+    if epilogue is None:
+        return Plan((replace(_naive_step(a, b, out), operands=(0, 1, inputs)),))
+    dtype = epilogue.buffer("value").dtype
+    value = Layout.contiguous(dtype, out.shape)
+    # Scratch: the product, then the epilogue's results.
+    steps = [replace(_naive_step(a, b, value), operands=(0, 1, inputs + 1))]
+    reads = iter(range(2, inputs))
+    operands = {"value": inputs + 1, "result": inputs + 2}
+    columns = out.shape[-1]
+    places = tuple(operands[p.name] if p.name in operands else next(reads) for p in epilogue.buffers)
+    steps.append(Step(epilogue, places, (), (value.size // columns, columns)))
+    steps += [replace(s, operands=(inputs + 2, inputs)) for s in copy_plan(value, out).steps]
+    return Plan(tuple(steps), (Scratch(dtype, value.size), Scratch(dtype, value.size)))
 
 
 def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
@@ -238,19 +266,9 @@ def product_by_reduction(at, window, a, b):
 
 def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     cases = [
-        ((3, 4), (4, 5)),
-        ((1, 1), (1, 1)),
-        ((65, 33), (33, 70)),
-        ((128, 64), (64, 128)),
-        ((7,), (7,)),
-        ((7,), (7, 3)),
-        ((5, 7), (7,)),
-        ((2, 3, 4), (4, 5)),
-        ((2, 1, 3, 4), (5, 4, 6)),
-        ((0, 4), (4, 3)),
-        ((3, 0), (0, 2)),
-        ((1, 300), (300, 1)),
-    ]
+        ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((65, 33), (33, 70)), ((128, 64), (64, 128)), ((7,), (7,)), ((7,), (7, 3)),
+        ((5, 7), (7,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)), ((0, 4), (4, 3)), ((3, 0), (0, 2)), ((1, 300), (300, 1)),
+    ]  # fmt: skip
     for a, b in cases:
         yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
 
@@ -302,8 +320,7 @@ class Gemm(MatMul):
             )
             if view is None:
                 raise ShapeError(
-                    f"gemm: operands must hold {m}x{k} and {k}x{n} elements, "
-                    f"got {[i.shape for i in inputs if isinstance(i, Layout)]}"
+                    f"gemm: operands must hold {m}x{k} and {k}x{n} elements, got {[i.shape for i in inputs if isinstance(i, Layout)]}"
                 )
             found.append(view)
         return found
@@ -331,16 +348,10 @@ def _gemm(a, b, *, m, k, n):
 
 gemm = register(
     Gemm(
-        name="gemm",
-        function=_gemm,
-        reference=lambda a, b, m, k, n: np.matmul(a, b),
-        samples=_gemm_samples,
-        dtypes=NUMBERS,
-        ulp=4,
-        absolute=64.0,
-        methods=False,
+        name="gemm", function=_gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), samples=_gemm_samples, dtypes=NUMBERS,
+        ulp=4, absolute=64.0, methods=False,
     )
-)
+)  # fmt: skip
 
 
 # linear: a product with bias and activation in its epilogue.
@@ -357,8 +368,7 @@ def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], .
 def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Program | None:
     """result = activation(value + bias[column]) on a grid of (rows, columns); None for the identity.
 
-    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it
-    is.
+    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it is.
     """
     if bias is None and activation == "none":
         return None
