@@ -231,6 +231,11 @@ def _epilogue(
     for binding, b in buffers:
         kind = _element_type(b, {})
         lines.append(f"@group(0) @binding({binding}) var<storage, read_write> {b.name}: array<{kind}>;")
+    body = list(body)
+    if any("depth" in line for line in helpers):
+        # As in `_open`: 0, for no result has 2^31 rows, but no compiler knows.
+        lines.append("var<private> depth: u32;")
+        body.insert(0, "depth = row >> 31u;")
     opening = "fn epilogue(value: ACC, row: u32, column: u32) -> ACC {"
     return [*lines, "", *helpers, opening, *(f"    {line}" for line in body), "}"]
 

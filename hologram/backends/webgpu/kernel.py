@@ -116,7 +116,8 @@ class WebGPUKernel:
         where this is the first launch of its form.
         """
         self._check(bindings)
-        if 0 in grid:
+        reduced = 0 if isinstance(self.kernel, Tile) else self.kernel.reduced
+        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return _nothing
         limit = self.workshop.limits.max_binding_bytes
         if isinstance(self.kernel, Tile):

@@ -1,0 +1,56 @@
+"""The tile kernels in the forms that the tests' own adapter would not choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+
+@pytest.fixture(params=[False, True], ids=["workgroup", "register"])
+def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
+    """The executor, taken for one whose device is, or is not, played by a CPU."""
+    limits = executor.limits
+    executor.limits = replace(limits, software=request.param)
+    executor.launches.clear()
+    yield executor
+    executor.limits = limits
+    executor.launches.clear()
+
+
+PRODUCTS = [
+    ((1, 1), (1, 1)),
+    ((3, 5, 70), (70, 9)),
+    ((65, 33), (33, 130)),
+    ((2, 1, 17, 16), (3, 16, 12)),
+    ((130, 64), (64, 68)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), PRODUCTS, ids=str)
+def test_matmul_reads_any_layout(left: tuple[int, ...], right: tuple[int, ...], adapter: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, s).astype(np.float32) for s in (left, right))
+    expected = a @ b
+    crossed = (
+        adapter.tensor(np.ascontiguousarray(np.swapaxes(a, -1, -2))),
+        adapter.tensor(np.ascontiguousarray(np.swapaxes(b, -1, -2))),
+    )
+    views = [t.permute((*range(t.ndim - 2), t.ndim - 1, t.ndim - 2)) for t in crossed]
+    for x, y in (
+        (adapter.tensor(a), adapter.tensor(b)),
+        (views[0], adapter.tensor(b)),
+        (adapter.tensor(a), views[1]),
+    ):
+        np.testing.assert_array_equal(hg.matmul(x, y).to_numpy(), expected)
+
+
+def test_linear_has_an_epilogue(adapter: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    x, w, bias = (rng.integers(-4, 5, s).astype(np.float32) for s in ((2, 33, 20), (70, 20), (70,)))
+    out = hg.linear(*map(adapter.tensor, (x, w, bias)), activation="relu").to_numpy()
+    np.testing.assert_array_equal(out, np.maximum(x @ w.T + bias, 0))
