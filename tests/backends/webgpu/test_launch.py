@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder
+from hologram.atlas.builder import Builder, reduce_add
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.pipeline import Signature
@@ -51,6 +51,15 @@ def test_an_empty_grid_launches_nothing(device, upload, download, whole):
     memory = upload(np.zeros(4, np.uint32))
     device.compile(increment()).bind(whole(memory), (), (0,))()
     np.testing.assert_array_equal(download(memory, np.empty(4, np.uint32)), [0] * 4)
+
+
+def test_rows_of_no_elements_have_a_sum(device, upload, download, whole):
+    b = Builder("atlas_row_sum", rank=2, reduced=1)
+    x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.WRITE)
+    b.store(y, b.coordinate(0), reduce_add(b.load(x, b.coordinate(0) * b.extent(1) + b.coordinate(1))))
+    memories = upload(np.ones(4, np.float32)), upload(np.ones(4, np.float32))
+    device.compile(b.build()).bind(whole(*memories), (), (4, 0))()
+    np.testing.assert_array_equal(download(memories[1], np.empty(4, np.float32)), [0] * 4)
 
 
 def test_more_launches_than_a_batch_run_in_order(device, upload, download, whole):
