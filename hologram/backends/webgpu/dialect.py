@@ -151,17 +151,21 @@ def _vectors() -> tuple[dict, dict, dict, dict]:
 
 # Keywords and reserved words of WGSL that a buffer or scalar might be called, and names this file declares.
 _RESERVED = """
-alias break case const const_assert continue continuing default diagnostic discard else enable false
-fn for if let loop override requires return struct switch true var while active array as asm auto
-await bool class common compile default delete do enum export extends extern external f16 f32 f64
-final filter from get goto i32 i64 impl implements import inline interface layout lowp macro match
-meta mod module move mut new null of operator package partition pass protected pub public readonly
-ref register require resource self set shared sizeof static super target template this throw trait
-try type typedef typename u32 u64 union unsafe use using vec2 vec3 vec4 virtual with writeonly yield
-min max abs clamp exp log select sqrt fma floor ceil round trunc sign step pow sin cos tan tanh all
-any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value bf16_bits bf16_value
-zero_bits word groups number
-"""
+alias break case const const_assert continue continuing default diagnostic discard else enable false fn for if
+let loop override requires return struct switch true var while active array as asm auto await bool class
+common compile default delete do enum export extends extern external f16 f32 f64 final filter from get goto
+i32 i64 impl implements import inline interface layout lowp macro match meta mod module move mut new null of
+operator package partition pass protected pub public readonly ref register require resource self set shared
+sizeof static super target template this throw trait try type typedef typename u32 u64 union unsafe use using
+vec2 vec3 vec4 virtual with writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc
+sign step pow sin cos tan tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value
+bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof asm_fragment async
+attribute become cast catch co_await co_return co_yield coherent column_major compile_fragment concept
+const_cast consteval constexpr constinit crate debugger decltype demote demote_to_helper dynamic_cast explicit
+fallthrough finally friend fxgroup groupshared highp instanceof macro_rules mediump mutable namespace nil
+noexcept noinline nointerpolation non_coherent noncoherent noperspective nullptr packoffset patch
+pixelfragment precise precision premerge priv regardless reinterpret_cast restrict smooth snorm static_assert
+static_cast std subroutine thread_local typeid typeof unless unorm unsized varying volatile wgsl where"""
 RESERVED = frozenset(_RESERVED.split())
 
 
