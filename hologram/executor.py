@@ -36,7 +36,8 @@ from hologram.runtime.stream import Event, Stream
 from hologram.tensor import Tensor
 
 MAX_LAUNCHES = 8192
-Operand = Buffer | Tensor | bool | int | float | None
+Number = bool | int | float
+Operand = Buffer | Tensor | Number | None
 
 
 class Executor:
@@ -151,7 +152,7 @@ class Executor:
     def apply(self, operation: Operation, operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
         operands = self._tensors(operation, operands)
-        inputs: tuple[Any, ...] = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
+        inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
         key = (operation, tuple(map(self._signature, operands)), *map(_hashable, attributes.values()))
         layouts = self._inferred.get(key)
         if layouts is None:
@@ -337,9 +338,9 @@ class Executor:
         if os.getpid() != self._process:
             raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
 
-    def _tensors(self, operation: Operation, operands: Sequence[Operand]) -> tuple[Operand, ...]:
+    def _tensors(self, operation: Operation, operands: Sequence[Operand]) -> tuple[Tensor | Number | None, ...]:
         """Operands with NumPy arrays and buffers made tensors."""
-        found: list[Operand] = []
+        found: list[Tensor | Number | None] = []
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
             if isinstance(operand, Buffer):
                 operand = self.as_tensor(operand)
@@ -423,8 +424,7 @@ class Executor:
                     self._launches_of.clear()
                 self.launches[key] = launch
                 for tensor in tensors:
-                    block: Any = tensor.buffer.block  # bound just now, so it is there
-                    self._launches_of.setdefault(block.token, set()).add(key)
+                    self._launches_of.setdefault(tensor.buffer.live_block().token, set()).add(key)
         return launch
 
     def _bind(self, plan: Plan, operands: Sequence[Any]) -> Launch:
@@ -473,11 +473,11 @@ def _key(operand: Any) -> Any:
     raise TypeError(f"operands must be Buffers, Tensors or numbers, got {type(operand).__name__}")
 
 
-def _binding(operand: Any) -> Binding:
+def _binding(operand: Tensor | Block) -> Binding:
     if isinstance(operand, Block):
         return Binding(operand.memory, operand.offset, operand.nbytes)
-    block = operand.buffer.block
-    return Binding(block.memory, block.offset, storage_bytes(operand.buffer.nbytes))
+    block = operand.buffer.live_block()
+    return Binding(block.memory, block.offset, min(storage_bytes(operand.buffer.nbytes), block.nbytes))
 
 
 def _sequence(launches: tuple[Launch, ...]) -> Launch:

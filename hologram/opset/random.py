@@ -1,7 +1,7 @@
 """Random numbers from a counter: the same stream on every backend, for a seed and an offset.
 
-Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). Element i of a draw
-is word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
+Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). Element i of a
+draw is word i % 4 of the block whose counter is offset + i // 4; the key is the seed.
 """
 
 # Declarations are annotated for those who call them; their bodies get Values.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -111,20 +112,16 @@ def _random_samples(**attributes: float):
     return make
 
 
-SEEDS = {"seed": u32, "offset": u32}
+# Attributes that are passed at launch, and as what: None is the dtype computed in.
+PARAMETERS: dict[str, DType | None] = {
+    "seed": u32, "offset": u32, "low": None, "high": None, "mean": None, "std": None, "p": None,
+}  # fmt: skip
 
 
-@indexed(
-    shape_of=_shape_of,
-    dtypes=FLOATS,
-    scalars=SEEDS,
-    samples=_random_samples(low=-2.0, high=3.0),
-    ulp=2,
-    absolute=4.0e0,
-    reference=_uniform_reference,
-    methods=False,
-)
-def random_uniform(at, *, shape, low: float = 0.0, high: float = 1.0, seed=0, offset=0, dtype="f32"):
+@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(low=-2.0, high=3.0),
+         ulp=2, absolute=4.0,
+         reference=_uniform_reference, methods=False)  # fmt: skip
+def random_uniform(at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):
     """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
     return low + _unit(_word(at, seed, offset), low.dtype) * (high - low)
 
@@ -137,17 +134,10 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
     return mean + std * (radius * np.cos(2 * np.pi * (b >> 8).astype(np.float64) * 2.0**-24)).reshape(shape)
 
 
-@indexed(
-    shape_of=_shape_of,
-    dtypes=FLOATS,
-    scalars=SEEDS,
-    samples=_random_samples(mean=1.0, std=2.0),
-    ulp=8,
-    absolute=64.0,
-    reference=_normal_reference,
-    methods=False,
-)
-def random_normal(at, *, shape, mean: float = 0.0, std: float = 1.0, seed=0, offset=0, dtype="f32"):
+@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(mean=1.0, std=2.0),
+         ulp=8, absolute=64.0,
+         reference=_normal_reference, methods=False)  # fmt: skip
+def random_normal(at, *, shape, mean: Any = 0.0, std: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):
     """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
     first, second, _, _ = philox(_linear(at) + offset, seed)
     radius = atlas.sqrt(-2.0 * atlas.log(((first >> 8) + 1).to(mean.dtype) * 2.0**-24))
@@ -165,9 +155,9 @@ def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
 
 
 @indexed(shape_of=lambda x, **attributes: Layout.contiguous(x.dtype, x.shape), dtypes=FLOATS,
-         scalars={"seed": u32, "offset": u32}, samples=_dropout_samples, ulp=2, reference=_dropout_reference,
+         scalars=PARAMETERS, samples=_dropout_samples, ulp=2, reference=_dropout_reference,
          aten=("native_dropout",))  # fmt: skip
-def dropout(at, x: IndexedOperand, *, p: float = 0.5, seed=0, offset=0):
+def dropout(at, x: IndexedOperand, *, p: Any = 0.5, seed: Any = 0, offset: Any = 0):
     """x / (1 - p) where a random number is at least p, else 0; the numbers are those of random_uniform."""
     keep = _unit(_word(at, seed, offset), p.dtype) >= p
     return select(keep, x.at(*at) * (1.0 / (1.0 - p)), 0.0)

@@ -104,7 +104,7 @@ class Buffer:
     @property
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
-        block, device = self._live("ptr"), self.executor.device
+        block, device = self.live_block("ptr"), self.executor.device
         address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
         if address is not None:
             return address(block.memory, block.offset)
@@ -139,7 +139,7 @@ class Buffer:
         """
         if copy and (view := self._view) is not None:
             return view.copy()
-        self._live("to_numpy")
+        self.live_block("to_numpy")
         if not copy:
             view = self._host_view()
             if view is not None:
@@ -155,7 +155,7 @@ class Buffer:
 
     def from_bytes(self, data: Any) -> Buffer:
         """Copies the bytes of a bytes-like object in; raises ShapeError when they are not exactly `nbytes` many."""
-        self._live("from_bytes")
+        self.live_block("from_bytes")
         source = memoryview(data)
         if source.nbytes != self.nbytes:
             raise ShapeError(f"from_bytes: the buffer holds {self.nbytes} bytes, got {source.nbytes}")
@@ -171,7 +171,7 @@ class Buffer:
 
     def fill(self, value: bool | int | float) -> Buffer:
         """Sets every element; raises UnsupportedDType for a number the dtype cannot hold."""
-        block = self._live("fill")
+        block = self.live_block("fill")
         pattern = _pattern(value, self.dtype)
         if self.nbytes:
             self.executor.device.fill(block.memory, block.offset, self.nbytes, pattern)
@@ -181,7 +181,7 @@ class Buffer:
         """Copies another buffer, of this or another executor, or an array; sizes and dtypes must agree."""
         if not isinstance(source, Buffer):
             return self.from_numpy(source)
-        target_block, source_block = self._live("copy_from"), source._live("copy_from")
+        target_block, source_block = self.live_block("copy_from"), source.live_block("copy_from")
         if source.executor is not self.executor:
             return self.from_numpy(source.to_numpy(copy=None))
         _require(self, "copy_from", source.size, source.dtype.numpy)
@@ -227,7 +227,7 @@ class Buffer:
 
         Memory that only a GPU of a kind DLPack's consumers do not know can address comes as one copy on the host.
         """
-        self._live("__dlpack__")
+        self.live_block("__dlpack__")
         strides = dlpack.contiguous_strides(self.shape)
         return dlpack.export(self, self.shape, strides, 0, stream, max_version, dl_device, copy)
 
@@ -238,7 +238,7 @@ class Buffer:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.executor.device.info.backend is not BackendType.CUDA:
             raise AttributeError("__cuda_array_interface__: the buffer is not in CUDA memory")
-        self._live("__cuda_array_interface__")
+        self.live_block("__cuda_array_interface__")
         self.executor.device.synchronize()
         return {
             "version": 3,
@@ -251,7 +251,7 @@ class Buffer:
 
     def __copy__(self) -> Buffer:
         """A new buffer with the same contents; so is a deep copy."""
-        self._live("copy")
+        self.live_block("copy")
         return self.executor.allocate(self.shape, self.dtype).copy_from(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
@@ -269,7 +269,7 @@ class Buffer:
         place = "freed" if self.freed else self.executor.device.info.name
         return f"Buffer(shape={self.shape}, dtype={self.dtype}, {place})"
 
-    def _live(self, action: str) -> Block:
+    def live_block(self, action: str = "launch") -> Block:
         block = self.block
         if block is None:
             raise BufferFreed(
@@ -280,7 +280,7 @@ class Buffer:
     def _resident(self) -> np.ndarray | None:
         """The view that is kept for copies in and out; only where the memory is always the host's."""
         if self._view is None and self.executor.device.limits.host_resident:
-            block = self._live("buffer")
+            block = self.live_block("buffer")
             memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
             if memory is not None:
                 self._view = np.frombuffer(memory, self.dtype.numpy, self.size).reshape(self.shape)
@@ -288,7 +288,7 @@ class Buffer:
 
     def _host_view(self) -> np.ndarray | None:
         """A view for others to keep: it holds the lease."""
-        block, lease = self._live("to_numpy"), self._lease
+        block, lease = self.live_block("to_numpy"), self._lease
         memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
         if memory is None or lease is None:
             return None
@@ -296,7 +296,7 @@ class Buffer:
         return np.asarray(base).view(self.dtype.numpy).reshape(self.shape)
 
     def _write(self, array: np.ndarray) -> None:
-        block, device = self._live("from_numpy"), self.executor.device
+        block, device = self.live_block("from_numpy"), self.executor.device
         _require(self, "from_numpy", array.size, array.dtype)
         if array.size == 0:
             return
@@ -311,7 +311,7 @@ class Buffer:
         device.write(block.memory, block.offset, array.reshape(-1).view(np.uint8).data)
 
     def _read(self) -> np.ndarray:
-        block = self._live("to_numpy")
+        block = self.live_block("to_numpy")
         out = np.empty(self.shape, self.dtype.numpy)
         if out.size:
             self.executor.device.read(block.memory, block.offset, out.reshape(-1).view(np.uint8).data)
