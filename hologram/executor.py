@@ -338,7 +338,9 @@ class Executor:
         if os.getpid() != self._process:
             raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
 
-    def _tensors(self, operation: Operation, operands: Sequence[Operand]) -> tuple[Tensor | Number | None, ...]:
+    def _tensors(
+        self, operation: Operation, operands: Sequence[Operand]
+    ) -> tuple[Tensor | Number | None, ...]:
         """Operands with NumPy arrays and buffers made tensors."""
         found: list[Tensor | Number | None] = []
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):

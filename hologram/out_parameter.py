@@ -29,6 +29,7 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
         raise TypeError(
             f"{operation.name}: takes the operands {names} and {outputs} output(s) after the executor, got {len(args)}"
         )
+    operands: tuple[Any, ...]
     operands, targets, rest = args[:inputs], args[inputs : inputs + outputs], args[inputs + outputs :]
     if isinstance(operation, Elementwise) and len(rest) == 1 and not operation.attributes:
         operands, targets = _prefix(operation.name, rest[0], operands, targets)

@@ -121,7 +121,9 @@ PARAMETERS: dict[str, DType | None] = {
 @indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(low=-2.0, high=3.0),
          ulp=2, absolute=4.0,
          reference=_uniform_reference, methods=False)  # fmt: skip
-def random_uniform(at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):
+def random_uniform(
+    at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"
+):
     """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
     return low + _unit(_word(at, seed, offset), low.dtype) * (high - low)
 
