@@ -1,0 +1,94 @@
+"""The commands: what they print for people and machines, and their exit status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import hologram as hg
+from hologram.cli import app, display, doctor
+from hologram.device import DeviceInfo
+
+runner = CliRunner()
+
+
+def invoke(*arguments: str, status: int = 0) -> str:
+    result = runner.invoke(app, list(arguments))
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result.stdout
+
+
+def test_info_names_versions_and_backends() -> None:
+    text = invoke("info")
+    assert hg.__version__ in text
+    assert np.__version__ in text
+    assert "cpu:0" in text
+
+
+def test_info_as_json_lists_every_backend() -> None:
+    facts = json.loads(invoke("info", "--json"))
+    assert [b["name"] for b in facts["backends"]] == [probe.backend.value for probe in hg.backends()]
+    for backend in facts["backends"]:
+        assert backend["available"] == bool(backend["devices"])
+        assert backend["available"] or backend["reason"]
+
+
+def test_doctor_finds_every_available_device_working() -> None:
+    facts = json.loads(invoke("doctor", "--json"))
+    devices = [f"{b['name']}:{d['index']}" for b in facts["backends"] for d in b["devices"]]
+    assert facts["healthy"]
+    assert [c["device"] for c in facts["checks"]] == devices
+    assert all(0 <= c["error"] <= doctor.TOLERANCE for c in facts["checks"])
+
+
+def test_doctor_fails_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(device: DeviceInfo) -> doctor.Check:
+        return doctor.Check(device.backend.value, device.name, problem="DeviceLost: gone")
+
+    monkeypatch.setattr(doctor, "check", refuse)
+    assert "DeviceLost: gone" in invoke("doctor", status=1)
+
+
+def test_doctor_notices_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "softmax", lambda x: np.full_like(x, 1 / x.shape[1]))
+    (cpu,) = (device for probe in hg.backends() for device in probe.devices if device.backend.value == "cpu")
+    assert "wrong" in doctor.check(cpu).problem
+
+
+def test_demo(executor: hg.Executor, tmp_path: Path) -> None:
+    text = invoke("demo", "--backend", executor.backend, "--output", str(tmp_path), "--json")
+    facts = json.loads(text)
+    assert facts["problems"] == []
+    assert facts["accuracy"] >= 0.95
+    assert facts["why"].startswith(executor.backend)
+    picture = np.asarray(Image.open(facts["picture"]))
+    assert picture.std() > 30  # not a blank sheet
+
+
+def test_unknown_backend_is_a_message_not_a_traceback() -> None:
+    command = [sys.executable, "-m", "hologram", "demo", "--backend", "abacus"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1
+    assert "BackendUnavailable" in result.stderr
+    assert "abacus" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(2.0, "2.00 s"), (0.0123, "12.3 ms"), (4.5e-6, "4.50 µs"), (2e-9, "2 ns"), (123.4, "123 s")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert display.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1536, "1.5 KiB"), (1 << 30, "1 GiB")])
+def test_size(count: int, text: str) -> None:
+    assert display.size(count) == text

@@ -1,0 +1,51 @@
+"""What the documents say holds: the README's program runs as printed, links lead somewhere, examples work."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+import hologram as hg
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_quickstart_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", program, re.MULTILINE)
+    exec(compile(program, "README.md", "exec"), {"__name__": "quickstart"})
+    printed = capsys.readouterr().out
+    assert len(expected) == 2
+    assert [line for line in printed.splitlines() if line.startswith("[")] == expected
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text())
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+def test_every_design_document_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    assert [p.name for p in (ROOT / "docs" / "design").glob("*.md") if f"design/{p.name}" not in index] == []
+
+
+def test_mandelbrot(executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specification = importlib.util.spec_from_file_location("mandelbrot", ROOT / "examples" / "mandelbrot.py")
+    assert specification is not None
+    assert specification.loader is not None
+    example = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(example)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(example, "WIDTH", 120)
+    monkeypatch.setattr(example, "HEIGHT", 80)
+    example.main(executor.backend)
+    picture = (tmp_path / "mandelbrot.pgm").read_bytes()
+    shades = picture.removeprefix(b"P5 120 80 255\n")
+    assert len(shades) == 120 * 80
+    inside = shades.count(0) / len(shades)
+    assert 0.18 < inside < 0.28  # the set's area is 1.5066 of the window's 7.26
