@@ -24,7 +24,8 @@ def mandelbrot() -> Program:
     counts = b.buffer("counts", u32, Access.WRITE)
     left, top, pixel = (b.scalar(name, f32) for name in ("left", "top", "pixel"))
     row, column = b.coordinate(0), b.coordinate(1)
-    x, y = left + column.to(f32) * pixel, top - row.to(f32) * pixel
+    # Coordinates have the type of positions, which converts to integers only.
+    x, y = left + column.to(u32).to(f32) * pixel, top - row.to(u32).to(f32) * pixel
 
     def step(_: Value, u: Value, v: Value, count: Value) -> tuple[Value, Value, Value]:
         inside = u * u + v * v <= 4.0

@@ -29,11 +29,6 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-def test_every_design_document_is_in_the_index() -> None:
-    index = (ROOT / "docs" / "README.md").read_text()
-    assert [p.name for p in (ROOT / "docs" / "design").glob("*.md") if f"design/{p.name}" not in index] == []
-
-
 def test_mandelbrot(executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specification = importlib.util.spec_from_file_location("mandelbrot", ROOT / "examples" / "mandelbrot.py")
     assert specification is not None

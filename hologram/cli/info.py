@@ -104,7 +104,12 @@ def describe_device(device: DeviceInfo) -> dict[str, Any]:
         "index": device.index,
         "name": device.name,
         "driver": device.driver,
-        **{name: getattr(limits, name) for name in limits.__dataclass_fields__ if name != "dtypes"},
+        **{name: plain(getattr(limits, name)) for name in limits.__dataclass_fields__},
         "dtypes": [d.name for d in ALL if d in limits.dtypes],
         "details": dict(device.details),
     }
+
+
+def plain(value: Any) -> Any:
+    """A limit as JSON has it: sets as sorted lists of names."""
+    return sorted(map(str, value)) if isinstance(value, frozenset) else value

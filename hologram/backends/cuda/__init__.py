@@ -21,7 +21,7 @@ WEBGPU = "Use backend='webgpu', which reaches NVIDIA GPUs through Vulkan or DX12
 def probe() -> Probe:
     """Why CUDA cannot be used, and what to do. Loads the driver's library, if there is one."""
     try:
-        from cuda.bindings import driver  # pyright: ignore[reportMissingImports]
+        from cuda.bindings import driver  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
         from cuda.pathfinder import DynamicLibNotFoundError  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         return Probe(
