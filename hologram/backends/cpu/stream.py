@@ -72,9 +72,8 @@ def stream_body(w: Writer, program: Program, variant: Variant) -> None:
         def flush(j: str, _: list[str]) -> list[str]:
             vector = f"<{lanes} x {t}>"
             value = w(f"load {vector}, ptr {w.element(strip, t, j)}, align {VECTOR_BYTES}")
-            w.do(
-                f"store {vector} {value}, ptr {w.element(target, t, j)}, align {VECTOR_BYTES}, !nontemporal !{nontemporal}"
-            )
+            place = w.element(target, t, j)
+            w.do(f"store {vector} {value}, ptr {place}, align {VECTOR_BYTES}, !nontemporal !{nontemporal}")
             return []
 
         w.loop("0", str(count), str(lanes), [], flush)
