@@ -11,7 +11,7 @@ from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parame
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.memory import ALIGNMENT
-from hologram.backends.webgpu.paging import paged, pages
+from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.spelling import ProgramSpelling, Spelling, Text, TileSpelling
 from hologram.compiler.schedule import Schedule
@@ -37,7 +37,7 @@ class Shape:
 
     shared: tuple[int, ...]  # for each parameter, the first one that is the same memory
     read_write: bool
-    kept: frozenset[str] | None = None  # buffers of a page without a base; None: not paged
+    cut: Cut | None = None  # None: not paged
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class WebGPUKernel:
         if all(b.nbytes <= limit for b in bound):
             return self._form(shape).launch(bound, scalars, grid)
         program = self._program(shape)
-        kept, cut = pages(program, bound, scalars, grid, limit)
-        form = self._form(replace(shape, kept=kept))
-        launches = [form.launch(page.bindings, page.scalars, page.grid) for page in cut]
+        cut, found = pages(program, bound, scalars, grid, limit)
+        form = self._form(replace(shape, cut=cut))
+        launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
 
         def launch() -> None:
             for page in launches:
@@ -157,7 +157,7 @@ class WebGPUKernel:
     def _program(self, shape: Shape) -> Program:
         assert isinstance(self.kernel, Program)
         program = self.kernel if shape.shared == self._distinct else merge(self.kernel, shape.shared)
-        return program if shape.kept is None else paged(program, shape.kept)
+        return program if shape.cut is None else paged(program, shape.cut)
 
     def _form(self, shape: Shape) -> Form:
         with self.workshop.encoder.lock:

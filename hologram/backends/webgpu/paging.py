@@ -1,7 +1,8 @@
-"""Launches larger than a binding may be: the grid is cut along its first axis, and each page binds what it touches.
+"""Launches larger than a binding may be: the grid is cut along its first axis longer than 1, and each page binds what
+it touches.
 
-The program of a page adds the page's start to its first coordinate and takes each binding's first element off the
-positions; both arrive as scalars, so one compiled kernel serves every page. Where a position is the lane's own
+The program of a page adds the page's start to its coordinate along that axis and takes each binding's first element
+off the positions; both arrive as scalars, so one compiled kernel serves every page. Where a position is the lane's own
 coordinate, the two cancel and nothing is added: contiguous element-wise programs page at full speed.
 """
 
@@ -31,13 +32,24 @@ class Page:
     grid: tuple[int, ...]
 
 
-def contiguous(program: Program) -> frozenset[str]:
-    """The buffers that are only accessed at the coordinate along axis 0."""
+@dataclass(frozen=True)
+class Cut:
+    """How a program is paged: along an axis, ahead of which all extents are 1.
+
+    `kept` names contiguous buffers whose binding starts at the page's own start; every other has a base.
+    """
+
+    axis: int
+    kept: frozenset[str]
+
+
+def contiguous(program: Program, axis: int) -> frozenset[str]:
+    """The buffers that are only accessed at the coordinate along the axis, or at the lane where that is the same."""
     own: set[int] = set()
-    alone = program.rank - program.reduced == 1
+    alone = program.rank - program.reduced == axis + 1
     found: dict[str, bool] = {}
     for i in program.body.walk():
-        if (i.opcode is Opcode.COORDINATE and i.attribute == 0) or (i.opcode is Opcode.LANE and alone):
+        if (i.opcode is Opcode.COORDINATE and i.attribute == axis) or (i.opcode is Opcode.LANE and alone):
             own.add(i.result)
         if i.opcode in ADDRESSING:
             name = str(i.attribute)
@@ -45,25 +57,22 @@ def contiguous(program: Program) -> frozenset[str]:
     return frozenset(name for name, yes in found.items() if yes)
 
 
-def paged(program: Program, kept: frozenset[str]) -> Program:
-    """The program of a page; it takes the start, the whole extent of axis 0, and bases as well.
-
-    `kept` names contiguous buffers whose binding starts at the page's own start; every other has a base.
-    """
+def paged(program: Program, cut: Cut) -> Program:
+    """The program of a page; it takes the start, the whole extent of the axis, and bases as well."""
     scalars = [ScalarParameter(START, dtypes.index), ScalarParameter(EXTENT, dtypes.index)]
     scalars += [
-        ScalarParameter(f"{b.name}_base", dtypes.index) for b in program.buffers if b.name not in kept
+        ScalarParameter(f"{b.name}_base", dtypes.index) for b in program.buffers if b.name not in cut.kept
     ]
-    body = _Pager(program, kept, scalars).body()
+    body = _Pager(program, cut, scalars).body()
     return replace(program, scalars=program.scalars + tuple(scalars), body=body)
 
 
 class _Pager:
-    """Rewrites the body: `self.shifted` maps the local first coordinate and lane to those in the whole grid."""
+    """Rewrites the body: `self.global_` maps the local first coordinate and lane to those in the whole grid."""
 
-    def __init__(self, program: Program, kept: frozenset[str], scalars: Sequence[ScalarParameter]) -> None:
+    def __init__(self, program: Program, cut: Cut, scalars: Sequence[ScalarParameter]) -> None:
         self.program = program
-        self.kept = kept
+        self.axis, self.kept = cut.axis, cut.kept
         self.next = max(program.types, default=-1) + 1
         self.preamble: list[Instruction] = []
         self.scalar = {s.name: self._emit(self.preamble, Opcode.SCALAR, (), s.name) for s in scalars}
@@ -93,7 +102,7 @@ class _Pager:
         )
 
     def _rewrite(self, i: Instruction, out: list[Instruction]) -> None:
-        if i.opcode is Opcode.EXTENT and i.attribute == 0:
+        if i.opcode is Opcode.EXTENT and i.attribute == self.axis:
             self.global_[i.result] = self.scalar[EXTENT]
             return
         local = i.operands[0] if i.opcode in ADDRESSING else None
@@ -104,11 +113,11 @@ class _Pager:
             base = self.scalar[f"{i.attribute}_base"]
             operands = (self._emit(out, Opcode.SUB, (operands[0], base)), *operands[1:])
         out.append(replace(i, operands=operands, blocks=tuple(self._block(b) for b in i.blocks)))
-        if i.opcode is Opcode.COORDINATE and i.attribute == 0:
+        if i.opcode is Opcode.COORDINATE and i.attribute == self.axis:
             self.global_[i.result] = self._emit(out, Opcode.ADD, (i.result, self.scalar[START]))
         elif i.opcode is Opcode.LANE:
             skipped = self.scalar[START]
-            for axis in range(1, self.program.rank - self.program.reduced):
+            for axis in range(self.axis + 1, self.program.rank - self.program.reduced):
                 extent = self._emit(out, Opcode.EXTENT, (), axis)
                 skipped = self._emit(out, Opcode.MUL, (skipped, extent))
             self.global_[i.result] = self._emit(out, Opcode.ADD, (i.result, skipped))
@@ -120,41 +129,44 @@ def pages(
     scalars: Sequence[Number],
     grid: Sequence[int],
     limit: int,
-) -> tuple[frozenset[str], list[Page]]:
-    """The dispatches of `paged(program, kept)` that together are one of `program`: `kept` and the pages.
+) -> tuple[Cut, list[Page]]:
+    """The dispatches of `paged(program, cut)` that together are one of `program`: `cut` and the pages.
 
     None binds more than `limit` bytes.
 
-    Raises ShapeError where no cut along the first axis achieves that.
+    Raises ShapeError where no cut along that axis achieves that.
     """
     if program.reduced >= program.rank or {Opcode.WORKGROUP, Opcode.THREAD, Opcode.BARRIER} & program.opcodes:
-        raise _refusal(program, bindings, limit, "this kernel cannot be cut along its first axis")
-    rows = grid[0]
+        raise _refusal(program, bindings, limit, "this kernel cannot be cut")
+    lanes = grid[: program.rank - program.reduced]
+    axis = next((k for k, extent in enumerate(lanes) if extent > 1), 0)
+    rows = grid[axis]
     widest = tuple(bindings)
     size = -(-rows // -(-max(b.nbytes for b in bindings) // limit))
     while size:
         # Pages of whole alignments let contiguous bindings start where they do.
-        kept = contiguous(program) if size >= ALIGNMENT else frozenset[str]()
-        size = size // ALIGNMENT * ALIGNMENT if kept else size
+        cut = Cut(axis, contiguous(program, axis) if size >= ALIGNMENT else frozenset())
+        size = size // ALIGNMENT * ALIGNMENT if cut.kept else size
         starts = range(0, rows, size)
-        cut = [_page(program, kept, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
-        widest = max((page.bindings for page in cut), key=lambda bound: max(b.nbytes for b in bound))
+        found = [_page(program, cut, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
+        widest = max((page.bindings for page in found), key=lambda bound: max(b.nbytes for b in bound))
         if all(b.nbytes <= limit for b in widest):
-            return kept, cut
+            return cut, found
         size //= 2
     raise _refusal(program, widest, limit, "a launch cannot be cut any finer")
 
 
 def _page(
     program: Program,
-    kept: frozenset[str],
+    cut: Cut,
     bindings: Sequence[Binding],
     scalars: Sequence[Number],
     grid: Sequence[int],
     start: int,
     count: int,
 ) -> Page:
-    axes = [(start, start + count - 1), *((0, extent - 1) for extent in grid[1:])]
+    axes = [(0, extent - 1) for extent in grid]
+    axes[cut.axis] = start, start + count - 1
     names = dict(zip((s.name for s in program.scalars), scalars, strict=True))
     reach = Reach(program, axes, grid, names).of()
     bound, bases = [], []
@@ -166,9 +178,10 @@ def _page(
         first = low * itemsize // ALIGNMENT * ALIGNMENT
         last = min((high + 1) * itemsize, binding.nbytes)
         bound.append(Binding(binding.memory, binding.offset + first, last - first))
-        if parameter.name not in kept:
+        if parameter.name not in cut.kept:
             bases.append(first // itemsize)
-    return Page(tuple(bound), (*scalars, start, grid[0], *bases), (count, *grid[1:]))
+    size = (*grid[: cut.axis], count, *grid[cut.axis + 1 :])
+    return Page(tuple(bound), (*scalars, start, grid[cut.axis], *bases), size)
 
 
 def _refusal(program: Program, bindings: Sequence[Binding], limit: int, why: str) -> ShapeError:

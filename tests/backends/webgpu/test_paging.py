@@ -123,6 +123,21 @@ def test_rows(device, upload, download, whole):
     np.testing.assert_array_equal(download(memories[1], np.empty(200, np.float32)), values.sum(1))
 
 
+def test_a_first_axis_of_one_is_skipped(device, upload, download, whole):
+    """As a long sum is split: y[i, j] = sum of x[i * size + j * part + k] over k."""
+    b = Builder("atlas_parts", rank=3, reduced=1)
+    x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.WRITE)
+    i, j, k = (b.coordinate(axis) for axis in range(3))
+    part = b.scalar("part", index)
+    b.store(y, i * b.extent(1) + j, reduce_add(b.load(x, i * b.scalar("size", index) + (j * part + k))))
+    values = np.arange(20_000, dtype=np.float32) % 19
+    memories = upload(values), upload(np.zeros(40, np.float32))
+    device.compile(b.build()).bind(whole(*memories), (500, 0), (1, 40, 500))()
+    np.testing.assert_array_equal(
+        download(memories[1], np.empty(40, np.float32)), values.reshape(40, 500).sum(1)
+    )
+
+
 def test_a_row_that_fits_no_page_is_refused(device, upload, whole):
     b = Builder("atlas_total", rank=1, reduced=1)
     x, y = b.buffer("x", f32, Access.READ), b.buffer("y", f32, Access.WRITE)
