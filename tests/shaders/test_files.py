@@ -1,0 +1,66 @@
+"""Every hand-written file agrees with the tiles that name it: entry point, bindings in order, members of Params."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hologram.opset  # noqa: F401 - registers the operations
+from hologram import dtypes
+from hologram.opset.layout import Layout
+from hologram.opset.operation import OPERATIONS, Composite
+from hologram.opset.plan import Tile
+from tests.devices import limits
+
+SHADERS = Path(__file__).parents[2] / "shaders"
+WGSL_TYPES = {dtypes.f32: "f32", dtypes.i32: "i32", dtypes.u32: "u32", dtypes.index: "u32"}
+
+
+def tiles() -> dict[str, Tile]:
+    """One tile for each stem, out of the operations' samples on real and software adapters, and a large product."""
+    found: dict[str, Tile] = {}
+    for operation in OPERATIONS.values():
+        if isinstance(operation, Composite):
+            continue
+        dtype = operation.dtypes[0]
+        calls = [(s.operands, s.attributes) for s in operation.samples(np.random.default_rng(0), dtype)]
+        if operation.name == "matmul":
+            large = np.empty((256, 256), np.float32)
+            calls.append(((large, large), {}))
+        for operands, attributes in calls:
+            bound, given = operation.bind(operands, attributes)
+            inputs = [
+                Layout.contiguous(dtypes.dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
+                for o in bound
+            ]
+            for software in (False, True):
+                adapter = replace(limits(), software=software)
+                plan = operation.plan(inputs, operation.infer(inputs, given), given, adapter)
+                found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
+    return found
+
+
+TILES = tiles()
+
+
+def test_every_file_has_a_tile_and_every_tile_a_file():
+    assert {f.stem for f in (SHADERS / "wgsl").glob("*.wgsl")} == set(TILES)
+
+
+@pytest.mark.parametrize("stem", TILES)
+def test_a_file_agrees_with_its_tile(stem: str):
+    tile, text = TILES[stem], (SHADERS / "wgsl" / f"{stem}.wgsl").read_text(encoding="utf-8")
+    assert text.startswith(f"// {stem}: "), "the first line, a comment, says what is computed"
+    members = re.search(r"struct Params \{(.*?)\}", text, re.DOTALL)
+    assert members, "the file declares struct Params"
+    declared = re.findall(r"(\w+): (\w+)", members[1])
+    assert declared == [(name, WGSL_TYPES[dtype]) for name, dtype in tile.scalars]
+    bindings = re.findall(r"@binding\((\w+)\) var<([\w, ]+)> (\w+):", text)
+    assert bindings[-1] == ("PARAMS", "uniform", "params")
+    own = [(str(k), "storage, read_write", name) for k, (name, _, _) in enumerate(tile.buffers)]
+    assert bindings[:-1] == own[: len(bindings) - 1]
+    assert f"fn {tile.entry}(" in text
