@@ -266,9 +266,19 @@ def product_by_reduction(at, window, a, b):
 
 def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     cases = [
-        ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((65, 33), (33, 70)), ((128, 64), (64, 128)), ((7,), (7,)), ((7,), (7, 3)),
-        ((5, 7), (7,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 6)), ((0, 4), (4, 3)), ((3, 0), (0, 2)), ((1, 300), (300, 1)),
-    ]  # fmt: skip
+        ((3, 4), (4, 5)),
+        ((1, 1), (1, 1)),
+        ((65, 33), (33, 70)),
+        ((128, 64), (64, 128)),
+        ((7,), (7,)),
+        ((7,), (7, 3)),
+        ((5, 7), (7,)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 1, 3, 4), (5, 4, 6)),
+        ((0, 4), (4, 3)),
+        ((3, 0), (0, 2)),
+        ((1, 300), (300, 1)),
+    ]
     for a, b in cases:
         yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
 
@@ -320,7 +330,8 @@ class Gemm(MatMul):
             )
             if view is None:
                 raise ShapeError(
-                    f"gemm: operands must hold {m}x{k} and {k}x{n} elements, got {[i.shape for i in inputs if isinstance(i, Layout)]}"
+                    f"gemm: operands must hold {m}x{k} and {k}x{n} elements, "
+                    f"got {[i.shape for i in inputs if isinstance(i, Layout)]}"
                 )
             found.append(view)
         return found
@@ -348,10 +359,16 @@ def _gemm(a, b, *, m, k, n):
 
 gemm = register(
     Gemm(
-        name="gemm", function=_gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), samples=_gemm_samples, dtypes=NUMBERS,
-        ulp=4, absolute=64.0, methods=False,
+        name="gemm",
+        function=_gemm,
+        reference=lambda a, b, m, k, n: np.matmul(a, b),
+        samples=_gemm_samples,
+        dtypes=NUMBERS,
+        ulp=4,
+        absolute=64.0,
+        methods=False,
     )
-)  # fmt: skip
+)
 
 
 # linear: a product with bias and activation in its epilogue.
@@ -368,7 +385,8 @@ def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], .
 def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Program | None:
     """result = activation(value + bias[column]) on a grid of (rows, columns); None for the identity.
 
-    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it is.
+    A map program like any other: value and result are contiguous, so a backend without fused epilogues runs it as it
+    is.
     """
     if bias is None and activation == "none":
         return None
