@@ -52,6 +52,11 @@ def poisoned(executor: hg.Executor, like: hg.Tensor) -> hg.Buffer:
     return out
 
 
+def results_of(found: Any) -> tuple[Any, ...]:
+    """One result or several, as a tuple."""
+    return found if isinstance(found, tuple) else (found,)
+
+
 @pytest.mark.parametrize(("operation", "dtype"), CASES)
 def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) -> None:
     if dtype not in executor.limits.dtypes:
@@ -63,20 +68,22 @@ def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) ->
     seed = sum(map(ord, operation.name))
     for sample in operation.samples(np.random.default_rng(seed), dtype):
         tensors = upload(executor, sample.operands)
-        got = call(operation, executor, tensors, sample)
+        got = results_of(call(operation, executor, tensors, sample))
         with np.errstate(all="ignore"):
-            reference = operation.reference(
-                *(widened(o, integers) for o in sample.operands), **sample.attributes
+            reference = results_of(
+                operation.reference(*(widened(o, integers) for o in sample.operands), **sample.attributes)
             )
+        kinds = [g.dtype for g in got]
 
         def holds(
-            result: np.ndarray, sample: Sample = sample, dtype: DType = got.dtype, want: Any = reference
+            results: Any, sample: Sample = sample, kinds: list[DType] = kinds, wanted: Any = reference
         ) -> None:
-            check(result, want, dtype, ulp, operation.absolute, sample.operands)
+            for result, want, dtype in zip(results_of(results), wanted, kinds, strict=True):
+                check(result.to_numpy(), want, dtype, ulp, operation.absolute, sample.operands)
 
-        holds(got.to_numpy())
-        out = poisoned(executor, got)
-        getattr(hg.ops, operation.name)(executor, *tensors, out, **sample.attributes)
-        holds(out.to_numpy())
+        holds(got)
+        outs = [poisoned(executor, g) for g in got]
+        getattr(hg.ops, operation.name)(executor, *tensors, *outs, **sample.attributes)
+        holds(tuple(outs))
         if dtype.name in STRIDED:
-            holds(call(operation, executor, upload_strided(executor, sample.operands), sample).to_numpy())
+            holds(call(operation, executor, upload_strided(executor, sample.operands), sample))

@@ -1,6 +1,6 @@
 """Every operation of hologram, each declared once. Importing the package declares them all."""
 
-from hologram.opset import activation, loss, math, matmul, movement, norm, random, reduce, window
+from hologram.opset import activation, loss, math, matmul, movement, norm, random, reduce, scan, sort, window
 from hologram.opset.operation import OPERATIONS
 
 __all__ = [
@@ -13,5 +13,7 @@ __all__ = [
     "norm",
     "random",
     "reduce",
+    "scan",
+    "sort",
     "window",
 ]

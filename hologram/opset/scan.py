@@ -1,0 +1,177 @@
+"""Running sums along an axis: sum chunks, scan the sums, then scan within the chunks.
+
+No workgroup waits for another, as GPUs promise no progress to one that does (Merrill and Garland's look-back needs it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, select
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import ALL, DType
+from hologram.errors import ShapeError
+from hologram.limits import Limits
+from hologram.opset import types
+from hologram.opset.address import Address, Operand
+from hologram.opset.form_map import numbers_of, step_of
+from hologram.opset.layout import Layout, collapse, normalize_axis
+from hologram.opset.operation import Input, Operation, Sample, register
+from hologram.opset.plan import Plan
+from hologram.opset.reduce import sum_
+from hologram.opset.samples import array
+from hologram.opset.steps import Place, Steps
+
+MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
+
+
+def along(layouts: Sequence[Layout], axis: int, who: str) -> tuple[Layout, ...]:
+    """Layouts of one shape but for their size along `axis`, with that axis last and the others collapsed."""
+    views = [layout if layout.ndim else layout.unsqueeze(0) for layout in layouts]
+    axis = normalize_axis(axis, views[0].ndim, who)
+    outer = collapse(
+        [view.narrow(axis, 0, 1).squeeze(axis) if view.ndim > 1 else _point(view) for view in views]
+    )
+    return tuple(
+        Layout(o.dtype, (*o.shape, v.shape[axis]), (*o.strides, v.strides[axis]), v.offset)
+        for o, v in zip(outer, views, strict=True)
+    )
+
+
+def _point(view: Layout) -> Layout:
+    return Layout(view.dtype, (1,), (0,), view.offset)
+
+
+def chunk_length(rows: int, n: int, limits: Limits) -> int:
+    """Elements one lane takes: as many as leave every core or compute unit several lanes."""
+    lanes = 64 * (limits.parallelism or 4) if limits.software or limits.spreads_rows else 65_536
+    return min(n, MOST_TURNS, max(64, -(-rows * n // lanes)))
+
+
+def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, limits: Limits) -> None:
+    """Appends out = the running sums of x along the last axis; both (outer..., n)."""
+    *outer, n = out.layout.shape
+    rows = int(np.prod(outer, dtype=np.int64))
+    length = chunk_length(rows, n, limits)
+    chunks = -(-n // length)
+    carry = None
+    if chunks > 1:
+        # Sums of all chunks but the last, which nobody needs; their running sums are what the chunks start from.
+        whole = x.layout.narrow(len(outer), 0, (chunks - 1) * length).reshape((*outer, chunks - 1, length))
+        assert whole is not None  # splitting an axis needs no copy
+        sums, carry = (steps.place(computed, (*outer, chunks - 1)) for _ in range(2))
+        attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
+        steps.extend(sum_.plan((whole,), (sums.layout,), attributes, limits), (x.position, sums.position))
+        scan_steps(steps, sums, carry, computed, limits)
+    places = [x, out] if carry is None else [x, carry, out]
+    names = ("x", "out") if carry is None else ("x", "carry", "out")
+    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed)
+    numbers = numbers_of(names, [p.layout for p in places], {"n": n, "length": length})
+    step = step_of(program, range(len(places)), numbers, (*outer, chunks))
+    steps.add(step, [p.position for p in places])
+
+
+@lru_cache(maxsize=1024)
+def _scan_program(addresses: tuple[Address, ...], computed: DType) -> Program:
+    """A lane sums its chunk of `length` elements, from what the chunks before it sum to."""
+    out_address = addresses[-1]
+    b = Builder(f"atlas_cumsum_{out_address.dtype}", rank=len(out_address.steps))
+    *outer, chunk = (b.coordinate(axis) for axis in range(b.rank))
+    x = Operand(b, "x", addresses[0], Access.READ, computed)
+    carry = Operand(b, "carry", addresses[1], Access.READ, computed) if len(addresses) == 3 else None
+    out = Operand(b, "out", out_address, Access.WRITE, computed)
+    length, n = b.scalar("length", dtypes.index), b.scalar("n", dtypes.index)
+    start = chunk * length
+    stop = select(start + length < n, start + length, n)
+    total = b.constant(0, computed)
+    if carry is not None:
+        previous = carry
+        (total,) = b.if_(
+            chunk > 0, lambda: (previous.at(*outer, chunk - 1),), lambda: (b.constant(0, computed),)
+        )
+
+    def turn(i, total):
+        total = total + x.at(*outer, i)
+        out.put(total, *outer, i)
+        return (total,)
+
+    b.loop(start, stop, turn, first=(total,))
+    return b.build()
+
+
+@dataclass(frozen=True, eq=False)
+class Cumsum(Operation):
+    """Running sums along an axis."""
+
+    def _typed(self, x: Input | None, attributes: Mapping[str, Any]) -> tuple[Layout, DType]:
+        if not isinstance(x, Layout):
+            raise ShapeError(f"{self.name}: a tensor is needed, got {x}")
+        if x.ndim or attributes["axis"] not in (0, -1):
+            normalize_axis(attributes["axis"], x.ndim, self.name)
+        wanted = attributes["dtype"]
+        return x, types.total(self.name, (x.dtype,))[1] if wanted is None else dtypes.dtype(wanted)
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        x, dtype = self._typed(inputs[0], attributes)
+        return (Layout.contiguous(dtype, x.shape),)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, dtype = self._typed(inputs[0], attributes)
+        if not x.size:
+            return Plan(())
+        x, out = along((x, outputs[0]), attributes["axis"], self.name)
+        steps = Steps(2)
+        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), limits)
+        return steps.plan()
+
+
+def axis_samples(rng: np.random.Generator, dtype: DType) -> Iterable[tuple[np.ndarray, int]]:
+    """Arrays with every kind of axis; few elements for exact sums in f16."""
+    for shape, axis in (
+        ((7,), 0),
+        ((1,), -1),
+        ((), -1),
+        ((0, 3), 0),
+        ((3, 0), 0),
+        ((5, 300), 1),
+        ((300, 5), 0),
+        ((2, 67, 3), -2),
+    ):
+        yield array(rng, dtype, shape, -3, 3), axis
+
+
+def _cumsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for x, axis in axis_samples(rng, dtype):
+        yield Sample((x,), {"axis": axis})
+    yield Sample((array(rng, dtype, (9_001,), -3, 3),), {"axis": 0})
+
+
+def _cumsum_reference(x, axis, dtype=None):
+    kind = np.asarray(x).dtype.kind
+    wide = {"f": np.float64, "u": np.uint64}.get(kind, np.int64)
+    return np.cumsum(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
+
+
+def _cumsum(x, *, axis=-1, dtype=None):
+    """Running sums along an axis; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
+
+
+cumsum = register(
+    Cumsum(
+        name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=ALL, ulp=4,
+        absolute=1024.0, aten=("cumsum",),
+    )
+)  # fmt: skip

@@ -1,0 +1,199 @@
+"""Sorting along an axis: sort, argsort and topk, all stable; NaN counts as larger than everything, as in NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram.dtypes import ALL, DType, i64, u32
+from hologram.errors import ShapeError
+from hologram.limits import Limits
+from hologram.opset import ordering
+from hologram.opset.address import Address
+from hologram.opset.form_map import numbers_of, step_of
+from hologram.opset.layout import Layout, normalize_axis
+from hologram.opset.operation import Input, Operation, Sample, register
+from hologram.opset.plan import Plan
+from hologram.opset.samples import array
+from hologram.opset.scan import along, axis_samples, chunk_length, scan_steps
+from hologram.opset.steps import Place, Steps
+
+# Rows up to this length are ranked by counting, n comparisons an element; longer ones cost a pass for each digit.
+SHORT_ROW = 128
+
+
+def order_steps(steps: Steps, x: Place, descending: bool, limits: Limits) -> Place:
+    """Appends the stable order of every row of x (outer..., n); gives it as u32 of that shape."""
+    *outer, n = x.layout.shape
+    rows = math.prod(outer)
+    key = ordering.key_dtype(x.layout.dtype)
+    keys = steps.place(key, (rows, n))
+    program = ordering.key_program(Address.of(x.layout), descending)
+    numbers = numbers_of(("x",), (x.layout,), {})
+    steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
+    order = steps.place(u32, (rows, n))
+    if n <= SHORT_ROW:
+        steps.add(step_of(ordering.rank_program(key), (0, 1), {}, (rows, n)), (keys.position, order.position))
+    else:
+        order = _radix_steps(steps, keys, order, ordering.key_bits(x.layout.dtype), limits)
+    return Place(order.position, Layout.contiguous(u32, x.layout.shape))
+
+
+def _radix_steps(steps: Steps, keys: Place, order: Place, bits: tuple[int, int], limits: Limits) -> Place:
+    rows, n = keys.layout.shape
+    key = keys.layout.dtype
+    length = max(chunk_length(rows, n, limits), min(n, ordering.DIGITS))
+    chunks = -(-n // length)
+    grid = (rows, chunks)
+    numbers = {"n": n, "length": length}
+    histogram = (rows, ordering.DIGITS * chunks)
+    counts, ends = steps.place(u32, histogram), steps.place(u32, histogram)
+    spare_keys, spare_order = steps.place(key, (rows, n)), steps.place(u32, (rows, n))
+    first, last = bits
+    for shift in range(first, last, 8):
+        scalars = {**numbers, "shift": shift}
+        counting = step_of(ordering.count_program(key), (0, 1), scalars, grid)
+        steps.add(counting, (keys.position, counts.position))
+        scan_steps(steps, counts, ends, u32, limits)
+        moving = ordering.scatter_program(key, shift == first)
+        reads = [keys] if shift == first else [keys, order]
+        places = [*reads, ends, spare_keys, spare_order]
+        steps.add(step_of(moving, range(len(places)), scalars, grid), [p.position for p in places])
+        keys, order, spare_keys, spare_order = spare_keys, spare_order, keys, order
+    return order
+
+
+def pick_steps(steps: Steps, x: Place, order: Place, out: Place) -> None:
+    """Appends out (outer..., k) = the elements of x that come first in order."""
+    program = ordering.pick_program(Address.of(x.layout), Address.of(out.layout))
+    numbers = numbers_of(("x", "order", "out"), (x.layout, order.layout, out.layout), {})
+    step = step_of(program, (0, 1, 2), numbers, out.layout.shape)
+    steps.add(step, (x.position, order.position, out.position))
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering(Operation):
+    """What puts the elements along an axis in order; outputs are `values` and `positions` of the first `k`."""
+
+    values: bool = True
+    positions: bool = False
+
+    @property
+    def results(self) -> int:
+        return self.values + self.positions
+
+    def _checked(self, x: Input | None, attributes: Mapping[str, Any]) -> tuple[Layout, int]:
+        """The operand, and how many elements of each row are wanted."""
+        if not isinstance(x, Layout):
+            raise ShapeError(f"{self.name}: a tensor is needed, got {x}")
+        if x.ndim or attributes["axis"] not in (0, -1):
+            normalize_axis(attributes["axis"], x.ndim, self.name)
+        n = x.shape[attributes["axis"]] if x.ndim else 1
+        k = attributes.get("k", n)
+        if not (0 if x.ndim else 1) <= k <= n:
+            raise ShapeError(f"{self.name}: k must lie in [0, {n}], the size of the axis, got {k}")
+        return x, k
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        x, k = self._checked(inputs[0], attributes)
+        shape = list(x.shape)
+        if shape:
+            shape[attributes["axis"]] = k
+        kinds = [x.dtype] * self.values + [i64] * self.positions
+        return tuple(Layout.contiguous(dtype, shape) for dtype in kinds)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, k = self._checked(inputs[0], attributes)
+        if not outputs[0].size:
+            return Plan(())
+        view, *targets = along((x, *outputs), attributes["axis"], self.name)
+        steps = Steps(1 + self.results)
+        source = Place(0, view)
+        descending = attributes.get("descending", attributes.get("largest", False))
+        order = order_steps(steps, source, descending, limits)
+        first = Place(order.position, order.layout.narrow(order.layout.ndim - 1, 0, k))
+        places = [Place(position, layout) for position, layout in enumerate(targets, 1)]
+        if self.values:
+            pick_steps(steps, source, first, places[0])
+        if self.positions:
+            steps.copy(first, places[-1])
+        return steps.plan()
+
+
+def _orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """The stable order; descending is that of the ranks, negated."""
+    if not descending or not np.size(x):
+        return np.argsort(x, axis=axis, kind="stable")
+    ranks = np.unique(x, return_inverse=True)[1].reshape(np.shape(x))
+    return np.argsort(-ranks, axis=axis, kind="stable")
+
+
+def _argsort_reference(x, axis=-1, descending=False):
+    return _orders(x, axis, descending) if np.ndim(x) else np.zeros((), np.int64)
+
+
+def _sort_reference(x, axis=-1, descending=False):
+    return np.take_along_axis(x, _orders(x, axis, descending), axis) if np.ndim(x) else x
+
+
+def _topk_reference(x, k, axis=-1, largest=True, sorted=True):
+    order = _argsort_reference(x, axis, largest)
+    if not np.ndim(x):
+        return x, order
+    first = np.take(order, np.arange(k), axis)
+    return np.take_along_axis(x, first, axis), first
+
+
+def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for x, axis in axis_samples(rng, dtype):
+        yield Sample((x,), {"axis": axis})
+        yield Sample((x,), {"axis": axis, "descending": True})
+    yield Sample((array(rng, dtype, (3, 1031), -1e4, 1e4, special=True),), {"axis": 1})
+    yield Sample((array(rng, dtype, (60, 2), special=True),), {"axis": 0, "descending": True})
+
+
+def _topk_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for x, axis in axis_samples(rng, dtype):
+        k = x.shape[axis] // 2 if x.ndim else 1
+        yield Sample((x,), {"k": k, "axis": axis})
+    yield Sample((array(rng, dtype, (3, 1031), -1e4, 1e4, special=True),), {"k": 5, "largest": False})
+
+
+def _sort(x, *, axis=-1, descending=False):
+    """The elements in order along an axis; NaN is larger than everything."""
+
+
+def _argsort(x, *, axis=-1, descending=False):
+    """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""
+
+
+def _topk(x, *, k, axis=-1, largest=True, sorted=True):
+    """The k largest (or smallest) elements along an axis, in order, and their positions (i64)."""
+
+
+sort = register(
+    Ordering(name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=ALL)
+)
+argsort = register(
+    Ordering(
+        name="argsort", function=_argsort, reference=_argsort_reference, samples=_samples, dtypes=ALL, values=False,
+        positions=True, aten=("argsort",),
+    )
+)  # fmt: skip
+topk = register(
+    Ordering(
+        name="topk", function=_topk, reference=_topk_reference, samples=_topk_samples, dtypes=ALL, positions=True,
+        aten=("topk",),
+    )
+)  # fmt: skip
