@@ -257,7 +257,8 @@ class Executor:
             if tensor.dtype != dtype:
                 raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {tensor.dtype}")
             tensors.append(tensor)
-        if not math.prod(grid):
+        reduced = kernel.reduced if isinstance(kernel, Program) else 0
+        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return
         step = Step(kernel, tuple(range(len(tensors))), tuple(scalars), tuple(grid))
         key = (kernel, *(t.key for t in tensors), *scalars, *grid)
