@@ -1,0 +1,202 @@
+"""Scaled dot-product attention: one tile kernel where it applies, else two products with a softmax between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Builder, reduce_add, reduce_max, select
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import FLOATS, DType
+from hologram.errors import ShapeError, UnsupportedDType
+from hologram.limits import Limits
+from hologram.opset import types
+from hologram.opset.address import Address, Operand
+from hologram.opset.form_map import numbers_of, step_of
+from hologram.opset.layout import Layout, broadcast
+from hologram.opset.matmul import product_plan
+from hologram.opset.operation import Input, Operation, Sample, register
+from hologram.opset.plan import Plan
+from hologram.opset.samples import array
+from hologram.opset.steps import Place, Steps
+
+
+@lru_cache(maxsize=256)
+def weights_program(scores: Address, mask: Address | None, out: Address, causal: bool) -> Program:
+    """out = softmax(scores * scale, masked) along the last axis; a row without a finite score gives zeros, as in torch."""
+    rank = len(scores.steps)
+    b = Builder(f"atlas_attention_weights_{scores.dtype}", rank=rank, reduced=1)
+    at = [b.coordinate(axis) for axis in range(rank)]
+    value = Operand(b, "scores", scores, Access.READ, scores.dtype).at(*at)
+    value = value * b.scalar("scale", scores.dtype)
+    lowest = -math.inf
+    if mask is not None:
+        given = Operand(
+            b, "mask", mask, Access.READ, mask.dtype if mask.dtype.kind == "bool" else scores.dtype
+        )
+        found = given.at(*at)
+        value = select(found, value, lowest) if mask.dtype.kind == "bool" else value + found
+    if causal:
+        value = select(at[-1] <= at[-2], value, lowest)
+    top = reduce_max(value)
+    weight = atlas.exp(value - select(top == lowest, 0.0, top))
+    total = reduce_add(weight)
+    target = Operand(b, "out", out, Access.WRITE, scores.dtype)
+    target.put(weight / select(total == 0.0, 1.0, total), *at)
+    return b.build()
+
+
+@dataclass(frozen=True)
+class Attended:
+    """The operands of an attention, checked and broadcast."""
+
+    q: Layout  # (batch..., l, e)
+    k: Layout  # (batch..., s, e)
+    v: Layout  # (batch..., s, ev)
+    mask: Layout | None  # (batch..., l, s)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*self.q.shape[:-1], self.v.shape[-1])
+
+    @property
+    def dtype(self) -> DType:
+        return self.q.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Attention(Operation):
+    """softmax(q kᵀ scale + mask) v."""
+
+    def _checked(self, inputs: Sequence[Input | None]) -> Attended:
+        q, k, v, mask = inputs
+        if not all(isinstance(i, Layout) and i.ndim >= 2 for i in (q, k, v)):
+            raise ShapeError(f"{self.name}: q, k and v must have at least two axes")
+        assert isinstance(q, Layout) and isinstance(k, Layout) and isinstance(v, Layout)
+        if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+            raise ShapeError(
+                f"{self.name}: q (..., l, e), k (..., s, e) and v (..., s, ev) are needed, "
+                f"got {q.shape}, {k.shape} and {v.shape}"
+            )
+        if len({q.dtype, k.dtype, v.dtype}) > 1 or not q.dtype.is_float:
+            raise UnsupportedDType(
+                f"{self.name}: q, k and v must have one float dtype, got {q.dtype}, {k.dtype}, {v.dtype}"
+            )
+        batches = [i.shape[:-2] for i in (q, k, v)]
+        if isinstance(mask, Layout):
+            if mask.dtype.kind != "bool" and not mask.dtype.is_float:
+                raise UnsupportedDType(f"{self.name}: the mask must be bool or a float, got {mask.dtype}")
+            batches.append(mask.shape[:-2])
+        elif mask is not None:
+            raise ShapeError(f"{self.name}: the mask must be a tensor, got {mask}")
+        batch = broadcast(batches, self.name)
+        q, k, v = (i.expand((*batch, *i.shape[-2:])) for i in (q, k, v))
+        scores = (*batch, q.shape[-2], k.shape[-2])
+        return Attended(q, k, v, None if mask is None else mask.expand(scores))
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        found = self._checked(inputs)
+        return (Layout.contiguous(found.dtype, found.shape),)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        if not outputs[0].size:
+            return Plan(())
+        found = self._checked(inputs)
+        given = attributes["scale"]
+        scale = 1.0 / math.sqrt(max(found.q.shape[-1], 1)) if given is None else float(given)
+        return _composed(found, outputs[0], attributes["causal"], scale, limits)
+
+
+def _composed(found: Attended, out: Layout, causal: bool, scale: float, limits: Limits) -> Plan:
+    """Scores, their softmax in place, and the second product."""
+    steps = Steps(5)
+    computed = types.computing(found.dtype)
+    q, k, v = (_converted(steps, Place(p, i), computed) for p, i in enumerate((found.q, found.k, found.v)))
+    keys = k.layout.permute((*range(k.layout.ndim - 2), k.layout.ndim - 1, k.layout.ndim - 2))
+    *batch, rows, _ = found.shape
+    scores = steps.place(computed, (*batch, rows, keys.shape[-1]))
+    if scores.layout.size:
+        plan = product_plan(q.layout, keys, scores.layout, computed, limits)
+        steps.extend(plan, (q.position, k.position, scores.position))
+        masks = () if found.mask is None else (found.mask,)
+        layouts = (scores.layout, *masks, scores.layout)
+        names = ("scores", *("mask" for _ in masks), "out")
+        numbers = numbers_of(names, layouts, {"scale": scale})
+        address = Address.of(scores.layout)
+        mask = None if found.mask is None else Address.of(found.mask)
+        program = weights_program(address, mask, address, causal)
+        positions = (scores.position, *(3 for _ in masks), scores.position)
+        steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
+    result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
+    plan = product_plan(scores.layout, v.layout, result.layout, computed, limits)
+    steps.extend(plan, (scores.position, v.position, result.position))
+    if result.position != 4:
+        steps.copy(result, Place(4, out))
+    return steps.plan()
+
+
+def _converted(steps: Steps, source: Place, dtype: DType) -> Place:
+    """The operand in another dtype, if it has not that one."""
+    if source.layout.dtype == dtype:
+        return source
+    target = steps.place(dtype, source.layout.shape)
+    steps.copy(source, target)
+    return target
+
+
+def _attention_reference(q, k, v, mask=None, causal=False, scale=None):
+    scores = np.matmul(q, np.swapaxes(k, -1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    top = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
+    weights = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.matmul(weights / np.where(total == 0, 1, total), v)
+
+
+def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    def operands(batch, rows, columns, e, ev):
+        shapes = ((*batch, rows, e), (*batch, columns, e), (*batch, columns, ev))
+        return tuple(array(rng, dtype, s, -1, 1) for s in shapes)
+
+    yield Sample((*operands((2, 3), 5, 7, 4, 6), None))
+    yield Sample((*operands((), 67, 67, 32, 32), None), {"causal": True})
+    keep = rng.random((2, 1, 9, 70)) < 0.5
+    keep[0, 0, 3] = False  # a row without anything to look at
+    yield Sample((*operands((2, 2), 9, 70, 16, 8), keep), {"scale": 0.3})
+    bias = array(rng, dtype, (5, 9), -1, 1)
+    bias[2] = -np.inf
+    yield Sample((*operands((3,), 5, 9, 8, 8), bias), {"causal": True})
+    yield Sample((*operands((1,), 1, 130, 64, 64), None))
+    yield Sample((*operands((2,), 3, 0, 4, 4), None))
+
+
+def _attention(q, k, v, mask=None, *, causal=False, scale=None):
+    """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale is 1 / sqrt(e) unless given.
+
+    A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps column <= row.
+    Rows where nothing counts give zeros, as in torch. Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
+    """
+
+
+scaled_dot_product_attention = register(
+    Attention(
+        name="scaled_dot_product_attention", function=_attention, reference=_attention_reference,
+        samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0, aten=("scaled_dot_product_attention",),
+    )
+)  # fmt: skip
