@@ -1,0 +1,219 @@
+"""Same work, one run: hologram's time beside each installed peer's.
+
+    python bench/peers.py --suite cpu|webgpu [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick]
+
+How the times are taken, and what the goals are: docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench.suites import Result, Row, result_of
+from bench.timing import FULL, QUICK, Pace, busy, microseconds
+from bench.work import parse_size
+from bench.worker import Worker
+
+SUITES = ("cpu", "webgpu")
+errors = Console(stderr=True)
+
+
+def limit_threads(count: int) -> None:
+    """Holds this process, and those it starts, to as many cores and threads, whatever library they use."""
+    for variable in (
+        "BENCH_THREADS",
+        "HOLOGRAM_CPU_THREADS",
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "NUMEXPR_MAX_THREADS",
+        "LP_NUM_THREADS",
+    ):
+        os.environ[variable] = str(count)
+    if hasattr(os, "sched_setaffinity"):  # JAX has no setting of its own
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+
+
+def measure(row: Row, suite: str, workers: Sequence[Worker], pace: Pace) -> Result:
+    """One row: everyone prepares, then all take turns."""
+    missing = {w.name: w.opened.absent or w.opened.failed for w in workers if w.opened.value is None}
+    ready: list[Worker] = []
+    for worker in workers:
+        if worker.name in missing:
+            continue
+        answer = worker.prepare(row.work, row.size)
+        if answer.value is None:
+            missing[worker.name] = answer.absent or answer.failed
+        else:
+            ready.append(worker)
+    samples: dict[str, list[float]] = {w.name: [] for w in ready}
+    for turn in range(pace.turns):
+        for worker in ready[turn % len(ready) :] + ready[: turn % len(ready)] if ready else ():
+            if worker.name in missing:
+                continue
+            answer = worker.turn(pace)
+            if answer.value is None:
+                missing[worker.name] = answer.absent or answer.failed
+            else:
+                samples[worker.name] += answer.value
+    times = {n: microseconds(s) for n, s in samples.items() if s and n not in missing}
+    return result_of(suite, row, times, missing)
+
+
+def run(suite: str, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result]:
+    """Measures a suite's rows; `own` are those without libraries as peers."""
+    module: Any = importlib.import_module(f"bench.suites.{suite}")
+    results: list[Result] = []
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task("opening", total=len(rows) + own)
+        if own:
+            progress.update(task, description="transfers and overheads")
+            results += module.own_rows(pace)
+            progress.advance(task)
+        workers: list[Worker] = []
+        try:
+            for name in ("hologram", *module.PEERS) if rows else ():
+                progress.update(task, description=f"opening {name}")
+                workers.append(Worker(name, suite))
+            for row in rows:
+                progress.update(task, description=f"{row.work} {row.label}")
+                results.append(measure(row, suite, workers, pace))
+                progress.advance(task)
+        finally:
+            for worker in workers:
+                worker.close()
+    return results
+
+
+def number(us: float | None) -> str:
+    """Microseconds with three digits or more."""
+    if us is None:
+        return "-"
+    return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
+
+
+def report(results: Sequence[Result], peers: Sequence[str]) -> Table:
+    """Times in microseconds, ratios, and the goals beside them."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("row")
+    others = [n for n in dict.fromkeys(n for r in results for n in r.peers_us) if n not in peers]
+    names = [*peers, *others]
+    for column in ("size", "ours, µs", *names, "ratio", "goal"):
+        table.add_column(column, justify="right")
+    for result in results:
+        colour = {True: "green", False: "red", None: "default"}[result.met]
+        best = min(result.peers_us.values(), default=None)
+        times = [
+            f"[bold]{number(us)}[/]" if us is not None and us == best else number(us)
+            for us in map(result.peers_us.get, names)
+        ]
+        ratio = f"{result.ratio:.2f}" if result.ratio is not None else ""
+        ours = number(result.ours_us)
+        if result.goal.us is not None:
+            ours = f"[{colour}]{ours}[/]"
+        if result.goal.ratio is not None:
+            ratio = f"[{colour}]{ratio}[/]"
+        table.add_row(result.row, result.size, ours, *times, ratio, str(result.goal))
+    return table
+
+
+def geometric_mean(results: Sequence[Result]) -> float | None:
+    """Of the ratios there are."""
+    ratios = [r.ratio for r in results if r.ratio is not None]
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+
+
+def absences(results: Sequence[Result]) -> list[str]:
+    """A line for every reason why a contender has no time, with the rows it holds for."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for name, why in result.missing.items():
+            reasons.setdefault((name, why), []).append(f"{result.row} {result.size}")
+    rows = sum(bool(r.missing) or bool(r.peers_us) for r in results)
+    return [
+        f"{name}: {why}" + ("" if len(found) >= rows else f" ({', '.join(found)})")
+        for (name, why), found in reasons.items()
+    ]
+
+
+def chosen(rows: Sequence[Row], works: str | None, sizes: str | None) -> list[Row]:
+    """Rows that the filters let through. Raises SystemExit for names and sizes that no row has."""
+    wanted_works = works.split(",") if works else None
+    wanted_sizes = [parse_size(text) for text in sizes.split(",")] if sizes else None
+    for what, wanted, known in (
+        ("rows", wanted_works, {r.work for r in rows}),
+        ("sizes", wanted_sizes, {r.size for r in rows}),
+    ):
+        unknown = [str(w) for w in wanted or () if w not in known]
+        if unknown:
+            raise SystemExit(f"--{what}: no row has {', '.join(unknown)}")
+    return [
+        r
+        for r in rows
+        if (wanted_works is None or r.work in wanted_works)
+        and (wanted_sizes is None or r.size in wanted_sizes)
+    ]
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--suite", choices=SUITES, required=True)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")
+    parser.add_argument("--rows", help="only these operations, as add,exp")
+    parser.add_argument("--sizes", help="only these sizes, as 1K,1M")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter turns")
+    parser.add_argument("--threads", type=int, default=2, help="threads and cores of everyone (2)")
+    args = parser.parse_args()
+
+    limit_threads(args.threads)
+    warning = busy(args.threads)
+    if warning:
+        errors.print(f"[yellow]{escape(warning)}[/]")
+    module: Any = importlib.import_module(f"bench.suites.{args.suite}")
+    rows = chosen(list(module.rows()), args.rows, args.sizes)
+    own = args.rows is None and args.sizes is None
+    results = run(args.suite, rows, own, QUICK if args.quick else FULL)
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(report(results, module.PEERS))
+    mean = geometric_mean([r for r in results if set(r.peers_us) & set(module.PEERS)])
+    if mean is not None:
+        goal = getattr(module, "GEOMETRIC_MEAN", None)
+        console.print(f"geometric mean of the ratios: {mean:.2f}" + (f" (goal ≤ {goal:g})" if goal else ""))
+    for line in absences(results):
+        console.print(escape(line))
+    missed = [f"{r.row} {r.size}".strip() for r in results if r.met is False]
+    console.print(f"goals missed: {', '.join(missed)}" if missed else "every goal reached")
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps([r.record() for r in results], indent=2) + "\n", encoding="utf-8")
+        errors.print(f"wrote {args.json}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""A contender in a process of its own, driven over a pipe: one computes at a time, and none meets another's threads.
+
+Two libraries that bring a WebGPU implementation each, or an OpenMP each, do not share a process well; and one that
+crashes does not take the others with it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from bench.contenders import Job, open_contender
+from bench.timing import Pace, take_turn
+from bench.work import check, make_inputs
+
+SETTLE_SECONDS = 0.005  # threads that spin for a while after their work would disturb whoever is next
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request: `absent` and `failed` say why there is no value."""
+
+    value: Any = None
+    absent: str = ""
+    failed: str = ""
+
+
+def serve(pipe: Connection, name: str, suite: str) -> None:
+    """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop."""
+    try:
+        contender = open_contender(name, suite)
+    except ImportError as error:
+        pipe.send(Answer(absent=f"not installed ({error})"))
+        return
+    except Exception as error:  # noqa: BLE001  (whatever a peer raises is reported, and the others go on)
+        pipe.send(Answer(failed=f"{type(error).__name__}: {error}"))
+        return
+    pipe.send(Answer(contender.device))
+    job: Job | None = None
+    while (request := pipe.recv()) is not None:
+        try:
+            if isinstance(request, Pace):
+                assert job is not None
+                pipe.send(Answer(take_turn(job.call, request)))
+                continue
+            job, work, size = None, *request
+            inputs = make_inputs(work, size)
+            job = contender.prepare(work, inputs)
+            pipe.send(Answer(absent="no such operation") if job is None else _first_run(job, work, inputs))
+        except Exception as error:  # noqa: BLE001
+            job = None
+            pipe.send(Answer(failed=f"{type(error).__name__}: {error}"))
+
+
+def _first_run(job: Job, work: str, inputs: Any) -> Answer:
+    """Warms up and looks at the result: a fast wrong answer is none."""
+    start = time.perf_counter()
+    while True:
+        job.call()
+        if time.perf_counter() - start > 0.02:
+            break
+    wrong = check(work, inputs, job.result())
+    return Answer(failed=f"wrong result: {wrong}") if wrong else Answer(True)
+
+
+class Worker:
+    """The parent's end of a contender's process."""
+
+    def __init__(self, name: str, suite: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.name = name
+        self.pipe, end = context.Pipe()
+        self.process = context.Process(target=serve, args=(end, name, suite), daemon=True)
+        self.process.start()
+        end.close()
+        self.opened = self._answer()
+
+    def prepare(self, work: str, size: int) -> Answer:
+        """Makes a work ready and checks its result."""
+        return self._ask((work, size))
+
+    def turn(self, pace: Pace) -> Answer:
+        """Samples in seconds."""
+        time.sleep(SETTLE_SECONDS)
+        return self._ask(pace)
+
+    def close(self) -> None:
+        if self.process.is_alive():
+            try:
+                self.pipe.send(None)
+            except OSError:  # it ended in the meantime, which is what was wanted
+                pass
+            self.process.join(5)
+        if self.process.is_alive():
+            self.process.kill()
+
+    def _ask(self, request: Any) -> Answer:
+        try:
+            self.pipe.send(request)
+        except OSError:
+            return Answer(failed="its process ended")
+        return self._answer()
+
+    def _answer(self) -> Answer:
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(5)
+            return Answer(failed=f"its process ended with status {self.process.exitcode}")
