@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from hologram import errors
 from hologram.dtypes import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
+from hologram.executor import Executor, from_dlpack
+from hologram.runtime.buffer import Buffer
+from hologram.tensor import Tensor
 
 __version__ = "0.1.0"
 
-# Importing does nothing, so what needs more than NumPy is fetched when it is first asked for: name -> module.
+# Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
+# first asked for (name -> module), and so are the operations.
 _LAZY = {
     "BackendType": "hologram.device",
-    "Buffer": "hologram.runtime.buffer",
-    "Executor": "hologram.executor",
     "Program": "hologram.atlas.program",
-    "Tensor": "hologram.tensor",
     "explain_selection": "hologram.runtime.selector",
-    "from_dlpack": "hologram.executor",
     "get_default_backend": "hologram.backend",
     "is_cuda_available": "hologram.backend",
     "is_metal_available": "hologram.backend",
     "is_webgpu_available": "hologram.backend",
     "validate_backend": "hologram.backend",
 }
-_MODULES = ("atlas", "backend", "backends", "ops")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"hologram.{name}")
     module = _LAZY.get(name)
     if module is not None:
         value = getattr(import_module(module), name)
+    elif find_spec(f"hologram.{name}"):
+        value = import_module(f"hologram.{name}")
     else:  # an operation
         value = import_module("hologram.opset").OPERATIONS.get(name)
         if value is None:
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     operations = import_module("hologram.opset").OPERATIONS
-    return sorted({*globals(), *_LAZY, *_MODULES, *operations})
+    return sorted({*globals(), *_LAZY, *operations})
 
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
         for n in dir(errors)
         if n.endswith("Error") or n in ("BackendUnavailable", "BufferFreed", "DeviceLost", "OutOfMemory")
     ),
+    *("Buffer", "Executor", "Tensor", "from_dlpack"),
     *("bf16", "bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
     *_LAZY,
 ]

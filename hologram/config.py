@@ -6,11 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-import platformdirs
-
+from hologram import lazy
 from hologram.errors import ConfigError
+
+if TYPE_CHECKING:
+    import platformdirs
+else:
+    platformdirs = lazy.module("platformdirs")
 
 T = TypeVar("T")
 

@@ -10,19 +10,16 @@ import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes
+from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
-from hologram.atlas.text import parse_program
-from hologram.atlas.verify import verify
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, OutOfMemory, ShapeError, UnsupportedDType
 from hologram.limits import Limits
-from hologram.opset.form_map import copy_plan
 from hologram.opset.layout import Layout
 from hologram.opset.operation import Operation
 from hologram.opset.plan import Plan, Step, Tile
@@ -34,6 +31,13 @@ from hologram.runtime.pool import Block, Pool
 from hologram.runtime.profile import Profile
 from hologram.runtime.stream import Event, Stream
 from hologram.tensor import Tensor
+
+if TYPE_CHECKING:
+    from hologram.atlas import text, verify
+    from hologram.opset import form_map
+else:  # needed to compute, not to open
+    text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
+    form_map = lazy.module("hologram.opset.form_map")
 
 MAX_LAUNCHES = 8192
 Number = bool | int | float
@@ -197,7 +201,7 @@ class Executor:
             self._target("copy", target)
             if overlaps(source, target):
                 source, key = source.clone(), None
-            plan = copy_plan(source.layout, target.layout)
+            plan = form_map.copy_plan(source.layout, target.layout)
             launch = self._prepare(key, plan, [source, target])
         launch()
 
@@ -216,8 +220,8 @@ class Executor:
         Buffers and scalars go by the program's names. Raises ProgramError for a program that breaks a rule,
         UnsupportedDType, ShapeError, BufferFreed.
         """
-        program = parse_program(program) if isinstance(program, str) else program
-        verify(program)
+        program = text.parse_program(program) if isinstance(program, str) else program
+        verify.verify(program)
         grid = _sizes(lanes)
         if len(grid) != program.rank:
             raise ShapeError(f"{program.name}: its grid has {program.rank} axes, got lanes={lanes}")

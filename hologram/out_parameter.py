@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import hologram.opset  # noqa: F401  (declares every operation)
 from hologram.errors import BufferFreed, ShapeError
 from hologram.executor import Executor
+from hologram.opset import OPERATIONS
 from hologram.opset.form_map import Elementwise
-from hologram.opset.operation import OPERATIONS, Composite, Operation
+from hologram.opset.operation import Composite, Operation
 from hologram.runtime.buffer import Buffer
 from hologram.tensor import Tensor
 

@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-import hologram.opset  # noqa: F401  (declares every operation)
-from hologram import dtypes
+from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
 from hologram.opset.layout import Layout, normalize_axis
-from hologram.opset.operation import OPERATIONS, Operation
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
     from hologram.executor import Executor
+    from hologram.opset.operation import Operation
 
 Index = int | slice | None | EllipsisType
 
@@ -320,6 +319,18 @@ class Tensor:
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.dlpack_device(self.executor.device)
 
+    def __getattr__(self, name: str) -> Any:
+        """The operations' methods."""
+        operation = None if name.startswith("_") else opset.OPERATIONS.get(name)
+        if operation is None or not operation.methods:
+            raise AttributeError(f"a Tensor has no attribute {name!r}")
+        setattr(Tensor, name, _method(operation))
+        return getattr(self, name)
+
+    def __dir__(self) -> list[str]:
+        methods = (name for name, operation in opset.OPERATIONS.items() if operation.methods)
+        return sorted({*super().__dir__(), *methods})
+
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         return self.executor.apply(operation, operands, attributes)
 
@@ -367,12 +378,17 @@ def _method(operation: Operation) -> Any:
     return method
 
 
-def _binary(operation: Operation, kind: str) -> Any:
+def _prefix(name: str) -> Any:
+    return lambda self: opset.OPERATIONS[name](self)
+
+
+def _binary(name: str, kind: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, bool, int, float)):
             if not isinstance(other, (np.ndarray, np.generic)):
                 return NotImplemented
             other = self.executor.tensor(other)
+        operation = opset.OPERATIONS[name]
         if kind == "swapped":
             return operation(other, self)
         result = operation(self, other)
@@ -385,16 +401,13 @@ def _binary(operation: Operation, kind: str) -> Any:
 
 
 def _derive() -> None:
-    for name, operation in OPERATIONS.items():
-        if operation.methods and not hasattr(Tensor, name):
-            setattr(Tensor, name, _method(operation))
     for name, target in (_OPERATORS | _COMPARISONS).items():
-        setattr(Tensor, f"__{name}__", _binary(OPERATIONS[target], "plain"))
+        setattr(Tensor, f"__{name}__", _binary(target, "plain"))
     for name, target in _OPERATORS.items():
-        setattr(Tensor, f"__r{name}__", _binary(OPERATIONS[target], "swapped"))
-        setattr(Tensor, f"__i{name}__", _binary(OPERATIONS[target], "in place"))
+        setattr(Tensor, f"__r{name}__", _binary(target, "swapped"))
+        setattr(Tensor, f"__i{name}__", _binary(target, "in place"))
     for name, target in _PREFIXES.items():
-        setattr(Tensor, f"__{name}__", _method(OPERATIONS[target]))
+        setattr(Tensor, f"__{name}__", _prefix(target))
 
 
 _derive()

@@ -12,12 +12,17 @@ import pkgutil
 import sys
 import warnings
 from functools import cache
-from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hologram import lazy
 from hologram.device import Backend, Probe
 from hologram.errors import BackendUnavailable
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = lazy.module("importlib.metadata")
 
 GROUP = "hologram.backends"
 DEFAULT_PREFERENCE = 50  # of a backend that states none: before the CPU
@@ -28,7 +33,7 @@ def load(name: str) -> Backend:
     """The backend's module, and no other's; raises BackendUnavailable for a name that no backend has."""
     if name in _folders():
         return _checked(name, importlib.import_module(f"{__name__}.{name}"))
-    for entry in entry_points(group=GROUP, name=name):
+    for entry in metadata.entry_points(group=GROUP, name=name):
         return _checked(name, entry.load())
     raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
 
@@ -37,7 +42,7 @@ def load(name: str) -> Backend:
 def discover() -> dict[str, Backend]:
     """The backend modules by name, in order of preference; hologram's own win over an entry point of the same name."""
     found = {name: load(name) for name in _folders()}
-    for entry in entry_points(group=GROUP):
+    for entry in metadata.entry_points(group=GROUP):
         try:
             found.setdefault(entry.name, load(entry.name))
         except ImportError as error:  # somebody else's package is broken: say so, and do without it

@@ -1,33 +1,23 @@
-"""Every operation of hologram, each declared once. Importing the package declares them all."""
+"""Every operation of hologram, each declared once: a module here is a subject.
 
-from hologram.opset import (
-    activation,
-    attention,
-    loss,
-    math,
-    matmul,
-    movement,
-    norm,
-    random,
-    reduce,
-    scan,
-    sort,
-    window,
-)
-from hologram.opset.operation import OPERATIONS
+`OPERATIONS` holds them by name; asking for it imports every module of the package, and so declares them all.
+"""
 
-__all__ = [
-    "OPERATIONS",
-    "activation",
-    "attention",
-    "loss",
-    "math",
-    "matmul",
-    "movement",
-    "norm",
-    "random",
-    "reduce",
-    "scan",
-    "sort",
-    "window",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hologram.opset.operation import OPERATIONS
+
+__all__ = ["OPERATIONS"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "OPERATIONS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    globals()["OPERATIONS"] = next(m.OPERATIONS for m in modules if m.__name__.endswith(".operation"))
+    return globals()["OPERATIONS"]

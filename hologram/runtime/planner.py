@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hologram.compiler.split import should_split, split_rows
+from hologram import lazy
 from hologram.limits import Limits
 from hologram.opset.plan import Plan, Scratch, Step
+
+if TYPE_CHECKING:
+    from hologram.compiler import split
+else:
+    split = lazy.module("hologram.compiler.split")
 
 
 def storage_bytes(nbytes: int) -> int:
@@ -27,20 +32,20 @@ def overlaps(a: Any, b: Any) -> bool:
 
 def spread_rows(plan: Plan, limits: Limits) -> Plan:
     """The plan with programs that have few long rows split into several, where the device does not do that itself."""
-    if limits.spreads_rows or not any(should_split(s.kernel, s.grid, limits) for s in plan.steps):
+    if limits.spreads_rows or not any(split.should_split(s.kernel, s.grid, limits) for s in plan.steps):
         return plan
     steps: list[Step] = []
     scratch = list(plan.scratch)
     inputs = 1 + max(k for s in plan.steps for k in s.operands) - len(scratch)
     for step in plan.steps:
-        if not should_split(step.kernel, step.grid, limits):
+        if not split.should_split(step.kernel, step.grid, limits):
             steps.append(step)
             continue
-        split = split_rows(step, limits)
+        parted = split.split_rows(step, limits)
         base = inputs + len(scratch)
         own = len(step.operands)
-        for part in split.steps:
+        for part in parted.steps:
             operands = tuple(step.operands[k] if k < own else base + k - own for k in part.operands)
             steps.append(Step(part.kernel, operands, part.scalars, part.grid))
-        scratch += [Scratch(s.dtype, s.size) for s in split.scratch]
+        scratch += [Scratch(s.dtype, s.size) for s in parted.scratch]
     return Plan(tuple(steps), tuple(scratch))

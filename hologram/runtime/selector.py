@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
 from hologram.backends import discover, load, probe
 from hologram.backends import probes as backends
 from hologram.config import config

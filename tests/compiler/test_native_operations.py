@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import hologram.opset  # noqa: F401 - registers the operations
 from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.dtypes import f64
+from hologram.opset import OPERATIONS
 from hologram.opset.layout import Layout
-from hologram.opset.operation import OPERATIONS, Composite, Operation
+from hologram.opset.operation import Composite, Operation
 from tests.compiler.test_native import LANGUAGES, LIMITS, compile_cubin, spelled
 from tests.shaders.emulator import Emulation
 

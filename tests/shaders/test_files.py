@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hologram.opset  # noqa: F401 - registers the operations
 from hologram import dtypes
+from hologram.opset import OPERATIONS
 from hologram.opset.layout import Layout
-from hologram.opset.operation import OPERATIONS, Composite
+from hologram.opset.operation import Composite
 from hologram.opset.plan import Tile
 from tests.devices import limits
 

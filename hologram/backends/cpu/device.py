@@ -6,21 +6,26 @@ import functools
 import os
 import platform
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import dtypes
+from hologram import dtypes, lazy
 from hologram.atlas.program import Program
-from hologram.backends.cpu.engine import shared_engine
-from hologram.backends.cpu.interpret import InterpretedKernel
-from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import Memory, allocate
-from hologram.backends.cpu.pool import shared_pool
-from hologram.backends.cpu.tiles import TileKernel
 from hologram.config import config
 from hologram.device import BackendType, DeviceInfo, Kernel
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
+
+if TYPE_CHECKING:
+    from hologram.backends.cpu import engine, interpret, pool, tiles
+    from hologram.backends.cpu import kernel as compiled
+else:  # needed to launch, not to open
+    engine, interpret, pool, tiles, compiled = (
+        lazy.module(f"hologram.backends.cpu.{name}")
+        for name in ("engine", "interpret", "pool", "tiles", "kernel")
+    )
 
 
 def thread_count() -> int:
@@ -51,14 +56,25 @@ def describe() -> DeviceInfo:
         spreads_rows=True,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
     )
-    return DeviceInfo(BackendType.CPU, 0, platform.processor() or platform.machine(), "LLVM", limits)
+    return DeviceInfo(BackendType.CPU, 0, _model(), "LLVM", limits)
+
+
+def _model() -> str:
+    """The processor's name where Linux tells it, else the architecture's."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = file.read(4096).splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 @functools.lru_cache(maxsize=1)
 def _compiles() -> bool:
     """Whether there is a compiler for this CPU; says so once if not."""
     try:
-        problem = shared_engine().problem
+        problem = engine.shared_engine().problem
     except ImportError:
         problem = "llvmlite is not installed (pip install llvmlite)"
     if problem:
@@ -72,8 +88,6 @@ class CpuDevice:
     def __init__(self) -> None:
         self.info = describe()
         self._kernels: dict[Program | Tile, Kernel] = {}
-        threads = thread_count()
-        self._host = Host(shared_engine, lambda: shared_pool(shared_engine, threads), threads)
 
     @property
     def limits(self) -> Limits:
@@ -120,8 +134,19 @@ class CpuDevice:
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         if isinstance(kernel, Program):
-            return ProgramKernel(kernel, self._host) if _compiles() else InterpretedKernel(kernel)
-        return TileKernel(kernel, self.compile)
+            return (
+                compiled.ProgramKernel(kernel, self._host)
+                if _compiles()
+                else interpret.InterpretedKernel(kernel)
+            )
+        return tiles.TileKernel(kernel, self.compile)
+
+    @functools.cached_property
+    def _host(self) -> compiled.Host:
+        threads = thread_count()
+        return compiled.Host(
+            engine.shared_engine, lambda: pool.shared_pool(engine.shared_engine, threads), threads
+        )
 
     def flush(self) -> None:
         """Nothing waits."""
