@@ -54,7 +54,7 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     let first_column = group.x * 8u * WORKGROUP_X;
     let a_start = params.a_offset + group.z * params.a_batch;
     let b_start = params.b_offset + group.z * params.b_batch;
-    let thread = local.y * WORKGROUP_X + local.x;
+    let thread_index = local.y * WORKGROUP_X + local.x;
 
     // c{row}{half}: four columns of one row; rows 0-3 in the upper half of the tile, 4-7 in the lower.
     var c00 = vec4<ACC>(); var c01 = vec4<ACC>();
@@ -68,7 +68,7 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
 
     for (var step = 0u; step < params.k; step += TILE_K) {
         // Load: neighbouring threads take neighbouring elements in memory.
-        for (var i = thread; i < TILE_K * A_QUADS; i += THREADS) {
+        for (var i = thread_index; i < TILE_K * A_QUADS; i += THREADS) {
             var line = i % TILE_K;
             var quad = i / TILE_K;
             if (params.a_column != 1u) {
@@ -81,7 +81,7 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
                 a_at(a_start, row, column), a_at(a_start, row + 1u, column),
                 a_at(a_start, row + 2u, column), a_at(a_start, row + 3u, column));
         }
-        for (var i = thread; i < TILE_K * B_QUADS; i += THREADS) {
+        for (var i = thread_index; i < TILE_K * B_QUADS; i += THREADS) {
             var line = i / B_QUADS;
             var quad = i % B_QUADS;
             if (params.b_column != 1u) {

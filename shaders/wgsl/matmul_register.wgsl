@@ -29,13 +29,13 @@ fn store(place: u32, row: u32, column: u32, value: vec4<ACC>) {
 }
 
 @compute @workgroup_size(WORKGROUP_X, WORKGROUP_Y, WORKGROUP_Z)
-fn atlas_matmul_register(@builtin(global_invocation_id) thread: vec3<u32>) {
-    let row = thread.y * 8u;
-    let column = thread.x * 8u;
+fn atlas_matmul_register(@builtin(global_invocation_id) position: vec3<u32>) {
+    let row = position.y * 8u;
+    let column = position.x * 8u;
     if (row >= params.m || column >= params.n) { return; }
 
     // Where the 8 rows of a begin, in vec4s; rows past the end repeat the last one.
-    let a_start = params.a_offset + thread.z * params.a_batch;
+    let a_start = params.a_offset + position.z * params.a_batch;
     let last = params.m - 1u;
     var a0_place = (a_start + min(row + 0u, last) * params.a_row) / 4u;
     var a1_place = (a_start + min(row + 1u, last) * params.a_row) / 4u;
@@ -46,7 +46,7 @@ fn atlas_matmul_register(@builtin(global_invocation_id) thread: vec3<u32>) {
     var a6_place = (a_start + min(row + 6u, last) * params.a_row) / 4u;
     var a7_place = (a_start + min(row + 7u, last) * params.a_row) / 4u;
     let b_row = params.b_row / 4u;
-    var b_place = (params.b_offset + thread.z * params.b_batch + column) / 4u;
+    var b_place = (params.b_offset + position.z * params.b_batch + column) / 4u;
     // The second four columns; where there are none, the first again.
     let b_next = select(0u, 1u, column + 4u < params.n);
 
@@ -136,7 +136,7 @@ fn atlas_matmul_register(@builtin(global_invocation_id) thread: vec3<u32>) {
         c70 = s7 * b0 + c70; c71 = s7 * b1 + c71;
     }
 
-    let place = params.out_offset + thread.z * params.out_batch + row * params.out_row + column * params.out_column;
+    let place = params.out_offset + position.z * params.out_batch + row * params.out_row + column * params.out_column;
     let half = 4u * params.out_column;
     store(place, row + 0u, column, c00); store(place + half, row + 0u, column + 4u, c01);
     store(place + 1u * params.out_row, row + 1u, column, c10); store(place + 1u * params.out_row + half, row + 1u, column + 4u, c11);

@@ -47,8 +47,9 @@ def tiles() -> dict[str, Tile]:
 TILES = tiles()
 
 
-def test_every_file_has_a_tile_and_every_tile_a_file():
-    assert {f.stem for f in (SHADERS / "wgsl").glob("*.wgsl")} == set(TILES)
+@pytest.mark.parametrize(("folder", "suffix"), [("wgsl", "wgsl"), ("cuda", "cu"), ("msl", "metal")])
+def test_every_file_has_a_tile_and_every_tile_a_file(folder: str, suffix: str):
+    assert {f.stem for f in (SHADERS / folder).glob(f"*.{suffix}")} == set(TILES)
 
 
 @pytest.mark.parametrize("stem", TILES)
@@ -64,3 +65,36 @@ def test_a_file_agrees_with_its_tile(stem: str):
     own = [(str(k), "storage, read_write", name) for k, (name, _, _) in enumerate(tile.buffers)]
     assert bindings[:-1] == own[: len(bindings) - 1]
     assert f"fn {tile.entry}(" in text
+
+
+C_TYPES = {
+    "cu": {dtypes.f32: "float", dtypes.i32: "int", dtypes.u32: "unsigned", dtypes.index: "unsigned"},
+    "metal": {dtypes.f32: "float", dtypes.i32: "int", dtypes.u32: "uint", dtypes.index: "uint"},
+}
+PARAMETERS = {
+    "cu": r"(?:const )?[\w ]+?\* (\w+)",
+    "metal": r"device (?:const )?[\w ]+?\* (\w+) \[\[buffer\((\d+)\)\]\]",
+}
+
+
+@pytest.mark.parametrize(("folder", "suffix"), [("cuda", "cu"), ("msl", "metal")])
+@pytest.mark.parametrize("stem", TILES)
+def test_a_kernel_is_one_in_three_languages(stem: str, folder: str, suffix: str):
+    tile, text = TILES[stem], (SHADERS / folder / f"{stem}.{suffix}").read_text(encoding="utf-8")
+    wgsl = (SHADERS / "wgsl" / f"{stem}.wgsl").read_text(encoding="utf-8")
+    assert text.split("\n", 1)[0] == wgsl.split("\n", 1)[0], "the first line is the same in all languages"
+    members = re.search(r"struct Params \{(.*?)\};", text, re.DOTALL)
+    assert members, "the file declares struct Params"
+    declared = [
+        (name.strip(), kind)
+        for kind, names in re.findall(r"(\w+) ([^;]+);", members[1])
+        for name in names.split(",")
+    ]
+    assert declared == [(name, C_TYPES[suffix][dtype]) for name, dtype in tile.scalars]
+    parameters = re.search(rf"\b{tile.entry}\((.*?)\) \{{", text, re.DOTALL)
+    assert parameters, f"the file has the kernel {tile.entry}"
+    found = re.findall(PARAMETERS[suffix], parameters[1])
+    names = [f if isinstance(f, str) else f[0] for f in found]
+    assert names == [name for name, _, _ in tile.buffers][: len(names)]
+    if suffix == "metal":
+        assert [int(place) for _, place in found] == list(range(len(found)))

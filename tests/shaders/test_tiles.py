@@ -1,0 +1,169 @@
+"""Hand-written CUDA C++ and MSL without their hardware: NVRTC compiles the files, clang runs them on the CPU.
+
+Operations are planned for the adapter that would use a kernel; the plan's programs go through the evaluator, its tiles
+through the emulation, and the results are held to the operations' references.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.atlas.evaluate import evaluate
+from hologram.backends.cuda.dialect import cuda
+from hologram.backends.metal.dialect import msl
+from hologram.compiler.lower import lower
+from hologram.compiler.shader import Shader, load
+from hologram.opset import OPERATIONS
+from hologram.opset.layout import Layout
+from hologram.opset.operation import Operation, Sample
+from hologram.opset.plan import Plan, Tile
+from tests.accuracy import check, widened
+from tests.compiler.test_native import compile_cubin
+from tests.devices import limits
+from tests.shaders.emulator import FLAGS, LANGUAGES, compiler
+
+DIALECTS = {"metal": msl, "cu": cuda}
+NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv2d", "cumsum", "argsort")
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation's sample, planned for an adapter."""
+
+    operation: Operation
+    sample: Sample
+    plan: Plan
+    outputs: tuple[Layout, ...]
+
+
+def cases() -> list[Case]:
+    found = []
+    for name, software in [(n, s) for n in NAMES for s in (False, True)]:
+        operation = OPERATIONS[name]
+        adapter = replace(limits(), software=software)
+        samples = list(operation.samples(np.random.default_rng(0), dtypes.f32))
+        for sample in samples:
+            inputs = [
+                Layout.contiguous(dtypes.dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
+                for o in sample.operands
+            ]
+            attributes = dict(operation.attributes) | dict(sample.attributes)
+            outputs = operation.infer(inputs, attributes)
+            plan = operation.plan(inputs, outputs, attributes, adapter)
+            if any(isinstance(s.kernel, Tile) for s in plan.steps):
+                found.append(Case(operation, sample, plan, outputs))
+    return found
+
+
+CASES = cases()
+TILES = list(dict.fromkeys(s.kernel for c in CASES for s in c.plan.steps if isinstance(s.kernel, Tile)))
+
+
+def spelled(tile: Tile, suffix: str) -> Shader:
+    dialect = DIALECTS[suffix]()
+    epilogue = None if tile.epilogue is None else lower(tile.epilogue, dialect)
+    return load(replace(tile, epilogue=epilogue), dialect)
+
+
+def _launcher(number: int, tile: Tile, shader: Shader, suffix: str) -> str:
+    own = [name for name, _, _ in tile.buffers]
+    extra = [b.name for b in tile.epilogue.buffers if b.name in own] if tile.epilogue else []
+    count = len(own) - len(extra)
+    arguments = [f"emulation::Pointer{{buffers[{k}]}}" for k in range(count)]
+    arguments.append("emulation::Reference{words}")
+    if "ACC" in dict(tile.types):
+        arguments.append("emulation::Reference{epilogue}")
+    if suffix == "metal":
+        x, y, z = (f"emulation::place.group[{k}]" for k in range(3))
+        arguments += [f"metal::uint3{{{x}, {y}, {z}}}", "emulation::place.index"]
+    return (
+        f'extern "C" int launch_{number}(void** buffers, void* words, const unsigned* groups, unsigned threads) {{\n'
+        f"    void** epilogue = buffers + {count};\n"
+        f"    return emulation::run(groups, threads, [=] {{ kernel_{number}::{shader.entry}"
+        f"({', '.join(arguments)}); }});\n}}"
+    )
+
+
+@pytest.fixture(scope="module", params=DIALECTS)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Every tile of the cases in one shared library."""
+    suffix = request.param
+    folder = tmp_path_factory.mktemp(suffix)
+    standard, headers = LANGUAGES[suffix]
+    text = [f"#include <{header}>" for header in headers]
+    for number, tile in enumerate(TILES):
+        shader = spelled(tile, suffix)
+        # In a namespace of its own each, as several declare the same entry point.
+        inner = shader.text.replace('extern "C" __global__', "__global__")
+        text += [f"namespace kernel_{number} {{", inner, "}", _launcher(number, tile, shader, suffix)]
+    file, found = folder / f"tiles.{suffix}.cpp", folder / f"tiles.{suffix}.so"
+    file.write_text("\n".join(text))
+    done = subprocess.run(
+        [compiler(), standard, *FLAGS, str(file), "-o", str(found), "-lm"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+    return ctypes.CDLL(str(found))
+
+
+def run(library: ctypes.CDLL, case: Case) -> list[np.ndarray]:
+    """The outputs of a plan, run step by step in NumPy memory."""
+    memory: list[Any] = [np.ravel(o).copy() if isinstance(o, np.ndarray) else o for o in case.sample.operands]
+    memory += [np.full(o.size, 77, o.dtype.numpy) for o in case.outputs]
+    memory += [np.full(s.size, 77, s.dtype.numpy) for s in case.plan.scratch]
+    for step in case.plan.steps:
+        arrays = [memory[k] for k in step.operands]
+        if isinstance(step.kernel, Tile):
+            launch(library, step.kernel, arrays, step.scalars, step.grid)
+        else:
+            names = [b.name for b in step.kernel.buffers]
+            scalars = {s.name: v for s, v in zip(step.kernel.scalars, step.scalars, strict=True)}
+            evaluate(step.kernel, dict(zip(names, arrays, strict=True)), scalars, step.grid)
+    first = len(case.sample.operands)
+    return [memory[first + k].reshape(o.shape) for k, o in enumerate(case.outputs)]
+
+
+def launch(
+    library: ctypes.CDLL,
+    tile: Tile,
+    arrays: Sequence[np.ndarray],
+    scalars: Sequence[Any],
+    grid: Sequence[int],
+) -> None:
+    words = ctypes.create_string_buffer(spelled(tile, "cu").pack(scalars))
+    addresses = (ctypes.c_void_p * (len(arrays) + 1))(*(a.ctypes.data for a in arrays))
+    groups = (ctypes.c_uint * 3)(*(*grid, 1, 1)[:3])
+    entry = library[f"launch_{TILES.index(tile)}"]
+    assert entry(addresses, words, groups, ctypes.c_uint(int(np.prod(tile.workgroup)))) == 0, (
+        "a barrier was missed"
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.operation.name)
+def test_emulated_tiles_compute(case: Case, library: ctypes.CDLL):
+    wanted = case.operation.reference(*map(widened, case.sample.operands), **case.sample.attributes)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for got, want, layout in zip(run(library, case), wanted, case.outputs, strict=True):
+        check(got, want, layout.dtype, case.operation.ulp, case.operation.absolute, case.sample.operands)
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("stem", sorted({t.stem for t in TILES}))
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.f64], ids=str)
+def test_nvrtc_compiles_a_tile(stem: str, dtype: dtypes.DType, architecture: str, tmp_path: Path):
+    tile = next(t for t in TILES if t.stem == stem and t.epilogue is None)
+    narrow = tuple((n, dtype if d is dtypes.f32 and n == "T" else d) for n, d in tile.types)
+    shader = spelled(replace(tile, types=narrow), "cu")
+    cubin = compile_cubin(shader.text, architecture)
+    assert shader.entry.encode() in cubin
