@@ -2,12 +2,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Where the CPU build of PyTorch is found when the configured indexes do not have it.
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 BACKEND ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench card clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +28,9 @@ bench: $(VENV)/bench ## the same work here and in the peers that are installed, 
 	$(BIN)/python bench/peers.py --suite cpu --json out/peers-cpu.json
 	$(BIN)/python bench/peers.py --suite webgpu --json out/peers-webgpu.json
 
+card: $(VENV)/bench ## on a machine with a GPU: every WebGPU test and benchmark on it, kept under bench/results/
+	$(BIN)/python bench/card.py
+
 clean: ## removes what the other targets made
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -43,8 +44,7 @@ $(VENV)/demo: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement requirements/test.txt \
-	|| $(BIN)/python -m pip install --quiet --extra-index-url $(TORCH_INDEX) --editable '.[dev]' --requirement requirements/test.txt
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement requirements/test.txt
 	@touch $@ $(VENV)/demo
 
 $(VENV)/bench: $(VENV)/test requirements/bench.txt

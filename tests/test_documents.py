@@ -44,3 +44,14 @@ def test_mandelbrot(executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.M
     assert len(shades) == 120 * 80
     inside = shades.count(0) / len(shades)
     assert 0.18 < inside < 0.28  # the set's area is 1.5066 of the window's 7.26
+
+
+def test_the_table_of_operations_is_that_of_the_declarations() -> None:
+    specification = importlib.util.spec_from_file_location("operations", ROOT / "docs" / "operations.py")
+    assert specification and specification.loader
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    made = module.table()
+    assert (ROOT / "docs" / "operations.md").read_text() == made, (
+        "run python docs/operations.py > docs/operations.md"
+    )

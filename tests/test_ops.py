@@ -39,10 +39,8 @@ def upload_strided(executor: hg.Executor, operand: Any) -> Any:
 
 
 def call(operation: Operation, executor: hg.Executor, operands: tuple[Any, ...], sample: Sample) -> hg.Tensor:
-    """The operation on tensors; one without operands goes through the executor."""
-    if any(hasattr(o, "__apply__") or isinstance(o, tuple) for o in operands):
-        return operation(*operands, **sample.attributes)
-    return executor.apply(operation, *operation.bind(operands, sample.attributes))
+    """The operation on tensors; one without operands is told the executor."""
+    return operation(*(operands if operation.operands else (executor,)), **sample.attributes)
 
 
 def poisoned(executor: hg.Executor, like: hg.Tensor) -> hg.Buffer:

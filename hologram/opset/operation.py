@@ -161,7 +161,13 @@ class Operation:
         return self.attributes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program."""
+        """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program.
+
+        An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
+        """
+        if not self.operands and args:
+            executor, *rest = args
+            return executor.apply(self, *self.bind(tuple(rest), kwargs))
         operands, attributes = self.bind(args, kwargs)
         for operand in operands:
             if isinstance(operand, Value):
@@ -169,7 +175,7 @@ class Operation:
             apply = getattr(operand, "__apply__", None)
             if apply is not None:
                 return apply(self, operands, attributes)
-        kinds = ", ".join(type(o).__name__ for o in operands)
+        kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
         raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
 
     def __repr__(self) -> str:

@@ -166,7 +166,9 @@ def entry(name: str, load) -> SimpleNamespace:
 def _entries(monkeypatch):
     found: list[SimpleNamespace] = []
     monkeypatch.setattr(
-        package.metadata, "entry_points", lambda group, name=None: [e for e in found if name in (None, e.name)]
+        package.metadata,
+        "entry_points",
+        lambda group, name=None: [e for e in found if name in (None, e.name)],
     )
     package.forget()
     yield found

@@ -1,0 +1,89 @@
+"""Everything that waits for a real GPU, in one command: the tests and the benchmarks on it, kept under bench/results/.
+
+    python bench/card.py            # the first adapter that is no software; fails where there is none
+
+Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, peers-webgpu.json and card.json (adapter, driver, limits,
+commit). CUDA and Metal join when they have devices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from hologram.device import DeviceInfo
+from hologram.runtime.selector import backends
+
+ROOT = Path(__file__).parents[1]
+
+
+def cards() -> list[DeviceInfo]:
+    """The real GPUs of every backend, the first of each."""
+    found = []
+    for probe in backends():
+        real = [d for d in probe.devices if not d.limits.software and d.backend.value != "cpu"]
+        found += real[:1]
+    return found
+
+
+def folder(card: DeviceInfo, commit: str) -> Path:
+    name = "-".join(
+        re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in (card.name, card.driver, commit)
+    )
+    path = ROOT / "bench" / "results" / f"{card.backend.value}-{name}"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
+    """Runs a command, its output shown and kept."""
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="")
+            file.write(line)
+        return process.wait()
+
+
+def measure(card: DeviceInfo, commit: str) -> int:
+    """The tests and benchmarks of one card; the worst exit code."""
+    out = folder(card, commit)
+    facts = {"adapter": card.name, "driver": card.driver, "backend": card.backend.value, "commit": commit}
+    facts |= {"details": dict(card.details), "limits": {k: str(v) for k, v in vars(card.limits).items()}}
+    (out / "card.json").write_text(json.dumps(facts, indent=1) + "\n")
+    environment = os.environ | {"HOLOGRAM_DEVICE": card.name}
+    backend = card.backend.value
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--backend",
+        backend,
+        "tests/test_ops.py",
+        "tests/backends",
+        "tests/compiler",
+    ]
+    worst = run(tests, out / "tests.txt", environment)
+    peers = [sys.executable, "bench/peers.py", "--suite", "webgpu", "--json", str(out / "peers-webgpu.json")]
+    return max(worst, run(peers, out / "peers-webgpu.txt", environment))
+
+
+def main() -> int:
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    found = cards()
+    if not found:
+        print("There is no real GPU here; `hologram doctor` says why.")
+        return 1
+    return max(measure(card, commit) for card in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

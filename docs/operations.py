@@ -1,0 +1,55 @@
+"""The table of operations, in Markdown: what docs/operations.md holds, made from the declarations."""
+
+from __future__ import annotations
+
+import inspect
+
+from hologram.opset import OPERATIONS
+from hologram.opset.operation import Operation
+
+HEAD = """# Operations
+
+Made from the declarations in `hologram/opset` by `python docs/operations.py > docs/operations.md`; a test holds it to
+them. Every operation is a function of tensors (`hg.softmax(x, dim=-1)`), most are methods (`x.softmax(dim=-1)`), and each is
+an out-parameter function under its own name and those given (`hg.ops.softmax(ex, x, out, dim=-1)`).
+
+ULP bounds the error of float results in units in the last place of the result's dtype, on every backend but where one
+is named; "+ n eps" adds n epsilons of the dtype times the largest operand times the number of elements behind a
+result (2048 at most). Exact means correctly rounded, or integers. `tests/test_ops.py` holds every backend to it.
+
+| operation | out-parameter names | dtypes | error, ULP | |
+|---|---|---|---|---|
+"""
+
+
+def _accuracy(operation: Operation) -> str:
+    text = "exact" if operation.ulp <= 0.5 and not operation.absolute else f"{operation.ulp:g}"
+    text += "".join(f", {name} {ulp:g}" for name, ulp in operation.ulp_by_backend.items())
+    return text + (f" + {operation.absolute:g} eps" if operation.absolute else "")
+
+
+def _signature(operation: Operation) -> str:
+    parts = list(operation.operands)
+    for name, default in operation.attributes.items():
+        parts.append(name if default is inspect.Parameter.empty else f"{name}={default!r}")
+    return f"{operation.name}({', '.join(parts)})"
+
+
+def table() -> str:
+    """The whole document."""
+    rows = []
+    for operation in sorted(OPERATIONS.values(), key=lambda o: o.name):
+        summary = (
+            (inspect.getdoc(operation.function) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        )
+        names = ", ".join(f"`{n}`" for n in operation.out_names)
+        kinds = " ".join(d.name for d in operation.dtypes)
+        dtypes = "all" if len(operation.dtypes) == 13 else kinds
+        rows.append(
+            f"| `{_signature(operation)}` | {names} | {dtypes} | {_accuracy(operation)} | {summary} |"
+        )
+    return HEAD + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(table(), end="")
