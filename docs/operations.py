@@ -10,8 +10,8 @@ from hologram.opset.operation import Operation
 HEAD = """# Operations
 
 Made from the declarations in `hologram/opset` by `python docs/operations.py > docs/operations.md`; a test holds it to
-them. Every operation is a function of tensors (`hg.softmax(x, dim=-1)`), most are methods (`x.softmax(dim=-1)`), and each is
-an out-parameter function under its own name and those given (`hg.ops.softmax(ex, x, out, dim=-1)`).
+them. Every operation is a function of tensors (`hg.softmax(x, dim=-1)`), most are methods (`x.softmax(dim=-1)`), and
+each is an out-parameter function under its own name and those given (`hg.ops.softmax(ex, x, out, dim=-1)`).
 
 ULP bounds the error of float results in units in the last place of the result's dtype, on every backend but where one
 is named; "+ n eps" adds n epsilons of the dtype times the largest operand times the number of elements behind a

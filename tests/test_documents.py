@@ -48,7 +48,8 @@ def test_mandelbrot(executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_table_of_operations_is_that_of_the_declarations() -> None:
     specification = importlib.util.spec_from_file_location("operations", ROOT / "docs" / "operations.py")
-    assert specification and specification.loader
+    assert specification is not None
+    assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     made = module.table()
