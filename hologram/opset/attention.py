@@ -29,7 +29,7 @@ from hologram.opset.steps import Place, Steps
 
 @lru_cache(maxsize=256)
 def weights_program(scores: Address, mask: Address | None, out: Address, causal: bool) -> Program:
-    """out = softmax(scores * scale, masked) along the last axis; a row without a finite score gives zeros, as in torch."""
+    """out = softmax(scores * scale, masked) along the last axis; rows without a finite score give zeros, as in torch."""
     rank = len(scores.steps)
     b = Builder(f"atlas_attention_weights_{scores.dtype}", rank=rank, reduced=1)
     at = [b.coordinate(axis) for axis in range(rank)]
@@ -78,7 +78,9 @@ class Attention(Operation):
         q, k, v, mask = inputs
         if not all(isinstance(i, Layout) and i.ndim >= 2 for i in (q, k, v)):
             raise ShapeError(f"{self.name}: q, k and v must have at least two axes")
-        assert isinstance(q, Layout) and isinstance(k, Layout) and isinstance(v, Layout)
+        assert isinstance(q, Layout)
+        assert isinstance(k, Layout)
+        assert isinstance(v, Layout)
         if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
             raise ShapeError(
                 f"{self.name}: q (..., l, e), k (..., s, e) and v (..., s, ev) are needed, "
@@ -187,10 +189,10 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
 
 
 def _attention(q, k, v, mask=None, *, causal=False, scale=None):
-    """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale is 1 / sqrt(e) unless given.
+    """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
 
-    A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps column <= row.
-    Rows where nothing counts give zeros, as in torch. Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
+    A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
+    column <= row. Rows where nothing counts give zeros, as in torch. Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
     """
 
 

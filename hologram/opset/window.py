@@ -14,7 +14,9 @@ import numpy as np
 from hologram.atlas.builder import Value, reduce_add, reduce_max, select
 from hologram.dtypes import FLOATS, DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.opset.form_map import IndexedOperand, indexed
+from hologram.opset import types
+from hologram.opset.convolution import convolution
+from hologram.opset.form_map import Indexed, IndexedOperand, indexed
 from hologram.opset.layout import Layout
 from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Sample
@@ -138,9 +140,35 @@ def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, wh
     return total if bias is None else total + bias.at(channel)
 
 
-@indexed(
+def _columns_shape(x, *, window, stride, padding, dilation):
+    axes = len(window)
+    s, p, d = (per_axis(v, axes, "conv") for v in (stride, padding, dilation))
+    sizes = (_windows(x.shape[2 + k], window[k], s[k], p[k], d[k], "conv") for k in range(axes))
+    return Layout.contiguous(types.computing(x.dtype), (x.shape[0], *sizes, x.shape[1], *window))
+
+
+def _column(at, x, *, window, stride, padding, dilation):
+    """An element of the windows laid out: x at a place, channel and tap, 0 outside."""
+    image, *rest = at
+    axes = len(window)
+    inside, source = _taps(x, rest[:axes], rest[axes + 1 :], stride, padding, dilation, "conv")
+    return select(inside, x.at(image, rest[axes], *source), 0.0)
+
+
+# Not an operation of its own, but what a convolution as a matrix product starts with.
+_columns = Indexed(
+    name="columns",
+    function=_column,
+    reference=_conv_reference,
+    samples=lambda rng, dtype: (),
+    shape_of=_columns_shape,
+)
+
+
+@convolution(
     shape_of=_conv_shape("conv1d", 1),
     window=_conv_window,
+    columns=_columns,
     samples=_conv_samples(1),
     reference=_conv_reference,
     ulp=4,
@@ -152,9 +180,10 @@ def conv1d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1,
     return _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, "conv1d")
 
 
-@indexed(
+@convolution(
     shape_of=_conv_shape("conv2d", 2),
     window=_conv_window,
+    columns=_columns,
     samples=_conv_samples(2),
     reference=_conv_reference,
     ulp=4,
