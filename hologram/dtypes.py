@@ -76,17 +76,26 @@ INTEGERS = tuple(d for d in ALL if d.is_integer)
 index = DType("index", "index", 64, "int64")
 
 _BY_NAME = {d.name: d for d in ALL} | {d.numpy_name: d for d in ALL}
+_REFUSED = f"dtype must be one of {' '.join(d.name for d in ALL)} in native byte order, got {{!r}}"
 _BY_PYTHON = {float: f32, int: i64, bool: bool_}
 
 
-@lru_cache(maxsize=256)
 def dtype(spec: Any) -> DType:
     """The DType named by a DType, a name ("f32", "float32"), a NumPy dtype or scalar type, or a Python type.
 
-    Raises UnsupportedDType for anything else, complex numbers and strings included.
+    Raises UnsupportedDType for anything else, None, complex numbers and strings included.
     """
-    if isinstance(spec, DType):
+    if type(spec) is DType:
         return spec
+    try:
+        hash(spec)
+    except TypeError:
+        raise UnsupportedDType(_REFUSED.format(spec)) from None
+    return _found(spec)
+
+
+@lru_cache(maxsize=256)
+def _found(spec: Any) -> DType:
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
     if isinstance(spec, type) and spec in _BY_PYTHON:
@@ -96,9 +105,9 @@ def dtype(spec: Any) -> DType:
     except TypeError:
         name = str(spec).rpartition(".")[2]  # torch.float32 and its like
     found = _BY_NAME.get(name)
-    if found is None or (isinstance(spec, np.dtype) and not spec.isnative):
-        names = " ".join(d.name for d in ALL)
-        raise UnsupportedDType(f"dtype must be one of {names} in native byte order, got {spec!r}")
+    # None is float64 to NumPy.
+    if found is None or spec is None or (isinstance(spec, np.dtype) and not spec.isnative):
+        raise UnsupportedDType(_REFUSED.format(spec))
     return found
 
 

@@ -16,18 +16,20 @@ import numpy as np
 
 from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
-from hologram.device import Binding, Launch
+from hologram.device import Launch
 from hologram.dtypes import DType
-from hologram.errors import BackendUnavailable, BufferFreed, OutOfMemory, ShapeError, UnsupportedDType
+from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset.layout import Layout
-from hologram.opset.operation import Operation
+from hologram.opset.operation import Composite, Operation
 from hologram.opset.plan import Plan, Step, Tile
 from hologram.runtime import interchange, selector
 from hologram.runtime.boundary import BoundaryPool
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.planner import overlaps, spread_rows, storage_bytes
-from hologram.runtime.pool import Block, Pool
+from hologram.runtime.fitting import exactly, fitted, same_names, sizes
+from hologram.runtime.launches import Launches
+from hologram.runtime.planner import overlaps, storage_bytes
+from hologram.runtime.pool import Pool
 from hologram.runtime.profile import Profile
 from hologram.runtime.stream import Event, Stream
 from hologram.tensor import Tensor
@@ -39,7 +41,7 @@ else:  # needed to compute, not to open
     text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
     form_map = lazy.module("hologram.opset.form_map")
 
-MAX_LAUNCHES = 8192
+MAX_INFERRED = 8192
 Number = bool | int | float
 Operand = Buffer | Tensor | Number | None
 
@@ -58,15 +60,13 @@ class Executor:
         self.limits: Limits = self.device.limits
         self.pool = Pool(self.device)
         self.boundary = BoundaryPool(self.pool)
-        self.launches: dict[Any, Launch] = {}
+        self.bound = Launches(self.device, self.pool)
+        self.launches: dict[Any, Launch] = self.bound.cached
         self.closed = False
         self._lock = threading.RLock()
         self._inferred: dict[Any, tuple[Layout, ...]] = {}  # layouts of results
         self._layout_ids: dict[Layout, int] = {}
-        self._launches_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
-        self._profile: Profile | None = None
         self._process = os.getpid()
-        self.pool.on_release.append(self._forget)
 
     # Memory.
 
@@ -76,11 +76,11 @@ class Executor:
         Raises ShapeError for negative sizes, UnsupportedDType for a dtype the device lacks, OutOfMemory.
         """
         element = self._supported(dtype)
-        sizes = _sizes(shape)
-        nbytes = math.prod(sizes) * element.itemsize
+        shape = sizes(shape, "allocate")
+        nbytes = math.prod(shape) * element.itemsize
         self._check_open()
         block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
-        return Buffer(self, block, sizes, element)
+        return Buffer(self, block, shape, element)
 
     def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
         """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""
@@ -102,7 +102,11 @@ class Executor:
         if isinstance(array, Tensor):
             array = array.to_numpy()
         known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
-        values = np.asarray(array)
+        try:
+            values = np.asarray(array)
+        except ValueError as error:
+            raise ShapeError(f"tensor: the elements form no array: {error}") from error
+        dtypes.dtype(values.dtype)  # refuses what is no number
         if dtype is not None:
             values = values.astype(dtypes.dtype(dtype).numpy, copy=False)
         elif not known and values.dtype == np.float64:
@@ -157,10 +161,10 @@ class Executor:
         """New tensors with an operation's results."""
         operands = self._tensors(operation, operands)
         inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
-        key = (operation, tuple(map(self._signature, operands)), *map(_hashable, attributes.values()))
+        key = (operation, tuple(map(self._signature, operands)), *map(exactly, attributes.values()))
         layouts = self._inferred.get(key)
         if layouts is None:
-            if len(self._inferred) >= MAX_LAUNCHES:
+            if len(self._inferred) >= MAX_INFERRED:
                 self._inferred.clear()
             layouts = self._inferred[key] = operation.infer(inputs, attributes)
         outputs = [Tensor(self.allocate(layout.shape, layout.dtype), layout) for layout in layouts]
@@ -175,11 +179,10 @@ class Executor:
         attributes: Mapping[str, Any],
     ) -> None:
         """Computes an operation into given outputs."""
-        key = (operation, *map(_key, operands), *map(_key, outputs), *map(_hashable, attributes.values()))
+        key = (operation, *map(_key, operands), *map(_key, outputs), *map(exactly, attributes.values()))
         launch = self.launches.get(key)
         if launch is None:
-            views = [self._view(operation.name, o) for o in operands]
-            targets = [self._target(operation.name, o) for o in outputs]
+            views, targets = self.checked(operation, operands, outputs)
             given, views = views, self._disjoint(operation, views, targets)
             plan = operation.plan(
                 [v.layout if isinstance(v, Tensor) else v for v in views],
@@ -221,12 +224,14 @@ class Executor:
         UnsupportedDType, ShapeError, BufferFreed.
         """
         program = text.parse_program(program) if isinstance(program, str) else program
+        if not isinstance(program, Program):
+            raise TypeError(f"run: a Program or its text is needed, got {type(program).__name__}")
         verify.verify(program)
-        grid = _sizes(lanes)
+        grid = sizes(lanes, f"{program.name}: lanes")
         if len(grid) != program.rank:
             raise ShapeError(f"{program.name}: its grid has {program.rank} axes, got lanes={lanes}")
-        _same_names(program.name, "buffers", [b.name for b in program.buffers], buffers)
-        _same_names(program.name, "scalars", [s.name for s in program.scalars], scalars)
+        same_names(program.name, "buffers", [b.name for b in program.buffers], buffers)
+        same_names(program.name, "scalars", [s.name for s in program.scalars], scalars)
         self.launch(
             program,
             [buffers[b.name] for b in program.buffers],
@@ -242,30 +247,35 @@ class Executor:
         grid: Sequence[int] = (1,),
     ) -> None:
         """Launches a kernel on buffers in its order; `grid` in elements for a Program, in workgroups for a Tile."""
+        if not isinstance(kernel, (Program, Tile)):
+            raise TypeError(f"launch: a Program or Tile is needed, got {type(kernel).__name__}")
         name = kernel.name if isinstance(kernel, Program) else kernel.stem
-        parameters = (
-            [(b.name, b.dtype, b.access.value) for b in kernel.buffers]
-            if isinstance(kernel, Program)
-            else kernel.buffers
-        )
-        if len(parameters) != len(buffers) or len(kernel.scalars) != len(scalars):
+        kinds, numbers = _parameters(kernel)
+        if len(kinds) != len(buffers) or len(numbers) != len(scalars):
             raise ShapeError(
-                f"{name}: takes {len(parameters)} buffers and {len(kernel.scalars)} scalars, "
+                f"{name}: takes {len(kinds)} buffers and {len(numbers)} scalars, "
                 f"got {len(buffers)} and {len(scalars)}"
             )
+        values = tuple(
+            fitted(x, dtype, f"{name}, scalar {n}") for (n, dtype), x in zip(numbers, scalars, strict=True)
+        )
         tensors = []
-        for (parameter, dtype, access), buffer in zip(parameters, buffers, strict=True):
-            tensor = self._view(f"{name}, {parameter}", buffer)
-            if access != Access.READ.value:
-                self._target(f"{name}, {parameter}", buffer)
+        for (parameter, dtype, access), buffer in zip(kinds, buffers, strict=True):
+            who = f"{name}, buffer {parameter}"
+            if not isinstance(buffer, (Buffer, Tensor)):
+                raise TypeError(
+                    f"{name}: buffer {parameter} must be a Buffer or Tensor, got {type(buffer).__name__}"
+                )
+            tensor = self._view(who, buffer) if access == Access.READ.value else self._target(who, buffer)
             if tensor.dtype != dtype:
                 raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {tensor.dtype}")
             tensors.append(tensor)
+        grid = sizes(grid, f"{name}: grid")
         reduced = kernel.reduced if isinstance(kernel, Program) else 0
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return
-        step = Step(kernel, tuple(range(len(tensors))), tuple(scalars), tuple(grid))
-        key = (kernel, *(t.key for t in tensors), *scalars, *grid)
+        step = Step(kernel, tuple(range(len(tensors))), values, grid)
+        key = (kernel, *(t.key for t in tensors), *map(exactly, values), *grid)
         (self.launches.get(key) or self._prepare(key, Plan((step,)), tensors))()
 
     # Order and time.
@@ -295,8 +305,7 @@ class Executor:
             if os.getpid() == self._process:
                 self.device.synchronize()
             self.closed = True
-            self.launches.clear()
-            self._launches_of.clear()
+            self.bound.clear()
             self._inferred.clear()
             self.pool.close()
             self.device.close()
@@ -312,12 +321,9 @@ class Executor:
 
     # How it is done.
 
-    def set_profile(self, profile: Profile | None) -> None:
-        """Starts or ends the timing of launches; those cached so far are bound anew."""
-        with self._lock:
-            self._profile = profile
-            self.launches.clear()
-            self._launches_of.clear()
+    def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
+        self._check_open()
+        return self.bound.prepare(key, plan, [o.buffer if isinstance(o, Tensor) else None for o in operands])
 
     @staticmethod
     def as_tensor(buffer: Buffer) -> Tensor:
@@ -364,21 +370,40 @@ class Executor:
             found.append(operand)
         return tuple(found)
 
-    def _view(self, who: str, operand: Any) -> Any:
-        """A buffer as a tensor, after the checks that every use needs; numbers as they are."""
+    def checked(
+        self, operation: Operation, operands: Sequence[Operand], outputs: Sequence[Buffer | Tensor]
+    ) -> tuple[list[Any], list[Tensor]]:
+        """Operands and outputs of an out-parameter form, buffers as tensors; refuses what cannot be one."""
+        names = operation.operand_names(len(operands))
+        views = [self._operand(operation, n, o) for n, o in zip(names, operands, strict=True)]
+        if operands and not any(isinstance(v, (Tensor, tuple)) for v in views):
+            raise TypeError(f"{operation.name}: at least one operand must be a Buffer or Tensor")
+        targets = [self._target(operation.name, o) for o in outputs]
+        if any(overlaps(a, b) for k, a in enumerate(targets) for b in targets[:k]):
+            raise ShapeError(f"{operation.name}: outputs must not share memory")
+        return views, targets
+
+    def _operand(self, operation: Operation, name: str, operand: Any) -> Any:
+        """A checked operand of an out-parameter form: a Tensor, a number, or None where that is allowed."""
+        if isinstance(operand, np.generic):
+            operand = operand.item()
+        if isinstance(operand, (bool, int, float)) or (operand is None and name in operation.optional):
+            return operand
+        if isinstance(operation, Composite) and isinstance(operand, (tuple, list)):
+            return tuple(self._operand(operation, f"{name}[{k}]", o) for k, o in enumerate(operand))
+        return self._view(f"{operation.name}, {name}", operand)
+
+    def _view(self, who: str, operand: Any) -> Tensor:
+        """A buffer as a tensor, after the checks that every use needs."""
         if isinstance(operand, Buffer):
             operand = self.as_tensor(operand)
         if not isinstance(operand, Tensor):
-            if operand is None or isinstance(operand, (bool, int, float)):
-                return operand
-            if isinstance(operand, np.generic):
-                return operand.item()
-            raise TypeError(f"{who}: a Buffer, Tensor or number is needed, got {type(operand).__name__}")
+            raise TypeError(f"{who}: a Buffer, Tensor or number is needed, got {_kind(operand)}")
         if operand.executor is not self:
             raise ShapeError(f"{who}: operands must belong to {self}, got one of {operand.executor}")
         if operand.key is None:
             self._check_open()
-            raise BufferFreed(f"{who}: an operand's buffer was freed")
+            raise BufferFreed(f"{who}: the buffer of shape {operand.buffer.shape} was freed")
         low, high = operand.layout.span
         if low < 0 or high > operand.buffer.size:
             raise ShapeError(
@@ -387,9 +412,9 @@ class Executor:
         return operand
 
     def _target(self, who: str, output: Any) -> Tensor:
+        if not isinstance(output, (Buffer, Tensor)):
+            raise TypeError(f"{who}: an output must be a Buffer or Tensor, got {_kind(output)}")
         tensor = self._view(who, output)
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{who}: an output must be a Buffer or Tensor, got {type(output).__name__}")
         layout = tensor.layout
         if any(s == 0 and n > 1 for s, n in zip(layout.strides, layout.shape, strict=True)):
             raise ShapeError(f"{who}: an output cannot be an expanded view, whose elements share memory")
@@ -415,107 +440,32 @@ class Executor:
                     f"{who}: {self.backend} ({self.device.info.name}) has no {operand.dtype}"
                 )
 
-    def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
-        """A launch of a plan on operands, cached under `key` unless that is None."""
-        self._check_open()
-        plan = spread_rows(plan, self.limits)
-        tensors = [o for o in operands if isinstance(o, Tensor)]
-        if plan.scratch:
-            launch = self._with_scratch(plan, operands)
-        else:
-            launch = self._bind(plan, operands)
-        if key is not None:
-            with self._lock:
-                if len(self.launches) >= MAX_LAUNCHES:
-                    self.launches.clear()
-                    self._launches_of.clear()
-                self.launches[key] = launch
-                for tensor in tensors:
-                    self._launches_of.setdefault(tensor.buffer.live_block().token, set()).add(key)
-        return launch
-
-    def _bind(self, plan: Plan, operands: Sequence[Any]) -> Launch:
-        """Every step's kernel, bound."""
-        launches = []
-        for step in plan.steps:
-            kernel = self.device.compile(step.kernel)
-            bindings = [_binding(operands[k]) for k in step.operands]
-            launch = kernel.bind(bindings, step.scalars, step.grid)
-            launches.append(self._profile.timed(step, launch) if self._profile else launch)
-        if len(launches) == 1:
-            return launches[0]
-        return _sequence(tuple(launches))
-
-    def _with_scratch(self, plan: Plan, operands: Sequence[Any]) -> Launch:
-        """Scratch memory is taken for each call and given back at once: later work in the queue may reuse it."""
-        bound: dict[tuple[int, ...], Launch] = {}
-
-        def launch() -> None:
-            blocks = [self.pool.take(storage_bytes(s.size * s.dtype.itemsize)) for s in plan.scratch]
-            tokens = tuple(b.token for b in blocks)
-            call = bound.get(tokens)
-            if call is None:
-                if len(bound) >= 8:
-                    bound.clear()
-                call = bound[tokens] = self._bind(plan, [*operands, *blocks])
-            call()
-            for block in blocks:
-                self.pool.give(block)
-
-        return launch
-
-    def _forget(self, block: Block) -> None:
-        """Drops the launches that touch a block which goes back to the device."""
-        with self._lock:
-            for key in self._launches_of.pop(block.token, ()):
-                self.launches.pop(key, None)
-
 
 def _key(operand: Any) -> Any:
     """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
     if isinstance(operand, (Buffer, Tensor)):
         return operand.key
-    if operand is None or isinstance(operand, (bool, int, float, np.generic)):
-        return (type(operand), operand)
-    raise TypeError(f"operands must be Buffers, Tensors or numbers, got {type(operand).__name__}")
+    if isinstance(operand, np.generic):
+        operand = operand.item()
+    if operand is None or isinstance(operand, (bool, int, float)):
+        return (type(operand), exactly(operand))
+    return None  # what the checks refuse
 
 
-def _binding(operand: Tensor | Block) -> Binding:
-    if isinstance(operand, Block):
-        return Binding(operand.memory, operand.offset, operand.nbytes)
-    block = operand.buffer.live_block()
-    return Binding(block.memory, block.offset, min(storage_bytes(operand.buffer.nbytes), block.nbytes))
+def _kind(found: Any) -> str:
+    return "None" if found is None else type(found).__name__
 
 
-def _sequence(launches: tuple[Launch, ...]) -> Launch:
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return run
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _sizes(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    for n in sizes:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-            raise TypeError(f"allocate: sizes must be integers, got {shape!r}")
-        if n < 0:
-            raise ShapeError(f"allocate: sizes must not be negative, got {shape}")
-    if math.prod(sizes) >= 1 << 63:
-        raise OutOfMemory(f"allocate: {shape} has more elements than any memory")
-    return tuple(int(n) for n in sizes)
-
-
-def _same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, Any]) -> None:
-    if set(wanted) != set(given):
-        raise ShapeError(
-            f"{who}: {what} must be {', '.join(wanted) or 'none'}, got {', '.join(given) or 'none'}"
-        )
+def _parameters(
+    kernel: Program | Tile,
+) -> tuple[Sequence[tuple[str, DType, str]], Sequence[tuple[str, DType]]]:
+    """Buffers (name, dtype, access) and scalars (name, dtype) of a kernel, in order."""
+    if isinstance(kernel, Tile):
+        return kernel.buffers, kernel.scalars
+    return (
+        [(b.name, b.dtype, b.access.value) for b in kernel.buffers],
+        [(s.name, s.dtype) for s in kernel.scalars],
+    )
 
 
 def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:

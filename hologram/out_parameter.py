@@ -75,11 +75,12 @@ def _run_composite(
     targets: tuple[Any, ...],
     attributes: dict[str, Any],
 ) -> None:
-    results = operation.function(*map(_tensor, operands), **attributes)
+    views, outputs = ex.checked(operation, operands, targets)
+    results = operation.function(*views, **attributes)
     results = results if isinstance(results, tuple) else (results,)
-    operation.check_outputs([r.layout for r in results], [_tensor(t).layout for t in targets])
-    for result, target in zip(results, targets, strict=True):
-        ex.copy(result, _tensor(target))
+    operation.check_outputs([r.layout for r in results], [t.layout for t in outputs])
+    for result, target in zip(results, outputs, strict=True):
+        ex.copy(result, target)
 
 
 def _function(operation: Operation, name: str) -> Callable[..., None]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hologram import dtypes, opset
 from hologram.dtypes import DType
-from hologram.errors import InteropError, ShapeError
+from hologram.errors import InteropError, ShapeError, UnsupportedDType
 from hologram.opset.layout import Layout, normalize_axis
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
@@ -112,7 +112,7 @@ class Tensor:
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """The same elements in another shape (one size may be -1); a copy only where strides cannot express it."""
-        wanted = _ints(shape)
+        wanted = _ints(shape, "reshape")
         layout = self.layout.reshape(wanted)
         return self._view(layout) if layout is not None else self.contiguous().reshape(wanted)
 
@@ -127,7 +127,7 @@ class Tensor:
 
     def permute(self, *axes: int | Sequence[int]) -> Tensor:
         """Axes in another order."""
-        return self._view(self.layout.permute(_ints(axes)))
+        return self._view(self.layout.permute(_ints(axes, "permute")))
 
     def transpose(self, first: int = -2, second: int = -1) -> Tensor:
         """Two axes exchanged."""
@@ -171,13 +171,15 @@ class Tensor:
     ) -> Tensor:
         """A Python slice along one axis; the step may be negative."""
         axis = normalize_axis(axis, self.ndim, "slice")
+        if step == 0:
+            raise ShapeError("slice: the step must not be 0")
         first, last, by = slice(start, stop, step).indices(self.shape[axis])
         length = len(range(first, last, by))
         return self._view(self.layout.narrow(axis, first, length, by))
 
     def expand(self, *shape: int | Sequence[int]) -> Tensor:
         """Broadcast to a shape; the new axes and the axes of size 1 repeat the same memory."""
-        return self._view(self.layout.expand(_ints(shape)))
+        return self._view(self.layout.expand(_ints(shape, "expand")))
 
     def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
         """Without the axes of size 1 (all, or those named)."""
@@ -208,13 +210,20 @@ class Tensor:
     def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
         target = self._view(self._index(index))
         if not isinstance(value, Tensor):
-            value = self.executor.tensor(np.asarray(value, self.dtype.numpy))
+            try:
+                value = np.asarray(value, self.dtype.numpy)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise UnsupportedDType(
+                    f"{self.dtype} elements cannot be set to {value!r}: {error}"
+                ) from error
+            value = self.executor.tensor(value)
         self.executor.copy(value, target)
 
     def _index(self, index: Index | tuple[Index, ...]) -> Layout:
         items = index if isinstance(index, tuple) else (index,)
         for item in items:
-            if not (item is None or item is Ellipsis or isinstance(item, (int, np.integer, slice))):
+            whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+            if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
                 raise TypeError(
                     f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
                     "use index_select, gather or where to index with tensors"
@@ -335,11 +344,14 @@ class Tensor:
         return self.executor.apply(operation, operands, attributes)
 
 
-def _ints(given: tuple[Any, ...]) -> tuple[int, ...]:
+def _ints(given: tuple[Any, ...], who: str) -> tuple[int, ...]:
     """Sizes or axes given one by one or as one sequence."""
-    if len(given) == 1 and not isinstance(given[0], (int, np.integer)):
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = tuple(given[0])
-    return tuple(int(g) for g in given)
+    for g in given:
+        if isinstance(g, bool) or not isinstance(g, (int, np.integer)):
+            raise TypeError(f"{who}: integers are needed, got {g!r}")
+    return tuple(map(int, given))
 
 
 # Python's operators, and the operations they are.

@@ -8,7 +8,7 @@ fold them, and everything else is the same for the whole row. Loads and stores n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 
@@ -56,8 +56,14 @@ class Instruction:
     results: tuple[int, ...] = ()
     types: tuple[DType, ...] = ()  # of the results
     operands: tuple[int, ...] = ()
-    attribute: str | int | float | bool | None = None
+    attribute: str | int | float | bool | None = field(default=None, compare=False)
     blocks: tuple[Block, ...] = ()
+    # The attribute for comparisons: 0.0 is not -0.0, and a NaN is itself.
+    exact: str | int | bool | None = field(init=False, default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        attribute = self.attribute
+        object.__setattr__(self, "exact", attribute.hex() if isinstance(attribute, float) else attribute)
 
     @property
     def result(self) -> int:

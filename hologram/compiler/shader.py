@@ -20,7 +20,7 @@ from hologram.atlas.program import Access, Block, Instruction, Program, ScalarPa
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Number, Prelude
 from hologram.compiler.emit import Emitter, identifier
 from hologram.dtypes import DType
-from hologram.errors import ProgramError, UnsupportedDType
+from hologram.errors import CompileError, ProgramError, UnsupportedDType
 from hologram.opset.plan import Tile
 
 # The name of a tile's type of accumulation: what `epilogue` takes and gives.
@@ -62,7 +62,8 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
 
     Raises:
         UnsupportedDType: the language or the adapter lacks a type that the file is to use.
-        ProgramError: there is no such file, or the epilogue is not what `_Epilogue` asks for.
+        CompileError: there is no such file.
+        ProgramError: the epilogue is not what `_Epilogue` asks for.
     """
     prelude = dialect.prelude
     if prelude is None:
@@ -112,7 +113,7 @@ def source(file: str) -> str:
     for place in (packed, beside):
         if place.is_file():
             return place.read_text(encoding="utf-8")
-    raise ProgramError(f"there is no hand-written kernel shaders/{file}")
+    raise CompileError(file.rpartition("/")[2], f"there is no hand-written kernel shaders/{file}")
 
 
 def _constant_type(value: Number) -> DType:

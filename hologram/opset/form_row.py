@@ -53,8 +53,6 @@ class Row(Kernelled):
     def axes(self, ndim: int, attributes: Mapping[str, Any]) -> tuple[int, ...]:
         """The reduced axes, counted from the front."""
         given = attributes[self.axis_name]
-        if given is not None and not isinstance(given, int):
-            given = tuple(given)
         return normalize_axes(given if ndim or given not in (-1, 0) else None, ndim, self.name)
 
     def result_type(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:

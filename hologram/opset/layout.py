@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index
+from typing import Any
 
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
@@ -66,7 +68,7 @@ class Layout:
         shape = tuple(shape)
         lead = len(shape) - self.ndim
         pairs = tuple(zip(self.shape, shape[max(lead, 0) :], strict=False))
-        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs):
+        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs) or min(shape, default=0) < 0:
             raise ShapeError(f"expand: {self.shape} cannot be broadcast to {shape}")
         kept = [stride if n == wanted else 0 for stride, (n, wanted) in zip(self.strides, pairs, strict=True)]
         strides = [0] * lead + kept
@@ -132,6 +134,9 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 def normalize_axis(axis: int, ndim: int, who: str) -> int:
     """`axis` counted from the front; ShapeError if there is none such."""
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise TypeError(f"{who}: axis must be an integer, got {axis!r}")
+    axis = index(axis)
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
     return axis % ndim
@@ -141,7 +146,8 @@ def normalize_axes(axes: int | Sequence[int] | None, ndim: int, who: str) -> tup
     """Axes counted from the front, in order; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    found = tuple(normalize_axis(a, ndim, who) for a in ((axes,) if isinstance(axes, int) else axes))
+    named: Sequence[Any] = axes if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple(normalize_axis(a, ndim, who) for a in named)
     if len(set(found)) != len(found):
         raise ShapeError(f"{who}: axes must differ, got {axes}")
     return tuple(sorted(found))

@@ -278,8 +278,9 @@ def embedding(at, index, weight):
 
 
 def _widths(x: Layout, padding: Any) -> tuple[tuple[int, int], ...]:
-    widths = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
-    if len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
+    pairs = isinstance(padding, (tuple, list)) and all(isinstance(p, (int, tuple, list)) for p in padding)
+    widths = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding) if pairs else ()
+    if not pairs or len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise ShapeError(f"pad: {x.ndim} pairs (before, after) of sizes >= 0 are needed, got {padding}")
     return widths
 

@@ -112,6 +112,9 @@ class BoundaryPool:
         Raises ShapeError for a class or a number of pages that does not exist, OutOfMemory when the class has no
         such run.
         """
+        for name, value in (("class", class_), ("pages", pages)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"allocate_boundary: {name} must be an integer, got {value!r}")
         if not 0 <= class_ < CLASSES:
             raise ShapeError(f"allocate_boundary: class must be in 0..{CLASSES - 1}, got {class_}")
         if not 1 <= pages <= PAGES:

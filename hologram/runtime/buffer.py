@@ -156,7 +156,12 @@ class Buffer:
     def from_bytes(self, data: Any) -> Buffer:
         """Copies the bytes of a bytes-like object in; raises ShapeError when they are not exactly `nbytes` many."""
         self.live_block("from_bytes")
-        source = memoryview(data)
+        try:
+            source = memoryview(data).cast("B")
+        except TypeError as error:
+            raise TypeError(
+                f"from_bytes: contiguous bytes are needed, got {type(data).__name__}: {error}"
+            ) from error
         if source.nbytes != self.nbytes:
             raise ShapeError(f"from_bytes: the buffer holds {self.nbytes} bytes, got {source.nbytes}")
         if source.nbytes:

@@ -35,11 +35,11 @@ class Profile:
 
     def __enter__(self) -> Profile:
         self.executor.synchronize()
-        self.executor.set_profile(self)
+        self.executor.bound.set_profile(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.executor.set_profile(None)
+        self.executor.bound.set_profile(None)
 
     @property
     def kernels(self) -> list[KernelTime]:

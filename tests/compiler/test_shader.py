@@ -9,7 +9,7 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.dialect import wgsl
 from hologram.compiler import shader
 from hologram.dtypes import bf16, f16, f32, i64, u32
-from hologram.errors import ProgramError, UnsupportedDType
+from hologram.errors import CompileError, ProgramError, UnsupportedDType
 from hologram.opset.plan import Tile
 
 FILE = "// scale: c = epilogue(a); one thread an element.\nstruct Params { n: u32, scale: f32 }\n"
@@ -111,5 +111,5 @@ def test_parameters_are_packed_in_order():
 
 def test_an_unknown_stem_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.undo()
-    with pytest.raises(ProgramError, match="shaders/wgsl/nothing"):
+    with pytest.raises(CompileError, match="shaders/wgsl/nothing"):
         shader.load(tile(stem="nothing"), wgsl())

@@ -86,7 +86,12 @@ class TileKernel:
             usable = b.nbytes - b.nbytes % dtype.itemsize
             arrays[name] = b.memory.bytes[b.offset : b.offset + usable].view(dtype.numpy)
         numbers = {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
-        return prepare(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile))
+        try:
+            return prepare(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile))
+        except KeyError as error:
+            raise CompileError(
+                self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
+            ) from error
 
 
 def _for_blas(view: np.ndarray) -> np.ndarray | None:

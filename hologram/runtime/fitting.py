@@ -1,0 +1,83 @@
+"""Arguments made fit for a launch: numbers of a dtype, sizes, names; refused with a message where they are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.dtypes import DType
+from hologram.errors import OutOfMemory, ShapeError, UnsupportedDType
+
+Number = bool | int | float
+
+
+def fitted(value: Any, dtype: DType, who: str) -> Number:
+    """The number as its dtype holds it; floats are rounded later, by who packs them.
+
+    Raises TypeError for what is no number, UnsupportedDType for one that the dtype cannot hold: nothing wraps round.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise TypeError(f"{who} must be a number, got {type(value).__name__}")
+    if dtype is dtypes.bool_:
+        return bool(value)
+    if dtype.is_float:
+        try:
+            return float(value)
+        except OverflowError as error:
+            raise UnsupportedDType(
+                f"{who}: {dtype} cannot hold an integer of {int(value).bit_length()} bits"
+            ) from error
+    low, high = _range(dtype)
+    if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
+        raise UnsupportedDType(f"{who}: {dtype} cannot hold {value}")
+    return int(value)
+
+
+def _range(dtype: DType) -> tuple[int, int]:
+    if dtype.kind == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
+
+
+def exactly(value: Any) -> Any:
+    """What stands for an attribute or scalar in a key: -0.0 is not 0.0, though they are equal."""
+    if isinstance(value, float) and value == 0.0 and math.copysign(1.0, value) < 0.0:
+        return "-0.0"
+    if isinstance(value, (list, tuple)):
+        return tuple(map(exactly, value))
+    return value
+
+
+def sizes(given: Any, who: str) -> tuple[int, ...]:
+    """A size or a sequence of them, as integers.
+
+    Raises TypeError for anything but integers, ShapeError for negative ones, OutOfMemory past 2^63 elements.
+    """
+    found = (given,) if isinstance(given, (int, np.integer)) else given
+    if not isinstance(found, (tuple, list, np.ndarray)):
+        raise TypeError(f"{who}: sizes must be integers, got {given!r}")
+    for n in found:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+            raise TypeError(f"{who}: sizes must be integers, got {given!r}")
+        if n < 0:
+            raise ShapeError(f"{who}: sizes must not be negative, got {given}")
+    whole = tuple(int(n) for n in found)
+    if math.prod(whole) >= 1 << 63:
+        raise OutOfMemory(f"{who}: {given} has more elements than any memory")
+    return whole
+
+
+def same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Raises unless a mapping has exactly the names wanted."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{who}: {what} must be a mapping from names, got {type(given).__name__}")
+    if set(wanted) != set(given):
+        raise ShapeError(
+            f"{who}: {what} must be {', '.join(wanted) or 'none'}, got {', '.join(map(str, given)) or 'none'}"
+        )
