@@ -13,6 +13,7 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from bench.work import parse_size
 from bench.worker import Worker
 
 SUITES = ("cpu", "webgpu")
+ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
 errors = Console(stderr=True)
 
 
@@ -63,7 +65,10 @@ def measure(row: Row, suite: str, workers: Sequence[Worker], pace: Pace) -> Resu
         else:
             ready.append(worker)
     samples: dict[str, list[float]] = {w.name: [] for w in ready}
+    begun = time.monotonic()
     for turn in range(pace.turns):
+        if turn >= QUICK.turns and time.monotonic() - begun > ROW_SECONDS:
+            break
         for worker in ready[turn % len(ready) :] + ready[: turn % len(ready)] if ready else ():
             if worker.name in missing:
                 continue

@@ -6,7 +6,10 @@ crashes does not take the others with it.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import os
+import sys
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -30,8 +33,10 @@ class Answer:
 
 def serve(pipe: Connection, name: str, suite: str) -> None:
     """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop."""
+    os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
     try:
-        contender = open_contender(name, suite)
+        with contextlib.redirect_stdout(sys.stderr):  # libraries that greet
+            contender = open_contender(name, suite)
     except ImportError as error:
         pipe.send(Answer(absent=f"not installed ({error})"))
         return

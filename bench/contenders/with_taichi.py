@@ -4,8 +4,6 @@
 # pyright: reportOptionalMemberAccess=false
 
 # Annotations are read by Taichi when a kernel is made: they must not become strings.
-import os
-
 import numpy as np
 import taichi as ti
 
@@ -14,7 +12,6 @@ from bench.work import Arrays
 
 LANES = 1024  # partial sums of a whole-array sum; every size is a multiple
 
-os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
 ti.init(arch=ti.vulkan, log_level=ti.WARN, offline_cache=False)
 if ti.lang.impl.current_cfg().arch != ti.vulkan:
     raise ImportError("Taichi finds no Vulkan device")

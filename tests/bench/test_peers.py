@@ -41,9 +41,13 @@ def test_short_calls_are_timed_several_to_a_sample() -> None:
 
 
 def test_long_calls_are_timed_as_often_as_asked() -> None:
-    clock = itertools.count(0.0, 0.5)
+    clock = itertools.count(0.0, 0.25)
     samples = take_turn(lambda: None, Pace(turns=1, turn_seconds=0, samples=4), clock=lambda: next(clock))
-    assert samples == [0.5] * 4
+    assert samples == [0.25] * 4
+    clock = itertools.count(0.0, 5.0)
+    assert take_turn(lambda: None, Pace(turns=1, turn_seconds=0, samples=4), clock=lambda: next(clock)) == [
+        5.0
+    ]
 
 
 def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
