@@ -11,6 +11,7 @@ from collections.abc import Callable
 from hologram.atlas.builder import Builder, Value, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.compiler import turns
 from hologram.compiler.exponential import erf, exp, exp2, expm1, tanh
 from hologram.compiler.logarithm import log, log1p, log2, power
 from hologram.compiler.rewrite import rewrite
@@ -52,7 +53,7 @@ ACCURACY: dict[tuple[Opcode, DType], float] = {
     (Opcode.SIN, f64): 1.6,
     (Opcode.COS, f32): 1.0,
     (Opcode.COS, f64): 1.6,
-    (Opcode.TAN, f32): 1.7,
+    (Opcode.TAN, f32): 1.9,
     (Opcode.TAN, f64): 2.4,
     (Opcode.TANH, f32): 2.5,
     (Opcode.TANH, f64): 2.5,
@@ -68,11 +69,19 @@ ACCURACY: dict[tuple[Opcode, DType], float] = {
 EXPANDABLE = frozenset(UNARY) | {Opcode.POW}
 
 
+# f32 functions that are cheaper through f64 where that is at full speed.
+WIDE: dict[Opcode, Callable[[Value], Value]] = {
+    Opcode.SIN: turns.sin,
+    Opcode.COS: turns.cos,
+    Opcode.TAN: turns.tan,
+}
+
+
 def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
     """The program with each function for which `wanted(opcode, dtype)` replaced by arithmetic.
 
-    f16 and bf16 are computed in f32 and rounded. `wide` lets f32 pow compute in f64, which is cheaper
-    where f64 is at full speed. Integer pow is not meant here: see `arithmetic`.
+    f16 and bf16 are computed in f32 and rounded. `wide` lets f32 pow, sin, cos and tan compute in f64,
+    which is cheaper where f64 is at full speed. Integer pow is not meant here: see `arithmetic`.
     """
 
     def rule(builder: Builder, instruction: Instruction, operands: list[Value]) -> Value | None:
@@ -81,19 +90,23 @@ def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
             return None
         narrow = instruction.type not in (f32, f64)
         arguments = [x.to(f32) for x in operands] if narrow else operands
-        y = power(*arguments, wide=wide) if opcode is Opcode.POW else UNARY[opcode](*arguments)
+        if opcode is Opcode.POW:
+            y = power(*arguments, wide=wide)
+        elif wide and opcode in WIDE and arguments[0].dtype == f32:
+            y = WIDE[opcode](*arguments)
+        else:
+            y = UNARY[opcode](*arguments)
         return y.to(instruction.type)
 
     return rewrite(program, rule)
 
 
-# Reductions that do not reach every argument: NaN beyond trigonometric.LARGEST_F64.
-LIMITED = frozenset({(Opcode.SIN, f64), (Opcode.COS, f64), (Opcode.TAN, f64)})
+def unless_scalar(opcode: Opcode, dtype: DType) -> bool:
+    """The predicate of a target with a libm at hand: what is better as arithmetic.
 
-
-def unlimited(opcode: Opcode, dtype: DType) -> bool:
-    """The predicate of a target that has these functions itself: all that are right over their whole domain."""
-    return (opcode, dtype) not in LIMITED
+    f64 sin, cos and tan are not: their reduction has a branch, which would keep a loop from becoming vectors.
+    """
+    return not (dtype == f64 and opcode in WIDE)
 
 
 def every(opcode: Opcode, dtype: DType) -> bool:

@@ -1,9 +1,9 @@
 """sin, cos, tan and atan as arithmetic.
 
 x = k pi/2 + r with |r| <= pi/4. Moderate arguments subtract k times pi/2 in parts, each product but the last exact
-(Cody and Waite 1980). f32 beyond that multiplies the 24-bit mantissa by the 96 bits of 2/pi that matter for its
-exponent, in integers (Payne and Hanek 1983), which is right up to the largest float. f64 has the first form only:
-right to |x| <= 2^19 pi, and NaN beyond: never a number without a correct digit.
+(Cody and Waite 1980). Beyond, the mantissa is multiplied by those bits of 2/pi that matter for its exponent, in
+integers (Payne and Hanek 1983; Muller et al., Handbook of Floating-Point Arithmetic, chapter 11), which is right up to
+the largest float. That is dear, and stands in a branch.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from hologram.atlas.builder import Value, absolute, fma, mulhi, round_, select
+from hologram.atlas.builder import Builder, Value, absolute, fma, mulhi, round_, select
 from hologram.compiler import polynomials
 from hologram.compiler.floats import Pair, finite, layout, polynomial, product, quick_sum, with_sign_of
-from hologram.dtypes import f32, i32, u32
+from hologram.dtypes import DType, f32, f64, i32, i64, u32, u64
 
-MODERATE = 8192.0  # f32 below this: k has at most 13 bits, the parts of pi/2 11 each
-LARGEST_F64 = 2.0**20 * math.pi / 2
+# Below these k times a part of pi/2 is exact: in f32 13 bits by 11, in f64 20 bits by 33.
+MODERATE = {f32: 8192.0, f64: 2.0**20}
 
 
 def _moderate(x: Value) -> tuple[Value, Value, Value]:
@@ -30,25 +30,14 @@ def _moderate(x: Value) -> tuple[Value, Value, Value]:
     return k.to(layout(x).bits) & 3, r, ((t - r) - w) - k * last
 
 
-def _huge(x: Value) -> tuple[Value, Value, Value]:
-    """The same for |x| >= 64 in f32."""
+def _huge_f32(x: Value) -> tuple[Value, Value, Value]:
+    """The same for |x| >= 64."""
     b = x.builder
     bits = x.bitcast(u32)
     mantissa = (bits & 0x7FFFFF) | 0x800000
     # |x| = mantissa 2^(exponent - 23); skip the bits of 2/pi that give multiples of 4.
-    start = select(x.bitcast(i32) < 0, bits & 0x7FFFFFFF, bits) >> 23
-    start = start - 120  # the exponent + 7; the words begin with 32 zeros
-    word, shift = start >> 5, start & 31
-
-    def chosen(offset: int) -> Value:
-        table = polynomials.TWO_OVER_PI_WORDS
-        result = b.constant(table[offset], u32)
-        for i in range(1, 5):
-            result = select(word == i, b.constant(table[offset + i], u32), result)
-        return result
-
-    words = [chosen(i) for i in range(4)]
-    first, second, third = ((v << shift) | ((w >> 1) >> (31 - shift)) for v, w in pairwise(words))
+    start = ((bits & 0x7FFFFFFF) >> 23) - 120  # the exponent + 7; the words begin with 32 zeros
+    first, second, third = _window(start, 3, 5)
     middle = mantissa * second
     low = middle + mulhi(mantissa, third)
     carry = select(low < middle, b.constant(1, u32), 0)
@@ -58,20 +47,78 @@ def _huge(x: Value) -> tuple[Value, Value, Value]:
     rest = (high - (quadrant << 30)).bitcast(i32)
     coarse = rest & -256  # at most 24 bits: converts exactly
     fine = (rest & 255).to(f32) + low.to(f32) * 2.0**-32
-    half_pi = Pair(*(b.constant(part * 2.0**-30, f32) for part in polynomials.HALF_PI_PAIR[f32]))
-    r = product(quick_sum(coarse.to(f32), fine), half_pi)
-    k = quadrant.bitcast(i32) & 3
-    negative = x.bitcast(i32) < 0
+    r = product(quick_sum(coarse.to(f32), fine), _half_pi(b, f32, 2.0**-30))
+    return _signed(x, quadrant.bitcast(i32) & 3, r)
+
+
+def _huge_f64(x: Value) -> tuple[Value, Value, Value]:
+    """The same for |x| >= 1. 53 bits, by 192 of 2/pi: 61 may cancel, and 2^-137 is left in error."""
+    b = x.builder
+    bits = x.bitcast(u64)
+    mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
+    start = ((bits >> 52) & 0x7FF) - 1013  # the words begin with 64 zeros
+    first, second, third = _window(start, 3, 17)
+    middle = mantissa * second
+    low = middle + _mulhi_u64(mantissa, third)
+    carry = select(low < middle, b.constant(1, u64), 0)
+    high = mantissa * first + _mulhi_u64(mantissa, second) + carry
+    quadrant = (high + (1 << 61)) >> 62
+    rest = (high - (quadrant << 62)).bitcast(i64)
+    # In three parts, each converted exactly: the first may be 0.
+    coarse = (rest & -2048).to(f64)
+    fine = (((rest & 2047) << 42) | (low >> 22).bitcast(i64)).to(f64) * 2.0**-42
+    finest = (low & ((1 << 22) - 1)).bitcast(i64).to(f64) * 2.0**-64
+    turn = quick_sum(coarse, fine)
+    r = product(quick_sum(turn.hi, turn.lo + finest), _half_pi(b, f64, 2.0**-62))
+    return _signed(x, quadrant.bitcast(i64) & 3, r)
+
+
+def _window(start: Value, count: int, choices: int) -> list[Value]:
+    """`count` words of 2/pi, after one word of zeros, from the bit `start` on; it lies in the first `choices` words."""
+    b, dtype = start.builder, start.dtype
+    width = dtype.bits
+    log = width.bit_length() - 1
+    word, shift = start >> log, start & (width - 1)
+    used = choices + count
+    digits = polynomials.TWO_OVER_PI >> (polynomials.TWO_OVER_PI_BITS - width * (used - 1))
+    words = [
+        b.constant((digits >> (width * (used - 1 - i))) & ((1 << width) - 1), dtype) for i in range(used)
+    ]
+    # A barrel shifter over the words, the largest stride first.
+    for stride in (1 << i for i in reversed(range((choices - 1).bit_length()))):
+        kept = min(len(words), count + stride)
+        taken = (word & stride) != 0
+        words = [
+            select(taken, words[i + stride], v) if i + stride < len(words) else v
+            for i, v in enumerate(words[:kept])
+        ]
+    return [(v << shift) | ((w >> 1) >> ((width - 1) - shift)) for v, w in pairwise(words)]
+
+
+def _mulhi_u64(x: Value, y: Value) -> Value:
+    """The upper half of the product; x < 2^63."""
+    x_high, x_low = x >> 32, x & 0xFFFFFFFF
+    y_high, y_low = y >> 32, y & 0xFFFFFFFF
+    upper = x_high * y_low + ((x_low * y_low) >> 32)
+    lower = x_low * y_high + (upper & 0xFFFFFFFF)
+    return x_high * y_high + (upper >> 32) + (lower >> 32)
+
+
+def _half_pi(builder: Builder, dtype: DType, unit: float) -> Pair:
+    return Pair(*(builder.constant(part * unit, dtype) for part in polynomials.HALF_PI_PAIR[dtype]))
+
+
+def _signed(x: Value, k: Value, r: Pair) -> tuple[Value, Value, Value]:
+    """The reduction of x from that of |x|."""
+    negative = x < 0.0
     return select(negative, (0 - k) & 3, k), select(negative, -r.hi, r.hi), select(negative, -r.lo, r.lo)
 
 
 def _reduced(x: Value) -> tuple[Value, Value, Value]:
-    if x.dtype != f32:
-        return _moderate(x)
-    large = absolute(x) >= MODERATE
-    k, r, low = _moderate(select(large, 1.0, x))
-    k_large, r_large, low_large = _huge(select(large, x, MODERATE))
-    return select(large, k_large, k), select(large, r_large, r), select(large, low_large, low)
+    huge = _huge_f32 if x.dtype == f32 else _huge_f64
+    large = absolute(x) >= MODERATE[x.dtype]
+    k, r, low = x.builder.if_(large, lambda: huge(x), lambda: _moderate(x))
+    return k, r, low
 
 
 def _sine_cosine(r: Value, low: Value) -> tuple[Pair, Pair]:
@@ -87,9 +134,8 @@ def _sine_cosine(r: Value, low: Value) -> tuple[Pair, Pair]:
 
 
 def _in_domain(x: Value, y: Value) -> Value:
-    """y, or NaN where x is not finite or past what the reduction can do."""
-    nan = x.builder.constant(math.nan, x.dtype)
-    return select(finite(x) if x.dtype == f32 else absolute(x) <= LARGEST_F64, y, nan)
+    """y, or NaN where x is not finite."""
+    return select(finite(x), y, math.nan)
 
 
 def _turned(x: Value, quarters: int) -> Value:

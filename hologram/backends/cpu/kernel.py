@@ -21,7 +21,7 @@ from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.pool import Pool
 from hologram.backends.cpu.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.writer import narrow
-from hologram.compiler.transcendental import expand, unlimited
+from hologram.compiler.transcendental import expand, unless_scalar
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 
@@ -58,7 +58,7 @@ class ProgramKernel:
     """A program; compiled once for each way its launches want it."""
 
     def __init__(self, program: Program, host: Host) -> None:
-        self.program = expand(program, unlimited, wide=True)
+        self.program = expand(program, unless_scalar, wide=True)
         self._paths = paths(self.program)
         self._facts = facts(self.program)
         self._host = host
