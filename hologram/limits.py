@@ -28,3 +28,8 @@ class Limits:
     spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+
+    @property
+    def workgroup_memory(self) -> bool:
+        """Whether threads of a workgroup gain from sharing memory: a GPU, neither a CPU nor one that a CPU plays."""
+        return not (self.software or self.spreads_rows)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.opset import OPERATIONS
 
 
 @pytest.fixture(params=[False, True], ids=["workgroup", "register"])
@@ -54,3 +55,16 @@ def test_linear_has_an_epilogue(adapter: hg.Executor) -> None:
     x, w, bias = (rng.integers(-4, 5, s).astype(np.float32) for s in ((2, 33, 20), (70, 20), (70,)))
     out = hg.linear(*map(adapter.tensor, (x, w, bias)), activation="relu").to_numpy()
     np.testing.assert_array_equal(out, np.maximum(x @ w.T + bias, 0))
+
+
+def test_attention_masked_and_strided(adapter: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, n, 3, 40)).astype(np.float32) for n in (70, 90, 90))
+    keep = rng.random((2, 1, 70, 90)) < 0.7
+    keep[:, :, 5] = False
+    heads = [adapter.tensor(x).permute((0, 2, 1, 3)) for x in (q, k, v)]
+    out = hg.scaled_dot_product_attention(*heads, adapter.tensor(keep), causal=True).to_numpy()
+    reference = OPERATIONS["scaled_dot_product_attention"].reference
+    expected = reference(*(x.astype(np.float64).transpose(0, 2, 1, 3) for x in (q, k, v)), keep, causal=True)
+    np.testing.assert_allclose(out, expected, atol=2e-6)
+    assert not out[:, :, 5].any()
