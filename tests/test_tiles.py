@@ -68,3 +68,11 @@ def test_attention_masked_and_strided(adapter: hg.Executor) -> None:
     expected = reference(*(x.astype(np.float64).transpose(0, 2, 1, 3) for x in (q, k, v)), keep, causal=True)
     np.testing.assert_allclose(out, expected, atol=2e-6)
     assert not out[:, :, 5].any()
+
+
+@pytest.mark.parametrize("shape", [(1, 70_000), (3, 5_001), (2, 256)], ids=str)
+def test_cumsum_carries(shape: tuple[int, ...], adapter: hg.Executor) -> None:
+    x = np.random.default_rng(0).integers(-9, 10, shape).astype(np.float32)
+    np.testing.assert_array_equal(hg.cumsum(adapter.tensor(x), axis=1).to_numpy(), np.cumsum(x, axis=1))
+    crossed = adapter.tensor(np.ascontiguousarray(x.T))
+    np.testing.assert_array_equal(hg.cumsum(crossed, axis=0).to_numpy(), np.cumsum(x, axis=1).T)

@@ -30,7 +30,7 @@ from hologram.opset.steps import Place, Steps
 
 @lru_cache(maxsize=256)
 def weights_program(scores: Address, mask: Address | None, out: Address, causal: bool) -> Program:
-    """out = softmax(scores * scale, masked) along the last axis; rows without a finite score give zeros, as in torch."""
+    """out = softmax(scores * scale, masked) along the last axis; rows of -infinity give zeros, as in torch."""
     rank = len(scores.steps)
     b = Builder(f"atlas_attention_weights_{scores.dtype}", rank=rank, reduced=1)
     at = [b.coordinate(axis) for axis in range(rank)]
@@ -226,7 +226,7 @@ def _batch_of(layout: Layout) -> Layout:
 
 
 def _additive(steps: Steps, mask: Layout) -> Place:
-    """The mask as f32 to add: 0 where a bool one is true, -infinity elsewhere; as small as it was before broadcasting."""
+    """The mask as f32 to add: 0 where a bool one is true, else -infinity; as small as before broadcasting."""
     own = replace(mask, shape=tuple(n if s else 1 for n, s in zip(mask.shape, mask.strides, strict=True)))
     target = steps.place(f32, own.shape)
     address = Address.of(own)
@@ -289,7 +289,8 @@ def _attention(q, k, v, mask=None, *, causal=False, scale=None):
     """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
 
     A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
-    column <= row. Rows where nothing counts give zeros, as in torch. Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
+    column <= row. Rows where nothing counts give zeros, as in torch.
+    Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
     """
 
 

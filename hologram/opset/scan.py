@@ -15,7 +15,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import ALL, DType
+from hologram.dtypes import ALL, DType, f32, u32
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset import types
@@ -23,7 +23,7 @@ from hologram.opset.address import Address, Operand
 from hologram.opset.form_map import numbers_of, step_of
 from hologram.opset.layout import Layout, collapse, normalize_axis
 from hologram.opset.operation import Input, Operation, Sample, register
-from hologram.opset.plan import Plan
+from hologram.opset.plan import Plan, Step, Tile
 from hologram.opset.reduce import sum_
 from hologram.opset.samples import array
 from hologram.opset.steps import Place, Steps
@@ -48,6 +48,38 @@ def _point(view: Layout) -> Layout:
     return Layout(view.dtype, (1,), (0,), view.offset)
 
 
+THREADS, ITEMS = 256, 8  # of a workgroup, and of a thread
+SCALARS = (
+    "n", "x_offset", "x_row", "x_column", "out_offset", "out_row", "out_column", "carry_row",
+)  # fmt: skip
+SCAN = Tile(
+    stem="scan",
+    entry="atlas_scan",
+    buffers=(("x", f32, "read"), ("carry", f32, "read"), ("out", f32, "write")),
+    scalars=tuple((name, u32) for name in SCALARS),
+    types=(("T", f32),),
+    constants=(("ITEMS", ITEMS),),
+    workgroup=(THREADS, 1, 1),
+)
+
+
+def _tiled(x: Layout, out: Layout, computed: DType, limits: Limits) -> bool:
+    """Whether the tile kernel can take (rows, n): it wants f32, rows of one stride, and a length worth a workgroup."""
+    kinds = {x.dtype, out.dtype, computed}
+    fits = (
+        x.ndim == 2
+        and x.shape[0] <= limits.max_workgroups
+        and x.shape[1] <= limits.max_workgroups * THREADS * ITEMS
+    )
+    return (
+        limits.workgroup_memory
+        and kinds == {f32}
+        and f32 in limits.tile_dtypes
+        and fits
+        and x.shape[1] >= THREADS
+    )
+
+
 def chunk_length(rows: int, n: int, limits: Limits) -> int:
     """Elements one lane takes: as many as leave every core or compute unit several lanes."""
     lanes = 64 * (limits.parallelism or 4) if limits.software or limits.spreads_rows else 65_536
@@ -58,7 +90,8 @@ def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, limits: Limi
     """Appends out = the running sums of x along the last axis; both (outer..., n)."""
     *outer, n = out.layout.shape
     rows = int(np.prod(outer, dtype=np.int64))
-    length = chunk_length(rows, n, limits)
+    tiled = _tiled(x.layout, out.layout, computed, limits)
+    length = THREADS * ITEMS if tiled else chunk_length(rows, n, limits)
     chunks = -(-n // length)
     carry = None
     if chunks > 1:
@@ -69,6 +102,12 @@ def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, limits: Limi
         attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
         steps.extend(sum_.plan((whole,), (sums.layout,), attributes, limits), (x.position, sums.position))
         scan_steps(steps, sums, carry, computed, limits)
+    if tiled:
+        carried = carry or x  # something to bind, which a row of one chunk does not read
+        lines = [number for p in (x, out) for number in (p.layout.offset, *p.layout.strides)]
+        step = Step(SCAN, (0, 1, 2), (n, *lines, chunks - 1), (chunks, rows, 1))
+        steps.add(step, (x.position, carried.position, out.position))
+        return
     places = [x, out] if carry is None else [x, carry, out]
     names = ("x", "out") if carry is None else ("x", "carry", "out")
     program = _scan_program(tuple(Address.of(p.layout) for p in places), computed)
