@@ -24,6 +24,7 @@ from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Input, Operation, Sample, composite, register
 from hologram.opset.plan import Plan, Scratch, Step, Tile
 from hologram.opset.samples import array
+from hologram.opset.steps import Place, Steps
 
 ACTIVATIONS = {
     "none": lambda x: x,
@@ -66,6 +67,7 @@ PRODUCT_SCALARS = (
 
 # The loops of a software adapter's thread may take 65,000 turns together; `matmul_register` takes four elements a turn.
 SOFTWARE_DEPTH = 4 * 64_000
+SKINNY = 4  # rows or columns up to which a product is a handful of dot products
 
 
 def product_tile(
@@ -100,6 +102,15 @@ def product_tile(
         epilogue=epilogue,
     )
     return tile, (-(-product.n // (8 * threads[0])), -(-product.m // (8 * threads[1])), product.batch)
+
+
+def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
+    """Whether dot products along memory beat tiles of 8 x 8 results: few rows or columns, both read along k.
+
+    The CPU has BLAS for these too.
+    """
+    along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
+    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.spreads_rows
 
 
 def _in_quads(layout: Layout) -> bool:
@@ -166,11 +177,8 @@ def product_plan(
     """
     inputs = 2 + len(_epilogue_reads(epilogue))
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
-    if (
-        used not in limits.tile_dtypes
-        or not a.shape[-1]
-        or (limits.software and a.shape[-1] > SOFTWARE_DEPTH)
-    ):
+    deep = limits.software and a.shape[-1] > SOFTWARE_DEPTH
+    if used not in limits.tile_dtypes or not a.shape[-1] or deep or _is_skinny(a, b, out, limits):
         return _reduced_plan(a, b, out, inputs, epilogue)
     batch = out.shape[:-2]
     scratch: list[Scratch] = []
@@ -219,19 +227,26 @@ def product_plan(
 
 def _reduced_plan(a: Layout, b: Layout, out: Layout, inputs: int, epilogue: Program | None) -> Plan:
     """The product as a reduction; an epilogue follows as the element-wise program it is."""
+    target = Place(inputs, out)
+    steps = Steps(inputs + 1)
     if epilogue is None:
-        return Plan((replace(_naive_step(a, b, out), operands=(0, 1, inputs)),))
+        steps.add(_naive_step(a, b, out), (0, 1, inputs))
+        return steps.plan()
+    product = steps.place(types.promoted((a.dtype, b.dtype)), out.shape)
+    steps.add(_naive_step(a, b, product.layout), (0, 1, product.position))
     dtype = epilogue.buffer("value").dtype
-    value = Layout.contiguous(dtype, out.shape)
-    # Scratch: the product, then the epilogue's results.
-    steps = [replace(_naive_step(a, b, value), operands=(0, 1, inputs + 1))]
+    value = product if product.layout.dtype == dtype else steps.place(dtype, out.shape)
+    result = target if out == value.layout else steps.place(dtype, out.shape)
+    if value is not product:
+        steps.copy(product, value)
+    ends = {"value": value.position, "result": result.position}
     reads = iter(range(2, inputs))
-    operands = {"value": inputs + 1, "result": inputs + 2}
+    places = tuple(ends[p.name] if p.name in ends else next(reads) for p in epilogue.buffers)
     columns = out.shape[-1]
-    places = tuple(operands[p.name] if p.name in operands else next(reads) for p in epilogue.buffers)
-    steps.append(Step(epilogue, places, (), (value.size // columns, columns)))
-    steps += [replace(s, operands=(inputs + 2, inputs)) for s in copy_plan(value, out).steps]
-    return Plan(tuple(steps), (Scratch(dtype, value.size), Scratch(dtype, value.size)))
+    steps.add(Step(epilogue, tuple(range(len(places))), (), (out.size // columns, columns)), places)
+    if result is not target:
+        steps.copy(result, target)
+    return steps.plan()
 
 
 def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
