@@ -21,9 +21,9 @@ from hologram.opset import types
 from hologram.opset.address import Address, Operand
 from hologram.opset.form_map import numbers_of, step_of
 from hologram.opset.layout import Layout, broadcast, collapse
-from hologram.opset.matmul import product_plan
 from hologram.opset.operation import Input, Operation, Sample, register
 from hologram.opset.plan import Plan, Step, Tile
+from hologram.opset.product import product_plan
 from hologram.opset.samples import array
 from hologram.opset.steps import Place, Steps
 

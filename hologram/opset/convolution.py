@@ -11,9 +11,10 @@ from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.form_map import Indexed
 from hologram.opset.layout import Layout
-from hologram.opset.matmul import epilogue_program, product_plan
+from hologram.opset.matmul import epilogue_program
 from hologram.opset.operation import Input, Operation, register
 from hologram.opset.plan import Plan
+from hologram.opset.product import product_plan
 from hologram.opset.steps import Place, Steps
 
 MOST_COLUMNS = 1 << 24  # elements of windows laid out at once; images beyond them come in turn

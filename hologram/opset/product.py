@@ -1,0 +1,235 @@
+"""Plans of matrix products: which kernel computes one, and what is copied to where it can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.builder import reduce_add
+from hologram.atlas.program import Program
+from hologram.dtypes import DType, u32
+from hologram.limits import Limits
+from hologram.opset import types
+from hologram.opset.form_map import copy_plan, indexed
+from hologram.opset.layout import Layout
+from hologram.opset.math import NUMBERS
+from hologram.opset.operation import Sample
+from hologram.opset.plan import Plan, Scratch, Step, Tile
+from hologram.opset.samples import array
+from hologram.opset.steps import Place, Steps
+
+
+def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
+    """The buffers that only the epilogue reads."""
+    if epilogue is None:
+        return ()
+    return tuple((b.name, b.dtype, "read") for b in epilogue.buffers if b.name not in ("value", "result"))
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batch of matrix products, as the tile kernels see it: every operand with three strides."""
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    a: Layout  # (batch, m, k)
+    b: Layout  # (batch, k, n)
+    out: Layout  # (batch, m, n)
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """Launch scalars, in the order of PRODUCT_SCALARS."""
+        described = [self.m, self.k, self.n]
+        for layout in (self.a, self.b, self.out):
+            described += [layout.offset, *layout.strides]
+        return tuple(described)
+
+
+PRODUCT_SCALARS = (
+    "m", "k", "n",
+    "a_offset", "a_batch", "a_row", "a_column",
+    "b_offset", "b_batch", "b_row", "b_column",
+    "out_offset", "out_batch", "out_row", "out_column",
+)  # fmt: skip
+
+
+# The loops of a software adapter's thread may take 65,000 turns together; `matmul_register` takes four elements a turn.
+SOFTWARE_DEPTH = 4 * 64_000
+SKINNY = 4  # rows or columns up to which a product is a handful of dot products
+
+
+def product_tile(
+    product: Product, limits: Limits, epilogue: Program | None = None
+) -> tuple[Tile, tuple[int, int, int]]:
+    """The tile kernel for a product on a device, and its grid in workgroups.
+
+    Every thread computes 8 x 8 results. Real GPUs bring the operands through workgroup memory: larger workgroups reuse
+    more of it, smaller ones leave no compute unit idle. Adapters that a CPU plays have dear barriers and no use for
+    workgroup memory: there every thread reads from global memory alone (`matmul_register`).
+    """
+    dtype = product.out.dtype
+    constants: tuple[tuple[str, int], ...] = ()
+    if limits.software:
+        stem, threads = "matmul_register", (8, 8)
+    else:
+        stem, threads = "matmul", (16, 16) if product.batch * product.m * product.n >= 1 << 20 else (8, 8)
+        constants = (("TILE_K", 16),)
+    tile = Tile(
+        stem=stem,
+        entry=f"atlas_{stem}",
+        buffers=(
+            ("a", dtype, "read"),
+            ("b", dtype, "read"),
+            ("out", dtype, "write"),
+            *_epilogue_reads(epilogue),
+        ),
+        scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
+        types=(("T", dtype), ("ACC", types.computing(dtype))),
+        constants=constants,
+        workgroup=(*threads, 1),
+        epilogue=epilogue,
+    )
+    return tile, (-(-product.n // (8 * threads[0])), -(-product.m // (8 * threads[1])), product.batch)
+
+
+def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
+    """Whether dot products along memory beat tiles of 8 x 8 results: few rows or columns, both read along k.
+
+    The CPU has BLAS for these too.
+    """
+    along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
+    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.spreads_rows
+
+
+def _in_quads(layout: Layout) -> bool:
+    """Whether `matmul_register` can read the rows of a (batch, rows, columns) layout by vec4."""
+    batch, row, column = layout.strides
+    return column == 1 and not (batch | row | layout.offset) % 4
+
+
+def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
+    """A layout (..., r, c) as (batch, r, c), or None where the batch axes have no common stride."""
+    full = layout.expand((*batch, *layout.shape[-2:]))
+    one = Layout(full.dtype, full.shape[:-2], full.strides[:-2], full.offset).reshape(
+        (-1,) if full.size else (0,)
+    )
+    if one is None:
+        return None
+    return Layout(full.dtype, (*one.shape, *full.shape[-2:]), (*one.strides, *full.strides[-2:]), full.offset)
+
+
+def product_plan(
+    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, epilogue: Program | None = None
+) -> Plan:
+    """Steps for out = a @ b, where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
+
+    What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch;
+    what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own.
+    """
+    inputs = 2 + len(_epilogue_reads(epilogue))
+    used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
+    deep = limits.software and a.shape[-1] > SOFTWARE_DEPTH
+    if used not in limits.tile_dtypes or not a.shape[-1] or deep or _is_skinny(a, b, out, limits):
+        return _reduced_plan(a, b, out, inputs, epilogue)
+    batch = out.shape[:-2]
+    scratch: list[Scratch] = []
+    steps: list[Step] = []
+
+    def place_of(layout: Layout, line: int) -> tuple[int, Layout]:
+        """New scratch memory with rows of `line` elements, and the layout's place in it."""
+        *lead, columns = layout.shape
+        padded = Layout.contiguous(used, (*lead, line))
+        scratch.append(Scratch(used, padded.size))
+        return inputs + len(scratch), padded.narrow(len(lead), 0, columns)
+
+    ready: list[tuple[int, Layout]] = []
+    for position, layout in enumerate((a, b)):
+        view = _batched(layout, batch) if layout.dtype == used else None
+        if view is None or (limits.software and not _in_quads(view)):
+            whole = (
+                layout
+                if _batched(Layout.contiguous(used, layout.shape), batch)
+                else layout.expand((*batch, *layout.shape[-2:]))
+            )
+            place, copied = place_of(whole, -(-whole.shape[-1] // 4) * 4)
+            steps += [replace(s, operands=(position, place)) for s in copy_plan(whole, copied).steps]
+            view, position = _batched(copied, batch), place
+        assert view is not None
+        ready.append((position, view))
+    target = _batched(out, batch) if dtype == used else None
+    place = inputs
+    if target is None:
+        place, copied = place_of(out, out.shape[-1])
+        target = _batched(copied, batch)
+    assert target is not None
+    product = Product(
+        target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target
+    )
+    tile, grid = product_tile(product, limits, epilogue)
+    operands = (ready[0][0], ready[1][0], place, *range(2, inputs))
+    steps.append(Step(tile, operands, product.scalars, grid))
+    if place != inputs:
+        steps += [
+            replace(s, operands=(place, inputs))
+            for s in copy_plan(Layout.contiguous(used, out.shape), out).steps
+        ]
+    return Plan(tuple(steps), tuple(scratch))
+
+
+def _reduced_plan(a: Layout, b: Layout, out: Layout, inputs: int, epilogue: Program | None) -> Plan:
+    """The product as a reduction; an epilogue follows as the element-wise program it is."""
+    target = Place(inputs, out)
+    steps = Steps(inputs + 1)
+    if epilogue is None:
+        steps.add(_naive_step(a, b, out), (0, 1, inputs))
+        return steps.plan()
+    product = steps.place(types.promoted((a.dtype, b.dtype)), out.shape)
+    steps.add(_naive_step(a, b, product.layout), (0, 1, product.position))
+    dtype = epilogue.buffer("value").dtype
+    value = product if product.layout.dtype == dtype else steps.place(dtype, out.shape)
+    result = target if out == value.layout else steps.place(dtype, out.shape)
+    if value is not product:
+        steps.copy(product, value)
+    ends = {"value": value.position, "result": result.position}
+    reads = iter(range(2, inputs))
+    places = tuple(ends[p.name] if p.name in ends else next(reads) for p in epilogue.buffers)
+    columns = out.shape[-1]
+    steps.add(Step(epilogue, tuple(range(len(places))), (), (out.size // columns, columns)), places)
+    if result is not target:
+        steps.copy(result, target)
+    return steps.plan()
+
+
+def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
+    """The product as a reduction: for integers, which no tile kernel has."""
+    batch = out.shape[:-2]
+    inputs = (a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:])))
+    limits: Any = None  # the form does not ask
+    return product_by_reduction.plan(inputs, (out,), {}, limits).steps[0]
+
+
+def _product_window(a, b):
+    return (a.shape[-1],)
+
+
+def _product_shape(a, b):
+    return Layout.contiguous(types.promoted((a.dtype, b.dtype)), (*a.shape[:-1], b.shape[-1]))
+
+
+def _product_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for batch, m, k, n in (((), 3, 4, 5), ((2,), 7, 1, 3), ((2, 3), 2, 5, 1)):
+        yield Sample((array(rng, dtype, (*batch, m, k), -3, 3), array(rng, dtype, (*batch, k, n), -3, 3)))
+
+
+@indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, samples=_product_samples, reference=np.matmul,
+         ulp=4, absolute=64.0, methods=False)  # fmt: skip
+def product_by_reduction(at, window, a, b):
+    """The matrix product of operands with equal batch axes, written as the sum it is."""
+    *batch, i, j = at
+    dtype = types.promoted((a.computed, b.computed))
+    return reduce_add(a.at(*batch, i, *window).to(dtype) * b.at(*batch, *window, j).to(dtype))
