@@ -76,3 +76,9 @@ def test_cumsum_carries(shape: tuple[int, ...], adapter: hg.Executor) -> None:
     np.testing.assert_array_equal(hg.cumsum(adapter.tensor(x), axis=1).to_numpy(), np.cumsum(x, axis=1))
     crossed = adapter.tensor(np.ascontiguousarray(x.T))
     np.testing.assert_array_equal(hg.cumsum(crossed, axis=0).to_numpy(), np.cumsum(x, axis=1).T)
+
+
+def test_more_products_than_workgroups(adapter: hg.Executor) -> None:
+    a = np.random.default_rng(0).integers(-4, 5, (66_000, 2, 3)).astype(np.float32)
+    b = np.ones((3, 6), np.float32)
+    np.testing.assert_array_equal(hg.matmul(adapter.tensor(a), adapter.tensor(b)).to_numpy(), a @ b)

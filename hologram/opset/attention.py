@@ -200,6 +200,9 @@ def _tile_steps(
         batches = collapse([_batch_of(p.layout) for p in places])
         if batches[0].ndim > 2:
             return False
+    outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
+    if max(outer, heads) > limits.max_workgroups:
+        return False
     rows = q.layout.shape[-2]
     scalars: list[int | float] = [rows, keys, e, ev, scale]
     for place, batch in zip(places, batches, strict=True):
@@ -214,7 +217,6 @@ def _tile_steps(
         constants=(("KEYS", KEYS), ("CAUSAL", causal), ("MASKED", mask is not None)),
         workgroup=(ROWS, 1, 1),
     )
-    outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
     step = Step(tile, tuple(range(5)), tuple(scalars), (-(-rows // ROWS), heads, outer))
     steps.add(step, [p.position for p in places])
     return True

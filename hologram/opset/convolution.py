@@ -64,7 +64,7 @@ class Convolution(Indexed):
             return None
         if channels < LEAST_CHANNELS or taps < LEAST_TAPS or area * taps > MOST_COLUMNS:
             return None
-        together = min(images, MOST_COLUMNS // (area * taps))
+        together = min(images, MOST_COLUMNS // (area * taps), limits.max_workgroups)
         steps = Steps(4)
         columns = steps.place(dtype, (together, *places, *weight.shape[1:]))
         reads: list[Place] = []

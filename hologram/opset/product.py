@@ -171,6 +171,8 @@ def product_plan(
         target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target
     )
     tile, grid = product_tile(product, limits, epilogue)
+    if max(grid) > limits.max_workgroups:
+        return _reduced_plan(a, b, out, inputs, epilogue)
     operands = (ready[0][0], ready[1][0], place, *range(2, inputs))
     steps.append(Step(tile, operands, product.scalars, grid))
     if place != inputs:
