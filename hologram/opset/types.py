@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from hologram.dtypes import DType, bool_, f32, i64, promote, u64, weak
+from hologram.dtypes import DType, bool_, f32, i8, i16, i32, i64, promote, u8, u16, u32, u64, weak
 from hologram.errors import UnsupportedDType
 
 OperandType = DType | bool | int | float  # a number stands for itself
@@ -18,9 +18,8 @@ Rule = Callable[[str, Sequence[OperandType]], Types]
 
 
 def promoted(operands: Sequence[OperandType]) -> DType:
-    """The dtype that all tensors among the operands promote to, adapted to the numbers."""
-    known = [d for d in operands if isinstance(d, DType)]
-    dtype = reduce(promote, known)
+    """The dtype that all tensors among the operands promote to, adapted to the numbers; of numbers alone, theirs."""
+    dtype = reduce(promote, (d for d in operands if isinstance(d, DType)), bool_)
     for number in operands:
         if not isinstance(number, DType):
             dtype = weak(dtype, number)
@@ -56,6 +55,12 @@ def floating(who: str, operands: Sequence[OperandType]) -> Types:
     return (computing(dtype),) * len(operands), dtype
 
 
+def predicate(who: str, operands: Sequence[OperandType]) -> Types:
+    """Floats only; the result is bool."""
+    _require(who, promoted(operands), "float")
+    return same(who, operands)[0], bool_
+
+
 def integer(who: str, operands: Sequence[OperandType]) -> Types:
     """Integers and bools only."""
     _require(who, promoted(operands), "int uint bool")
@@ -63,8 +68,19 @@ def integer(who: str, operands: Sequence[OperandType]) -> Types:
 
 
 def comparison(who: str, operands: Sequence[OperandType]) -> Types:
-    """Any dtype; the result is bool."""
-    return same(who, operands)[0], bool_
+    """Any dtype; the result is bool. Integers that the tensor's dtype cannot hold are compared in one that can."""
+    dtype = promoted(operands)
+    if dtype.is_integer:
+        dtype = reduce(promote, (_holding(int(o)) for o in operands if not isinstance(o, DType)), dtype)
+    return (computing(dtype),) * len(operands), bool_
+
+
+def _holding(number: int) -> DType:
+    """The narrowest integer dtype that holds a number; unsigned where it can be."""
+    for dtype in (u8, u16, u32, u64) if number >= 0 else (i8, i16, i32, i64):
+        if max(number, ~number).bit_length() <= dtype.bits - (dtype.kind == "int"):
+            return dtype
+    return i64
 
 
 def logical(who: str, operands: Sequence[OperandType]) -> Types:

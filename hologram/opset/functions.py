@@ -1,0 +1,135 @@
+"""Inverse trigonometric and hyperbolic functions, and functions of two numbers. Names are those of the array API."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import FLOATS
+from hologram.opset import types
+from hologram.opset.form_map import elementwise
+from hologram.opset.samples import binary, unary
+
+
+def _negative(x: Value) -> Value:
+    """Whether the sign bit is set, of -0.0 and NaN too."""
+    wide = dtypes.u64 if x.dtype.bits == 64 else dtypes.u32
+    return (x.bitcast(wide) >> (wide.bits - 1)) != 0
+
+
+def _with_sign(x: Value, y: Value) -> Value:
+    """The magnitude of x with the sign of y."""
+    magnitude = atlas.absolute(x)
+    return select(_negative(y), -magnitude, magnitude)
+
+
+@elementwise(types=types.floating, reference=np.copysign, samples=binary(), aten=("copysign.Tensor",))
+def copysign(x, y):
+    """The magnitude of x with the sign of y."""
+    return _with_sign(x, y)
+
+
+@elementwise(types=types.predicate, reference=np.signbit, samples=unary(), aten=("signbit",))
+def signbit(x):
+    """Whether x is negative or -0.0."""
+    return _negative(x)
+
+
+def _angle(y: Value, x: Value) -> Value:
+    """atan2: the quotient of the smaller by the larger magnitude, then the octant."""
+    across, up = atlas.absolute(x), atlas.absolute(y)
+    low, high = atlas.minimum(across, up), atlas.maximum(across, up)
+    quotient = select(low == high, 1.0, low / high)  # infinities are equal too
+    angle = atlas.atan(select(high == 0.0, high, quotient))
+    angle = select(up > across, math.pi / 2 - angle, angle)
+    angle = select(_negative(x), math.pi - angle, angle)
+    return _with_sign(select((x != x) | (y != y), x + y, angle), y)
+
+
+@elementwise(types=types.floating, reference=np.arctan2, samples=binary(), ulp=4, ulp_by_backend={"webgpu": 6},
+             aten=("atan2",))  # fmt: skip
+def atan2(y, x):
+    """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
+    return _angle(y, x)
+
+
+@elementwise(types=types.floating, reference=np.arcsin, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+             aten=("asin",))  # fmt: skip
+def asin(x):
+    """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
+    return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
+
+
+@elementwise(types=types.floating, reference=np.arccos, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+             aten=("acos",))  # fmt: skip
+def acos(x):
+    """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
+    return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
+
+
+@elementwise(types=types.floating, reference=np.sinh, samples=unary(-100, 100), ulp=6, ulp_by_backend={"webgpu": 9},
+             aten=("sinh",))  # fmt: skip
+def sinh(x):
+    """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
+    magnitude = atlas.absolute(x)
+    less = atlas.expm1(magnitude)
+    half = atlas.exp(magnitude * 0.5)  # its square overflows only where the result does
+    return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
+
+
+@elementwise(types=types.floating, reference=np.cosh, samples=unary(-100, 100), ulp=6, ulp_by_backend={"webgpu": 9},
+             aten=("cosh",))  # fmt: skip
+def cosh(x):
+    """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
+    half = atlas.exp(atlas.absolute(x) * 0.5)
+    return half * 0.5 * half + 0.5 / half / half
+
+
+@elementwise(types=types.floating, reference=np.arcsinh, samples=unary(-50, 50), ulp=5, ulp_by_backend={"webgpu": 8},
+             aten=("asinh",))  # fmt: skip
+def asinh(x):
+    """The number whose hyperbolic sine is x."""
+    y = atlas.absolute(x)
+    near = atlas.log1p(y + y * y / (1.0 + atlas.sqrt(y * y + 1.0)))
+    return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
+
+
+@elementwise(types=types.floating, reference=np.arccosh, samples=unary(1, 50), ulp=5, ulp_by_backend={"webgpu": 8},
+             aten=("acosh",))  # fmt: skip
+def acosh(x):
+    """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
+    above = x - 1.0
+    near = atlas.log1p(above + atlas.sqrt(above) * atlas.sqrt(above + 2.0))
+    return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
+
+
+@elementwise(types=types.floating, reference=np.arctanh, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+             aten=("atanh",))  # fmt: skip
+def atanh(x):
+    """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
+    y = atlas.absolute(x)
+    return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
+
+
+@elementwise(types=types.floating, reference=np.hypot, samples=binary(), ulp=3, ulp_by_backend={"webgpu": 6},
+             aten=("hypot",))  # fmt: skip
+def hypot(x, y):
+    """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""
+    a, b = atlas.absolute(x), atlas.absolute(y)
+    low, high = atlas.minimum(a, b), atlas.maximum(a, b)
+    ratio = select(high == 0.0, high, low / high)
+    length = high * atlas.sqrt(1.0 + ratio * ratio)
+    return select((a == math.inf) | (b == math.inf), math.inf, length)
+
+
+@elementwise(types=types.floating, dtypes=FLOATS, reference=np.logaddexp, samples=binary(-50, 50), ulp=4, absolute=2.0,
+             aten=("logaddexp",))  # fmt: skip
+def logaddexp(x, y):
+    """log(exp(x) + exp(y)), without overflow."""
+    high = atlas.maximum(x, y)
+    apart = select(x == y, 0.0, x - y)  # so that equal infinities are 0 apart
+    return high + atlas.log1p(atlas.exp(-atlas.absolute(apart)))
