@@ -70,6 +70,8 @@ bool_ = DType("bool", "bool", 1, "bool")
 ALL = (f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool_)
 FLOATS = tuple(d for d in ALL if d.is_float)
 INTEGERS = tuple(d for d in ALL if d.is_integer)
+NUMBERS = INTEGERS + FLOATS
+DISCRETE = (*INTEGERS, bool_)
 
 # The type of positions in Atlas programs: coordinates, extents, loop counters. As wide as the device needs (32 bits
 # in WGSL, 64 on the CPU); arithmetic on it must not overflow, so compilers may reason about addresses.

@@ -378,7 +378,7 @@ _COMPARISONS = {
     "gt": "greater",
     "ge": "greater_equal",
 }
-_PREFIXES = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert"}
+_PREFIXES = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
 
 def _method(operation: Operation) -> Any:

@@ -8,10 +8,9 @@ import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import select
-from hologram.dtypes import f32
+from hologram.dtypes import NUMBERS, f32
 from hologram.opset import types
 from hologram.opset.form_map import elementwise
-from hologram.opset.math import NUMBERS
 from hologram.opset.samples import unary
 
 

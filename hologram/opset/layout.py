@@ -146,7 +146,7 @@ def normalize_axes(axes: int | Sequence[int] | None, ndim: int, who: str) -> tup
     """Axes counted from the front, in order; None means all."""
     if axes is None:
         return tuple(range(ndim))
-    named: Sequence[Any] = axes if isinstance(axes, (tuple, list)) else (axes,)
+    named: Any = axes if isinstance(axes, (tuple, list)) else (axes,)
     found = tuple(normalize_axis(a, ndim, who) for a in named)
     if len(set(found)) != len(found):
         raise ShapeError(f"{who}: axes must differ, got {axes}")

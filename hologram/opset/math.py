@@ -1,4 +1,4 @@
-"""Element-wise mathematics: arithmetic, functions, comparisons, logic and bits. Names are those of the array API."""
+"""Element-wise arithmetic, rounding and functions of one number. Names are those of the array API."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, FLOATS, INTEGERS
+from hologram.atlas.builder import select
+from hologram.dtypes import ALL, NUMBERS
 from hologram.opset import types
 from hologram.opset.form_map import elementwise
 from hologram.opset.samples import binary, ternary, unary
-
-NUMBERS = INTEGERS + FLOATS
-DISCRETE = (*INTEGERS, dtypes.bool_)
-
 
 # Arithmetic.
 
 
 @elementwise(
-    types=types.same, dtypes=NUMBERS, reference=np.add, samples=binary(), ulp=0.5, aten=("add.Tensor",),
+    types=types.same, dtypes=ALL, reference=np.add, samples=binary(), ulp=0.5, aten=("add.Tensor",),
     out_names=("vector_add", "scalar_add"), gradient=lambda g, x, y: (g, g),
 )  # fmt: skip
 def add(x, y):
-    """x + y."""
-    return x + y
+    """x + y; of bools, whether either is true."""
+    return x | y if x.dtype.kind == "bool" else x + y
 
 
 @elementwise(
-    types=types.same, dtypes=NUMBERS, reference=np.subtract, samples=binary(), ulp=0.5, aten=("sub.Tensor",),
+    types=types.number, dtypes=NUMBERS, reference=np.subtract, samples=binary(), ulp=0.5, aten=("sub.Tensor",),
     out_names=("vector_sub", "scalar_sub"), gradient=lambda g, x, y: (g, -g),
 )  # fmt: skip
 def subtract(x, y):
@@ -40,12 +36,12 @@ def subtract(x, y):
 
 
 @elementwise(
-    types=types.same, dtypes=NUMBERS, reference=np.multiply, samples=binary(), ulp=0.5, aten=("mul.Tensor",),
+    types=types.same, dtypes=ALL, reference=np.multiply, samples=binary(), ulp=0.5, aten=("mul.Tensor",),
     out_names=("vector_mul", "scalar_mul"), gradient=lambda g, x, y: (g * y, g * x),
 )  # fmt: skip
 def multiply(x, y):
-    """x * y."""
-    return x * y
+    """x * y; of bools, whether both are true."""
+    return x & y if x.dtype.kind == "bool" else x * y
 
 
 @elementwise(
@@ -87,7 +83,7 @@ def remainder(x, y):
     if not x.dtype.is_float:
         return select((left != 0) & ((left ^ y) < 0), left + y, left)
     wrong_side = (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
-    zero = select(y < 0.0, -0.0, left * 0.0)
+    zero = select(y < 0.0, -0.0, atlas.absolute(left))
     return select(wrong_side, left + y, select(left == 0.0, zero, left))
 
 
@@ -342,175 +338,3 @@ def _erf_reference(x):
 def erf(x):
     """The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x."""
     return atlas.erf(x)
-
-
-# Comparisons and choice.
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",)
-)
-def equal(x, y):
-    """x == y."""
-    return x == y
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",)
-)
-def not_equal(x, y):
-    """x != y; true where either is NaN."""
-    return x != y
-
-
-def _ordered(x: Value) -> Value:
-    return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",)
-)
-def less(x, y):
-    """x < y."""
-    return _ordered(x) < _ordered(y)
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",)
-)
-def less_equal(x, y):
-    """x <= y."""
-    return _ordered(x) <= _ordered(y)
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",)
-)
-def greater(x, y):
-    """x > y."""
-    return _ordered(x) > _ordered(y)
-
-
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",)
-)
-def greater_equal(x, y):
-    """x >= y."""
-    return _ordered(x) >= _ordered(y)
-
-
-@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isnan, samples=unary(), aten=("isnan",))
-def isnan(x):
-    """Whether x is NaN."""
-    return x != x
-
-
-@elementwise(types=types.comparison, dtypes=FLOATS, reference=np.isinf, samples=unary(), aten=("isinf",))
-def isinf(x):
-    """Whether x is infinite."""
-    return atlas.absolute(x) == math.inf
-
-
-@elementwise(
-    types=types.comparison, dtypes=FLOATS, reference=np.isfinite, samples=unary(), aten=("isfinite",)
-)
-def isfinite(x):
-    """Whether x is neither infinite nor NaN."""
-    return atlas.absolute(x) < math.inf
-
-
-def _where_samples(rng, dtype):
-    for sample in ternary()(rng, dtype):
-        condition, x, y = sample.operands
-        yield type(sample)((rng.random(condition.shape) < 0.5, x, y))
-        yield type(sample)((condition, x, 3))
-
-
-def _where_reference(condition, x, y):
-    y = np.asarray(y, np.asarray(x).dtype) if isinstance(y, int) else y
-    return np.where(np.asarray(condition).astype(bool), x, y)
-
-
-@elementwise(types=types.choice, dtypes=NUMBERS, reference=_where_reference, samples=_where_samples,
-             aten=("where.self",))  # fmt: skip
-def where(condition, x, y):
-    """x where the condition holds (is not 0), else y."""
-    return select(condition, x, y)
-
-
-# Logic and bits.
-
-
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",)
-)
-def logical_and(x, y):
-    """Whether both are true (not 0)."""
-    return x & y
-
-
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",)
-)
-def logical_or(x, y):
-    """Whether either is true (not 0)."""
-    return x | y
-
-
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",)
-)
-def logical_xor(x, y):
-    """Whether exactly one is true (not 0)."""
-    return x ^ y
-
-
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",)
-)
-def logical_not(x):
-    """Whether it is false (0)."""
-    return ~x
-
-
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_and, samples=binary(-99, 99),
-             aten=("bitwise_and.Tensor",))  # fmt: skip
-def bitwise_and(x, y):
-    """Bits set in both."""
-    return x & y
-
-
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_or, samples=binary(-99, 99),
-             aten=("bitwise_or.Tensor",))  # fmt: skip
-def bitwise_or(x, y):
-    """Bits set in either."""
-    return x | y
-
-
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_xor, samples=binary(-99, 99),
-             aten=("bitwise_xor.Tensor",))  # fmt: skip
-def bitwise_xor(x, y):
-    """Bits set in exactly one."""
-    return x ^ y
-
-
-@elementwise(
-    types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",)
-)
-def bitwise_invert(x):
-    """All bits changed."""
-    return ~x
-
-
-@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.left_shift, samples=binary(-99, 99, second=(0, 70)),
-             aten=("bitwise_left_shift.Tensor",))  # fmt: skip
-def bitwise_left_shift(x, y):
-    """x shifted left by y >= 0 bits; 0 from the width on."""
-    return x << y
-
-
-@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.right_shift, samples=binary(-99, 99, second=(0, 70)),
-             aten=("bitwise_right_shift.Tensor",))  # fmt: skip
-def bitwise_right_shift(x, y):
-    """x shifted right by y >= 0 bits, keeping the sign."""
-    return x >> y

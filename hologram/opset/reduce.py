@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -9,10 +10,9 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
-from hologram.dtypes import ALL, FLOATS, DType
+from hologram.dtypes import ALL, FLOATS, NUMBERS, DType
 from hologram.opset import types
 from hologram.opset.form_row import column, row, width
-from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Sample
 from hologram.opset.samples import reduction
 
@@ -119,7 +119,7 @@ def all_(x, *, axis=None, keepdims=False):
 
 
 def _logsumexp_reference(x, **axes):
-    top = np.max(x, axis=axes.get("axis"), keepdims=True)
+    top = np.nan_to_num(np.max(x, axis=axes.get("axis"), keepdims=True), nan=0.0, posinf=0.0, neginf=0.0)
     total = np.log(np.sum(np.exp(x - top), axis=axes.get("axis"), keepdims=True)) + top
     return total if axes.get("keepdims") else np.squeeze(total, axis=axes.get("axis"))
 
@@ -127,6 +127,7 @@ def _logsumexp_reference(x, **axes):
 @row(types=types.floating, dtypes=FLOATS, samples=reduction(empty=False), empty=False, ulp=4, absolute=4.0,
      reference=_logsumexp_reference, aten=("logsumexp",))  # fmt: skip
 def logsumexp(x, *, axis=None, keepdims=False):
-    """log(sum(exp(x))), without overflow."""
-    top = reduce_max(x)
+    """log(sum(exp(x))), without overflow; infinite where the largest element is."""
+    largest = reduce_max(x)
+    top = select(atlas.absolute(largest) < math.inf, largest, 0.0)
     return atlas.log(reduce_add(atlas.exp(x - top))) + top

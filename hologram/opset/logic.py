@@ -1,0 +1,184 @@
+"""Comparisons, choice, logic and bits, element by element. Names are those of the array API."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS
+from hologram.opset import types
+from hologram.opset.form_map import elementwise
+from hologram.opset.samples import binary, ternary, unary
+
+# Comparisons and choice.
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",)
+)
+def equal(x, y):
+    """x == y."""
+    return x == y
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",)
+)
+def not_equal(x, y):
+    """x != y; true where either is NaN."""
+    return x != y
+
+
+def _ordered(x: Value) -> Value:
+    return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",)
+)
+def less(x, y):
+    """x < y."""
+    return _ordered(x) < _ordered(y)
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",)
+)
+def less_equal(x, y):
+    """x <= y."""
+    return _ordered(x) <= _ordered(y)
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",)
+)
+def greater(x, y):
+    """x > y."""
+    return _ordered(x) > _ordered(y)
+
+
+@elementwise(
+    types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",)
+)
+def greater_equal(x, y):
+    """x >= y."""
+    return _ordered(x) >= _ordered(y)
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.isnan, samples=unary(), aten=("isnan",))
+def isnan(x):
+    """Whether x is NaN."""
+    return x != x
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.isinf, samples=unary(), aten=("isinf",))
+def isinf(x):
+    """Whether x is infinite."""
+    return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
+
+
+@elementwise(types=types.comparison, dtypes=ALL, reference=np.isfinite, samples=unary(), aten=("isfinite",))
+def isfinite(x):
+    """Whether x is neither infinite nor NaN."""
+    return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
+
+
+def _where_samples(rng, dtype):
+    for sample in ternary()(rng, dtype):
+        condition, x, y = sample.operands
+        yield type(sample)((rng.random(condition.shape) < 0.5, x, y))
+        yield type(sample)((condition, x, 3))
+
+
+def _where_reference(condition, x, y):
+    y = np.asarray(y, np.asarray(x).dtype) if isinstance(y, int) else y
+    return np.where(np.asarray(condition).astype(bool), x, y)
+
+
+@elementwise(types=types.choice, dtypes=NUMBERS, reference=_where_reference, samples=_where_samples,
+             aten=("where.self",))  # fmt: skip
+def where(condition, x, y):
+    """x where the condition holds (is not 0), else y."""
+    return select(condition, x, y)
+
+
+# Logic and bits.
+
+
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",)
+)
+def logical_and(x, y):
+    """Whether both are true (not 0)."""
+    return x & y
+
+
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",)
+)
+def logical_or(x, y):
+    """Whether either is true (not 0)."""
+    return x | y
+
+
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",)
+)
+def logical_xor(x, y):
+    """Whether exactly one is true (not 0)."""
+    return x ^ y
+
+
+@elementwise(
+    types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",)
+)
+def logical_not(x):
+    """Whether it is false (0)."""
+    return ~x
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_and, samples=binary(-99, 99),
+             aten=("bitwise_and.Tensor",))  # fmt: skip
+def bitwise_and(x, y):
+    """Bits set in both."""
+    return x & y
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_or, samples=binary(-99, 99),
+             aten=("bitwise_or.Tensor",))  # fmt: skip
+def bitwise_or(x, y):
+    """Bits set in either."""
+    return x | y
+
+
+@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_xor, samples=binary(-99, 99),
+             aten=("bitwise_xor.Tensor",))  # fmt: skip
+def bitwise_xor(x, y):
+    """Bits set in exactly one."""
+    return x ^ y
+
+
+@elementwise(
+    types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",)
+)
+def bitwise_invert(x):
+    """All bits changed."""
+    return ~x
+
+
+@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.left_shift, samples=binary(-99, 99, second=(0, 70)),
+             aten=("bitwise_left_shift.Tensor",))  # fmt: skip
+def bitwise_left_shift(x, y):
+    """x shifted left by y >= 0 bits; 0 from the width on."""
+    return x << y
+
+
+@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.right_shift, samples=binary(-99, 99, second=(0, 70)),
+             aten=("bitwise_right_shift.Tensor",))  # fmt: skip
+def bitwise_right_shift(x, y):
+    """x shifted right by y >= 0 bits, keeping the sign."""
+    return x >> y

@@ -1,0 +1,67 @@
+"""Where NumPy's semantics are easily missed: bools as numbers, numbers a dtype cannot hold, infinities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+U8 = np.array([1, 200, 255], np.uint8)
+I8 = np.array([-128, -1, 127], np.int8)
+U64 = np.array([0, 2**63, 2**64 - 1], np.uint64)
+F32 = np.array([-1.5, np.nan, 3.0, np.inf, -np.inf, -0.0], np.float32)
+TRUTH = np.array([[True, False], [True, True]])
+
+# The same expression of arrays and of tensors; `m` is the module that computes.
+EXPRESSIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "number too large for ==": (lambda m, x: x == 300, (U8,)),
+    "number too large for <": (lambda m, x: x < 300, (U8,)),
+    "number too small for >": (lambda m, x: x > -1, (U8,)),
+    "number too small for i8": (lambda m, x: m.less_equal(-129, x), (I8,)),
+    "lowest number of i8": (lambda m, x: x == -128, (I8,)),
+    "largest number of u64": (lambda m, x: x == 2**64 - 1, (U64,)),
+    "bool + bool": (lambda m, x: x + x.T, (TRUTH,)),
+    "bool * bool": (lambda m, x: x * x.T, (TRUTH,)),
+    "bool + number": (lambda m, x: x + 1, (TRUTH,)),
+    "infinite integers": (lambda m, x: m.isinf(x), (U64,)),
+    "finite integers": (lambda m, x: m.isfinite(x), (I8,)),
+    "infinite bools": (lambda m, x: m.isinf(x), (TRUTH,)),
+    "choice between numbers": (lambda m, x: m.where(x, 1, -2), (TRUTH,)),
+    "choice between bools": (lambda m, x: m.where(x, False, True), (TRUTH,)),
+    "plus": (lambda m, x: +x, (I8,)),
+    "remainders of -0.0": (lambda m, x: m.signbit(x % 3.0), (F32[-1:],)),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_as_in_numpy(name: str, executor: hg.Executor) -> None:
+    expression, arrays = EXPRESSIONS[name]
+    got = expression(hg, *map(executor.tensor, arrays))
+    want = expression(np, *arrays)
+    np.testing.assert_array_equal(got.to_numpy(), want)
+    assert got.dtype == hg.dtypes.dtype(want.dtype)
+
+
+def test_bools_have_no_difference(executor: hg.Executor) -> None:
+    x = executor.tensor(TRUTH)
+    with pytest.raises(hg.UnsupportedDType, match="subtract: dtype must be int or uint or float, got bool"):
+        hg.subtract(x, x)
+
+
+@pytest.mark.parametrize(
+    ("row", "want"),
+    [
+        ([-np.inf, -np.inf], -np.inf),
+        ([np.inf, 1.0], np.inf),
+        ([-np.inf, 1.0], 1.0),
+        ([np.inf, -np.inf], np.inf),
+        ([np.nan, np.inf], np.nan),
+    ],
+)
+def test_logsumexp_of_infinities(executor: hg.Executor, row: list[float], want: float) -> None:
+    got = hg.logsumexp(executor.tensor(np.array(row, np.float32)))
+    np.testing.assert_array_equal(got.to_numpy(), np.float32(want))
