@@ -6,6 +6,7 @@ arguments. Everything slower (planning, compiling, binding) happens once per suc
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -42,6 +43,7 @@ else:  # needed to compute, not to open
     form_map = lazy.module("hologram.opset.form_map")
 
 MAX_INFERRED = 8192
+MAX_LAYOUTS = 16384
 Number = bool | int | float
 Operand = Buffer | Tensor | Number | None
 
@@ -66,6 +68,7 @@ class Executor:
         self._lock = threading.RLock()
         self._inferred: dict[Any, tuple[Layout, ...]] = {}  # layouts of results
         self._layout_ids: dict[Layout, int] = {}
+        self._layout_numbers = itertools.count()
         self._process = os.getpid()
 
     # Memory.
@@ -331,8 +334,13 @@ class Executor:
         return Tensor(buffer, Layout.contiguous(buffer.dtype, buffer.shape))
 
     def layout_id(self, layout: Layout) -> int:
-        """A small number for a layout; equal layouts have one number."""
-        return self._layout_ids.setdefault(layout, len(self._layout_ids))
+        """A number that only this layout has."""
+        found = self._layout_ids.get(layout)
+        if found is None:
+            if len(self._layout_ids) >= MAX_LAYOUTS:
+                self._layout_ids.clear()  # numbers are never given twice, so that old keys stay true
+            found = self._layout_ids.setdefault(layout, next(self._layout_numbers))
+        return found
 
     def _signature(self, operand: Operand) -> Any:
         return self.layout_id(operand.layout) if isinstance(operand, Tensor) else (type(operand), operand)

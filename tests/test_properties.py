@@ -72,9 +72,9 @@ def view_steps(draw: st.DrawFn, shape: tuple[int, ...]) -> Callable[[Any], Any]:
 
 @BOUNDED
 @given(data=st.data())
-def test_chains_of_views(data: st.DataObject, executor: hg.Executor) -> None:
+def test_chains_of_views(data: st.DataObject, executor: Any) -> None:
     dtype = data.draw(st.sampled_from(EXACT))
-    want = numbers(data.draw(SHAPES), dtype, data.draw(st.integers(0, 99)))
+    want: Any = numbers(data.draw(SHAPES), dtype, data.draw(st.integers(0, 99)))
     got = executor.tensor(want)
     for _ in range(data.draw(st.integers(1, 5))):
         step = data.draw(view_steps(want.shape))
@@ -87,12 +87,14 @@ def test_chains_of_views(data: st.DataObject, executor: hg.Executor) -> None:
         np.testing.assert_array_equal((got + got).to_numpy(), want + want)
         axis = data.draw(st.sampled_from([None, *range(want.ndim)]))
         np.testing.assert_array_equal(hg.max(got, axis=axis).to_numpy(), want.max(axis=axis))
-        np.testing.assert_array_equal(hg.sum(got, axis=axis, dtype=got.dtype).to_numpy(), want.sum(axis=axis, dtype=want.dtype))
+        np.testing.assert_array_equal(
+            hg.sum(got, axis=axis, dtype=got.dtype).to_numpy(), want.sum(axis=axis, dtype=want.dtype)
+        )
 
 
 @BOUNDED
 @given(data=st.data())
-def test_assignment_to_views(data: st.DataObject, executor: hg.Executor) -> None:
+def test_assignment_to_views(data: st.DataObject, executor: Any) -> None:
     dtype = data.draw(st.sampled_from(EXACT))
     whole = numbers(data.draw(nps.array_shapes(min_dims=1, max_dims=3, max_side=6)), dtype, 1)
     tensor = executor.tensor(whole)
@@ -116,7 +118,7 @@ def test_assignment_to_views(data: st.DataObject, executor: hg.Executor) -> None
 
 @BOUNDED
 @given(data=st.data())
-def test_outputs_over_inputs(data: st.DataObject, executor: hg.Executor) -> None:
+def test_outputs_over_inputs(data: st.DataObject, executor: Any) -> None:
     n = data.draw(st.integers(1, 70))
     a, b, c = (data.draw(st.integers(0, 30)) for _ in range(3))
     sign = data.draw(st.sampled_from([1, -1]))
@@ -147,7 +149,7 @@ IN_PLACE = {
 def operations(draw: st.DrawFn) -> tuple[Any, DType, np.ndarray, Any]:
     """An operator with a left array and a right operand: an array that broadcasts, or a number."""
     dtype = draw(st.sampled_from(EXACT))
-    choices = [*COMPARISONS]
+    choices: list[Any] = [*COMPARISONS]
     if dtype.kind != "bool":
         choices += ARITHMETIC
     if not dtype.is_float:
@@ -167,7 +169,7 @@ def operations(draw: st.DrawFn) -> tuple[Any, DType, np.ndarray, Any]:
 
 @BOUNDED
 @given(case=operations(), form=st.sampled_from(["tensor", "array", "reflected", "in place"]))
-def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor: hg.Executor) -> None:
+def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor: Any) -> None:
     apply, _, left, right = case
     x = executor.tensor(left)
     if form == "tensor" and isinstance(right, np.ndarray):
@@ -177,7 +179,11 @@ def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor
         left = np.where(left == 0, left.dtype.type(1), left) if divides else left
         x = executor.tensor(left)
         got, want = apply(right, x), apply(right, left)
-    elif form == "in place" and apply in IN_PLACE and np.broadcast_shapes(left.shape, np.shape(right)) == left.shape:
+    elif (
+        form == "in place"
+        and apply in IN_PLACE
+        and np.broadcast_shapes(left.shape, np.shape(right)) == left.shape
+    ):
         got, want = IN_PLACE[apply](x, right), apply(left, right)
         assert got is x
     else:
@@ -191,7 +197,7 @@ def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor
 
 
 @pytest.mark.parametrize("left", dtypes.ALL, ids=repr)
-def test_promotion_is_the_array_apis(left: DType, executor: hg.Executor) -> None:
+def test_promotion_is_the_array_apis(left: DType, executor: Any) -> None:
     for right in dtypes.ALL:
         x, y = executor.tensor(np.ones(2, left.numpy)), executor.tensor(np.ones(2, right.numpy))
         try:
@@ -218,14 +224,14 @@ def test_promotion_is_the_array_apis(left: DType, executor: hg.Executor) -> None
         ("f64", 2.0, "f64"), ("bool", 3, "i64"), ("bool", 0.5, "f32"), ("bool", True, "bool"), ("i64", 1, "i64"),
     ],
 )  # fmt: skip
-def test_numbers_take_the_tensors_dtype(dtype: str, number: Any, wanted: str, executor: hg.Executor) -> None:
+def test_numbers_take_the_tensors_dtype(dtype: str, number: Any, wanted: str, executor: Any) -> None:
     x = executor.tensor(np.ones(3, dtypes.dtype(dtype).numpy))
     for got in (hg.maximum(x, number), hg.maximum(number, x)):
         assert got.dtype.name == wanted
         assert got.to_numpy().astype(np.float64).tolist() == [float(max(1, number))] * 3
 
 
-def test_zeros_keep_their_signs(executor: hg.Executor) -> None:
+def test_zeros_keep_their_signs(executor: Any) -> None:
     """0.0 and -0.0 are equal as keys of a cache, and are not as numbers."""
     x = executor.ones((3,))
     for zero in (0.0, -0.0, 0.0):

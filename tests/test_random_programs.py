@@ -1,4 +1,4 @@
-"""Random programs give the same result in the evaluator, compiled by LLVM, and as WGSL: one property on every backend."""
+"""Random programs give the same result in the evaluator, compiled by LLVM, and as WGSL."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import hologram as hg
 from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.text import parse_program
+from hologram.atlas.verify import verify
 from hologram.dtypes import DType
 from tests.programs import Case, programs
 
@@ -22,7 +24,12 @@ BOUNDED = settings(
     derandomize=bool(os.environ.get("CI")),
     print_blob=True,
     phases=[p for p in Phase if p is not Phase.explain],
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 
 
@@ -45,7 +52,9 @@ def comparable(array: np.ndarray, dtype: DType) -> np.ndarray:
     if not dtype.is_float:
         return array
     wide = array.astype(np.float64)
-    smallest = float(np.finfo(array.dtype).tiny) if dtype is not dtypes.bf16 else float(np.finfo(np.float32).tiny)
+    smallest = (
+        float(np.finfo(array.dtype).tiny) if dtype is not dtypes.bf16 else float(np.finfo(np.float32).tiny)
+    )
     return np.where(np.abs(wide) < smallest, 0.0, wide)
 
 
@@ -60,3 +69,42 @@ def test_exact_programs_agree_to_the_bit(data: st.DataObject, executor: hg.Execu
         np.testing.assert_array_equal(
             comparable(got[name], dtype), comparable(want[name], dtype), err_msg=f"{name} of {case.program}"
         )
+
+
+CONSTANTS = [(3, 2), (0, 0), (7, 40), (5, 1)]
+
+
+@pytest.mark.parametrize(
+    "opcode", ["abs", "neg", "floor", "round", "sqrt", "div", "rem", "shl", "shr", "min", "eq"]
+)
+def test_operations_on_constants_alone(opcode: str, executor: hg.Executor) -> None:
+    """WGSL's compiler computes them itself, and refuses 0 / 0, shifts past the width and functions of f64."""
+    for dtype in dtypes.ALL:
+        if dtype not in executor.limits.dtypes:
+            continue
+        for x, y in CONSTANTS if opcode in ("div", "rem", "shl", "shr", "min", "eq") else CONSTANTS[:2]:
+            text = constant_program(opcode, dtype, x, y)
+            try:
+                case = Case(parse_program(text), {}, {}, (3,))
+                verify(case.program)
+            except hg.ProgramError:  # the opcode is not for this dtype
+                continue
+            held = dtypes.bool_ if opcode == "eq" else dtype
+            case = Case(case.program, {"out": np.zeros(3, held.numpy)}, {}, (3,))
+            got, want = run(executor, case)["out"], evaluated(case)["out"]
+            np.testing.assert_array_equal(comparable(got, held), comparable(want, held), err_msg=text)
+
+
+def constant_program(opcode: str, dtype: DType, x: int, y: int) -> str:
+    kind = float if dtype.is_float else int
+    operands = "%1, %2" if opcode in ("div", "rem", "shl", "shr", "min", "eq") else "%1"
+    result = "bool" if opcode == "eq" else dtype
+    # The name is one that the generators use themselves.
+    return f"""program p rank 1 reduced 0
+buffer out : {result} write
+%0 = coordinate 0 : index
+%1 = constant {kind(x)} : {dtype}
+%2 = constant {kind(y)} : {dtype}
+%3 = {opcode} {operands} : {result}
+store out %0, %3
+"""

@@ -101,7 +101,7 @@ def generate(
     ]
     return Source(
         text="\n".join([*lines, *emitter.lines, ""]),
-        entry=program.name,
+        entry=identifier(program.name, dialect),
         workgroup=declarations.workgroup,
         buffers=tuple(
             BufferParameter(b.name, dtypes.u32 if b.dtype in dialect.packed else b.dtype, d.access)
@@ -132,7 +132,7 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         folded = dict.fromkeys(i.type for i in program.body.walk() if i.opcode in REDUCTIONS)
         shared += [SharedDeclaration(f"partial_{d}", d, schedule.workgroup) for d in folded]
     return Declarations(
-        entry=program.name,
+        entry=identifier(program.name, dialect),
         workgroup=(schedule.workgroup, 1, 1),
         buffers=tuple(buffers),
         parameters=parameters,

@@ -124,6 +124,8 @@ class Dialect:
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)
+    # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
+    folds: bool = False
     packed: frozenset[DType] = (
         frozenset()
     )  # several elements share a word of memory, so a store needs atomics

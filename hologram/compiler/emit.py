@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
 from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
@@ -41,6 +43,7 @@ class Emitter:
             s.name: d.name for s, d in zip(program.shared, declarations.shared, strict=False)
         }
         self.names: dict[int, str] = {}
+        self.constants: set[int] = set()  # values that are literals
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
@@ -79,8 +82,11 @@ class Emitter:
         return spelled
 
     def literal(self, number: Number, dtype: DType) -> str:
-        if dtype.is_float and (not math.isfinite(number) or (number == 0 and math.copysign(1, number) < 0)):
-            self.help("literal", dtype, "")
+        if dtype.is_float:
+            with np.errstate(over="ignore"):
+                narrow = float(dtype.numpy.type(number))
+            if not math.isfinite(narrow) or (narrow == 0 and math.copysign(1, narrow) < 0):
+                self.help("literal", dtype, "")
         return self.dialect.literal(dtype, number)
 
     def number(self, k: int) -> str:
@@ -137,6 +143,7 @@ class Emitter:
                 self.names[i.result] = name if i.opcode is Opcode.LANE else self._index(name)
             case Opcode.CONSTANT:
                 self.names[i.result] = self.literal(i.attribute, i.type)  # type: ignore[arg-type]
+                self.constants.add(i.result)
             case Opcode.SCALAR:
                 self._scalar(i)
             case Opcode.STORE:
@@ -154,6 +161,12 @@ class Emitter:
             case opcode if opcode in ATOMICS:
                 self._atomic(i, *operands)
             case _:
+                if (
+                    self.dialect.folds
+                    and i.opcode is not Opcode.LOAD
+                    and self.constants.issuperset(i.operands)
+                ):
+                    operands[:1] = [self._variable(i, text) for text in operands[:1]]
                 self._define(i, self._expression(i, operands))
 
     def _define(self, i: Instruction, value: str) -> None:
@@ -162,6 +175,12 @@ class Emitter:
             value = self.dialect.hidden[i.type].format(value)
         self.names[i.result] = f"v{i.result}"
         self.let(self.names[i.result], i.type, value)
+
+    def _variable(self, i: Instruction, text: str) -> str:
+        """The first operand, a literal, as a variable."""
+        name = f"v{i.result}_first"
+        self.var(name, self.program.types[i.operands[0]], text)
+        return name
 
     def _index(self, text: str) -> str:
         return text if self.dialect.index_bits == 32 else f"({self.type(dtypes.index)}){text}"

@@ -30,6 +30,7 @@ class Launches:
         self._pool = pool
         self._lock = threading.RLock()
         self._keys_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
+        self._tokens_of: dict[Any, set[int]] = {}  # and the reverse
         self._profile: Profile | None = None
         pool.on_release.append(self._forget)
 
@@ -46,11 +47,12 @@ class Launches:
             with self._lock:
                 if len(self.cached) >= MAX_LAUNCHES:
                     self.clear()
-                self.cached[key] = launch
-                for operand in operands:
-                    if operand is not None:
-                        block: Any = operand.block  # bound just now, so it is there
-                        self._keys_of.setdefault(block.token, set()).add(key)
+                blocks: list[Any] = [o.block for o in operands if o is not None]
+                if None not in blocks:  # freed by another thread since
+                    self.cached[key] = launch
+                    tokens = self._tokens_of[key] = {block.token for block in blocks}
+                    for token in tokens:
+                        self._keys_of.setdefault(token, set()).add(key)
         return launch
 
     def set_profile(self, profile: Profile | None) -> None:
@@ -63,6 +65,7 @@ class Launches:
         with self._lock:
             self.cached.clear()
             self._keys_of.clear()
+            self._tokens_of.clear()
 
     def _bind(self, plan: Plan, operands: Sequence[Operand | Block]) -> Launch:
         """Every step's kernel, bound."""
@@ -101,6 +104,12 @@ class Launches:
         with self._lock:
             for key in self._keys_of.pop(block.token, ()):
                 self.cached.pop(key, None)
+                for token in self._tokens_of.pop(key, ()):
+                    others = self._keys_of.get(token)
+                    if others is not None:
+                        others.discard(key)
+                        if not others:
+                            del self._keys_of[token]
 
 
 def _checked(step: Step) -> Step:

@@ -303,6 +303,7 @@ def wgsl(
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
         packed=PACKED,
         reserved=RESERVED,
+        folds=True,
         read_write=read_write,
         prelude=PRELUDE,
     )

@@ -31,13 +31,13 @@ def literal(dtype: DType, number: Number) -> str:
     if dtype == bool_:
         return "true" if number else "false"
     if dtype.is_float:
-        special = not np.isfinite(number) or (number == 0 and np.signbit(number))
+        with np.errstate(over="ignore"):
+            narrow = dtype.numpy.type(number)
+        special = not np.isfinite(narrow) or (narrow == 0 and np.signbit(narrow))
         if spelled == "f64":
             bits = struct.unpack("<Q", struct.pack("<d", number))[0]
             return f"bitcast<f64>({bits}lu | u64(zero_bits))" if special else f"{float(number)!r}lf"
-        with np.errstate(over="ignore"):
-            narrow = dtype.numpy.type(number).astype(np.float32)
-        special = special or not np.isfinite(narrow)
+        narrow = narrow.astype(np.float32)
         bits = int(narrow.view(np.uint32))
         if special:
             return f"bitcast<f32>({bits:#x}u | zero_bits)"

@@ -1,0 +1,184 @@
+"""Ten thousand allocations and calls leave device memory, Python's objects and the process's memory where they were."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from tests.bad_calls import ADD
+
+CALLS = 10_000
+WARM_UP = 1_500  # caches fill: of launches, of blocks, of the memory of Python and of the driver
+OBJECTS = 300
+BYTES_PER_CALL = 150
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/statm")
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def settled(executor: hg.Executor) -> tuple[int, int, int, int]:
+    """Python's objects, the process's bytes, the device's blocks in use and its bytes held."""
+    executor.synchronize()
+    gc.collect()
+    stats = executor.memory_stats()
+    return len(gc.get_objects()), resident_bytes(), stats["count"], stats["reserved"]
+
+
+def allocations(ex: Any) -> Callable[[int], None]:
+    def call(k: int) -> None:
+        ex.allocate((k % 1000,)).fill(1)
+
+    return call
+
+
+def out_parameters(ex: Any) -> Callable[[int], None]:
+    x, y, out = (ex.tensor(np.arange(64, dtype=np.float32)) for _ in range(3))
+
+    def call(k: int) -> None:
+        hg.ops.vector_add(ex, x, y, out)
+        hg.ops.scalar_mul(ex, x, float(k % 7), out)
+
+    return call
+
+
+def tensors(ex: Any) -> Callable[[int], None]:
+    x = ex.tensor(np.arange(60, dtype=np.float32).reshape(5, 12))
+
+    def call(k: int) -> None:
+        y = (x + 1.0) * x
+        y += 1
+        hg.sum(y, axis=k % 2)
+
+    return call
+
+
+def numbers(ex: Any) -> Callable[[int], None]:
+    """Numbers never seen before: launches and layouts are cached by them."""
+    x, out = (ex.tensor(np.arange(64, dtype=np.float32)) for _ in range(2))
+
+    def call(k: int) -> None:
+        hg.ops.scalar_add(ex, x, k + 0.5, out)
+
+    return call
+
+
+def views(ex: Any) -> Callable[[int], None]:
+    x = ex.tensor(np.arange(64, dtype=np.float32))
+
+    def call(k: int) -> None:
+        part = x.reshape(8, 8)[k % 8 :, ::2].T
+        (part + part).reshape(-1)
+
+    return call
+
+
+def transfers(ex: Any) -> Callable[[int], None]:
+    source = np.arange(200, dtype=np.float32)
+    buffer = ex.allocate(200)
+
+    def call(k: int) -> None:
+        buffer.from_numpy(source)
+        buffer.to_numpy()
+
+    return call
+
+
+def dlpack(ex: Any) -> Callable[[int], None]:
+    x = ex.tensor(np.arange(64, dtype=np.float32))
+
+    def call(k: int) -> None:
+        array = np.from_dlpack(x)
+        ex.from_dlpack(array.copy())
+
+    return call
+
+
+def adopted(ex: Any) -> Callable[[int], None]:
+    """Foreign memory, of which each is a new block, beside a tensor that stays."""
+    x, out = (ex.tensor(np.arange(64, dtype=np.float32)) for _ in range(2))
+
+    def call(k: int) -> None:
+        hg.ops.vector_add(ex, x, ex.from_dlpack(np.ones(64, np.float32)), out)
+
+    return call
+
+
+def layouts(ex: Any) -> Callable[[int], None]:
+    """Views never seen before."""
+    x = ex.tensor(np.arange(20_000, dtype=np.float32))
+
+    def call(k: int) -> None:
+        x[k : k + 3].key  # noqa: B018
+
+    return call
+
+
+def programs(ex: Any) -> Callable[[int], None]:
+    x, out = (ex.tensor(np.arange(64, dtype=np.float32)) for _ in range(2))
+    text = ADD.replace("%3 = add %1, %2", "%4 = constant nan : f32\n%3 = add %1, %4")
+
+    def call(k: int) -> None:
+        if k % 10 == 0:  # parsed and verified anew each time
+            ex.run(text, {"x": x, "out": out}, lanes=64, s=1.0)
+
+    return call
+
+
+def refusals(ex: Any) -> Callable[[int], None]:
+    x, short = ex.allocate(8), ex.allocate(7)
+
+    def call(k: int) -> None:
+        try:
+            hg.ops.vector_add(ex, x, short, x)
+        except hg.ShapeError:
+            pass
+
+    return call
+
+
+TRAFFIC = [
+    allocations,
+    out_parameters,
+    tensors,
+    numbers,
+    views,
+    layouts,
+    transfers,
+    dlpack,
+    adopted,
+    programs,
+    refusals,
+]
+
+
+@pytest.mark.parametrize("traffic", TRAFFIC, ids=lambda f: f.__name__)
+def test_nothing_is_left(
+    traffic: Callable[[Any], Callable[[int], None]],
+    executor: hg.Executor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hologram.runtime.launches.MAX_LAUNCHES", 200)
+    monkeypatch.setattr("hologram.executor.MAX_INFERRED", 200)
+    monkeypatch.setattr("hologram.executor.MAX_LAYOUTS", 200)
+    executor.bound.clear()
+    call = traffic(executor)
+    for k in range(WARM_UP):
+        call(k)
+    objects, resident, count, reserved = settled(executor)
+    for k in range(CALLS):
+        call(k + WARM_UP)
+    after = settled(executor)
+    assert after[0] - objects <= OBJECTS
+    assert after[2] == count
+    assert after[3] <= reserved
+    assert after[1] - resident <= CALLS * BYTES_PER_CALL
