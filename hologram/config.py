@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from hologram import lazy
 from hologram.errors import ConfigError
 
 if TYPE_CHECKING:
+    import pathlib
     import platformdirs
 else:
-    platformdirs = lazy.module("platformdirs")
+    pathlib, platformdirs = lazy.module("pathlib"), lazy.module("platformdirs")
 
 T = TypeVar("T")
 
@@ -77,8 +77,8 @@ def _optional_text(text: str) -> str | None:
     return text
 
 
-def _cache_path(text: str) -> Path:
-    return Path(text).expanduser()
+def _cache_path(text: str) -> pathlib.Path:
+    return pathlib.Path(text).expanduser()
 
 
 class Config:

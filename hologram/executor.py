@@ -22,7 +22,6 @@ from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset.layout import Layout
-from hologram.opset.operation import Composite, Operation
 from hologram.opset.plan import Plan, Step, Tile
 from hologram.runtime import interchange, selector
 from hologram.runtime.boundary import BoundaryPool
@@ -38,6 +37,7 @@ from hologram.tensor import Tensor
 if TYPE_CHECKING:
     from hologram.atlas import text, verify
     from hologram.opset import form_map
+    from hologram.opset.operation import Operation
 else:  # needed to compute, not to open
     text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
     form_map = lazy.module("hologram.opset.form_map")
@@ -397,7 +397,7 @@ class Executor:
             operand = operand.item()
         if isinstance(operand, (bool, int, float)) or (operand is None and name in operation.optional):
             return operand
-        if isinstance(operation, Composite) and isinstance(operand, (tuple, list)):
+        if operation.composite and isinstance(operand, (tuple, list)):
             return tuple(self._operand(operation, f"{name}[{k}]", o) for k, o in enumerate(operand))
         return self._view(f"{operation.name}, {name}", operand)
 

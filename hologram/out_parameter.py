@@ -14,7 +14,7 @@ from hologram.errors import BufferFreed, ShapeError
 from hologram.executor import Executor
 from hologram.opset import OPERATIONS
 from hologram.opset.form_map import Elementwise
-from hologram.opset.operation import Composite, Operation
+from hologram.opset.operation import Operation
 from hologram.runtime.buffer import Buffer
 from hologram.tensor import Tensor
 
@@ -38,7 +38,7 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
     if any(isinstance(o, (tuple, list)) for o in operands):
         groups: Any = (tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
         operands = tuple(groups)
-    if isinstance(operation, Composite):
+    if operation.composite:
         _run_composite(operation, ex, operands, targets, attributes)
     else:
         ex.execute(operation, operands, targets, attributes)

@@ -94,6 +94,11 @@ class Operation:
         }
 
     @property
+    def composite(self) -> bool:
+        """Whether it is a sequence of other operations, and so has no plan of its own."""
+        return False
+
+    @property
     def in_place(self) -> bool:
         """Whether an output may be an input: each element is read only to compute the one stored in its place."""
         return False
@@ -184,6 +189,10 @@ class Operation:
 
 class Composite(Operation):
     """An operation written as a sequence of others; it runs as they do."""
+
+    @property
+    def composite(self) -> bool:
+        return True
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
