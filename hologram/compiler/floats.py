@@ -48,16 +48,15 @@ def power_of_two(k: Value, dtype: DType) -> Value:
     return ((k + form.bias) << form.mantissa).bitcast(dtype)
 
 
-def scaled(x: Value, k: Value) -> Value:
-    """x * 2^k for x near 1; rounded once, also where the result is denormal or overflows.
+def powers_of_two(n: Value, dtype: DType) -> tuple[Value, Value]:
+    """Two normal numbers whose product is 2^k, where the low bits of the integer n are k + 2 bias.
 
-    Half of k goes straight into the exponent of x, which stays normal; the product with the other half
-    rounds.
+    A number near 1 multiplied by the first and then by the second is rounded once, also where the result is denormal
+    or overflows.
     """
-    form = layout(x)
-    half = k >> 1
-    closer = (x.bitcast(form.bits) + (half << form.mantissa)).bitcast(x.dtype)
-    return closer * power_of_two(k - half, x.dtype)
+    form = LAYOUTS[dtype]
+    first = (n << (form.mantissa - 1)) & (-1 << form.mantissa)
+    return first.bitcast(dtype), ((n << form.mantissa) - first).bitcast(dtype)
 
 
 def with_sign_of(x: Value, sign: Value) -> Value:

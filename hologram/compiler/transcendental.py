@@ -7,6 +7,7 @@ docs/design/transcendental.md says how each is made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from hologram.atlas.builder import Builder, Value, sqrt
 from hologram.atlas.opcodes import Opcode
@@ -55,8 +56,8 @@ ACCURACY: dict[tuple[Opcode, DType], float] = {
     (Opcode.COS, f64): 1.6,
     (Opcode.TAN, f32): 1.9,
     (Opcode.TAN, f64): 2.4,
-    (Opcode.TANH, f32): 2.5,
-    (Opcode.TANH, f64): 2.5,
+    (Opcode.TANH, f32): 2.0,
+    (Opcode.TANH, f64): 2.2,
     (Opcode.ATAN, f32): 1.9,
     (Opcode.ATAN, f64): 1.9,
     (Opcode.ERF, f32): 1.5,
@@ -69,19 +70,23 @@ ACCURACY: dict[tuple[Opcode, DType], float] = {
 EXPANDABLE = frozenset(UNARY) | {Opcode.POW}
 
 
-# f32 functions that are cheaper through f64 where that is at full speed.
-WIDE: dict[Opcode, Callable[[Value], Value]] = {
-    Opcode.SIN: turns.sin,
-    Opcode.COS: turns.cos,
-    Opcode.TAN: turns.tan,
+# How a CPU has them cheaper: f64 arithmetic is at full speed, and LLVM keeps to IEEE 754.
+ON_CPU: dict[tuple[Opcode, DType], Callable[[Value], Value]] = {
+    (Opcode.SIN, f32): turns.sin,
+    (Opcode.COS, f32): turns.cos,
+    (Opcode.TAN, f32): turns.tan,
+} | {
+    (opcode, dtype): partial(UNARY[opcode], strict=True)
+    for opcode in (Opcode.EXP, Opcode.EXP2, Opcode.EXPM1, Opcode.TANH, Opcode.ERF)
+    for dtype in (f32, f64)
 }
 
 
 def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
     """The program with each function for which `wanted(opcode, dtype)` replaced by arithmetic.
 
-    f16 and bf16 are computed in f32 and rounded. `wide` lets f32 pow, sin, cos and tan compute in f64,
-    which is cheaper where f64 is at full speed. Integer pow is not meant here: see `arithmetic`.
+    f16 and bf16 are computed in f32 and rounded. `wide` is for CPUs: f64 is at full speed, so f32 pow, sin, cos and
+    tan compute in it, and IEEE 754 is kept, so sums may serve to round. Integer pow is not meant: see `arithmetic`.
     """
 
     def rule(builder: Builder, instruction: Instruction, operands: list[Value]) -> Value | None:
@@ -92,10 +97,9 @@ def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
         arguments = [x.to(f32) for x in operands] if narrow else operands
         if opcode is Opcode.POW:
             y = power(*arguments, wide=wide)
-        elif wide and opcode in WIDE and arguments[0].dtype == f32:
-            y = WIDE[opcode](*arguments)
         else:
-            y = UNARY[opcode](*arguments)
+            made = ON_CPU.get((opcode, arguments[0].dtype)) if wide else None
+            y = (made or UNARY[opcode])(*arguments)
         return y.to(instruction.type)
 
     return rewrite(program, rule)
@@ -106,7 +110,7 @@ def unless_scalar(opcode: Opcode, dtype: DType) -> bool:
 
     f64 sin, cos and tan are not: their reduction has a branch, which would keep a loop from becoming vectors.
     """
-    return not (dtype == f64 and opcode in WIDE)
+    return not (dtype == f64 and opcode in (Opcode.SIN, Opcode.COS, Opcode.TAN))
 
 
 def every(opcode: Opcode, dtype: DType) -> bool:

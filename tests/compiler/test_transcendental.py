@@ -202,6 +202,15 @@ def test_wide_turns(opcode: Opcode) -> None:
     assert (np.signbit(got[zero]) == np.signbit(want[zero])).all()
 
 
+@pytest.mark.parametrize("dtype", [f32, f64], ids=str)
+@pytest.mark.parametrize("opcode", [Opcode.EXP, Opcode.EXP2, Opcode.EXPM1, Opcode.TANH, Opcode.ERF])
+def test_rounding_by_sums(opcode: Opcode, dtype: DType) -> None:
+    operands = operands_of(opcode, dtype)
+    got = run(expand(program(opcode, dtype), every, wide=True), *operands)
+    bound = ACCURACY[opcode, dtype] + (1 if opcode is Opcode.ERF and dtype == f64 else 0)
+    assert ulps(got, reference(opcode, operands, dtype)).max() <= bound
+
+
 @pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
 def test_narrow_floats_compute_in_f32(dtype: DType) -> None:
     x = np.linspace(-5, 5, 101).astype(dtype.numpy)

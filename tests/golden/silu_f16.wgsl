@@ -7,16 +7,16 @@ var<private> depth: u32;  // 0, but no compiler knows
 @group(0) @binding(0) var<storage, read> a: array<vec2<u32>>;
 @group(0) @binding(1) var<storage, read_write> out: array<vec2<u32>>;
 
-fn hidden_f32(x: f32) -> f32 {
-    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
-    return bitcast<f32>(bitcast<u32>(x) | depth);
-}
-
 fn i32_of_f32(x: f32) -> i32 {
     // False for NaN, which gives 0.
     let fits = x > -2.1474836e+09f && x < 2.1474836e+09f;
     let converted = i32(select(0.0f, x, fits));
     return select(select(converted, 2147483647i, x >= 2.1474836e+09f), (-2147483647i - 1i), x <= -2.1474836e+09f);
+}
+
+fn hidden_f32(x: f32) -> f32 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f32>(bitcast<u32>(x) | depth);
 }
 
 fn f16_bits(x: f32) -> u32 {
@@ -48,30 +48,28 @@ fn element(lane: u32, v1: f32) -> f32 {
     let v9 = select(v6, -104.0f, v8);
     let v11 = v9 * 1.442695f;
     let v12 = round(v11);
-    let v14 = hidden_f32(fma(v12, -0.69314575f, v9));
-    let v16 = hidden_f32(fma(v12, -1.4286068e-06f, v14));
-    let v17 = v16 * v16;
-    let v20 = fma(0.0013950554f, v16, 0.008369047f);
-    let v22 = fma(v20, v16, 0.041666206f);
-    let v24 = fma(v22, v16, 0.16666518f);
-    let v26 = fma(v24, v16, 0.5f);
-    let v27 = hidden_f32(fma(v17, v26, v16));
-    let v29 = v27 + 1.0f;
-    let v30 = i32_of_f32(v12);
-    let v32 = v30 >> min(u32(1i), 31u);
-    let v33 = bitcast<i32>(v29);
-    let v35 = select(v32 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v36 = v33 + v35;
-    let v37 = bitcast<f32>(v36);
-    let v38 = v30 - v32;
-    let v40 = v38 + 127i;
-    let v41 = select(v40 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v42 = bitcast<f32>(v41);
-    let v43 = v37 * v42;
-    let v44 = v43 + 1.0f;
-    let v45 = v2 / v44;
-    let v46 = f16_value(f16_bits(v45));
-    return v46;
+    let v13 = i32_of_f32(v12);
+    let v15 = v13 + 254i;
+    let v17 = hidden_f32(fma(v12, -0.69314575f, v9));
+    let v19 = hidden_f32(fma(v12, -1.4286068e-06f, v17));
+    let v20 = v19 * v19;
+    let v23 = fma(0.0013950554f, v19, 0.008369047f);
+    let v25 = fma(v23, v19, 0.041666206f);
+    let v27 = fma(v25, v19, 0.16666518f);
+    let v29 = fma(v27, v19, 0.5f);
+    let v30 = fma(v20, v29, v19);
+    let v32 = select(v15 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
+    let v34 = v32 & -8388608i;
+    let v35 = bitcast<f32>(v34);
+    let v37 = select(v15 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v38 = v37 - v34;
+    let v39 = bitcast<f32>(v38);
+    let v40 = fma(v35, v30, v35);
+    let v41 = v40 * v39;
+    let v43 = v41 + 1.0f;
+    let v44 = v2 / v43;
+    let v45 = f16_value(f16_bits(v44));
+    return v45;
 }
 
 @compute @workgroup_size(256)

@@ -1,6 +1,5 @@
 declare float @llvm.fma.f32(float, float, float)
 declare float @llvm.maximum.f32(float, float)
-declare float @llvm.roundeven.f32(float)
 declare i64 @llvm.smin.i64(i64, i64)
 
 define void @"atlas_softmax_f32.all"(ptr noalias %arguments, i64 %begin, i64 %end) nounwind "prefer-vector-width"="256" {
@@ -21,7 +20,7 @@ entry:
   br label %head14
 head14:
   %i18 = phi i64 [ %begin, %entry ], [ %i19, %latch16 ]
-  %c20 = phi i64 [ %begin, %entry ], [ %v128, %latch16 ]
+  %c20 = phi i64 [ %begin, %entry ], [ %v117, %latch16 ]
   %v21 = icmp slt i64 %i18, %end
   br i1 %v21, label %body15, label %done17
 body15:
@@ -60,7 +59,7 @@ done26:
   br label %head46
 head46:
   %i50 = phi i64 [ 0, %done26 ], [ %i51, %latch48 ]
-  %c52 = phi double [ 0x0000000000000000, %done26 ], [ %v111, %latch48 ]
+  %c52 = phi double [ 0x0000000000000000, %done26 ], [ %v100, %latch48 ]
   %v53 = icmp slt i64 %i50, %v12
   br i1 %v53, label %body47, label %done49
 body47:
@@ -69,7 +68,7 @@ body47:
   br label %head56
 head56:
   %i60 = phi i64 [ %i50, %body47 ], [ %i61, %latch58 ]
-  %c62 = phi float [ 0x0000000000000000, %body47 ], [ %v109, %latch58 ]
+  %c62 = phi float [ 0x0000000000000000, %body47 ], [ %v98, %latch58 ]
   %v63 = icmp slt i64 %i60, %v55
   br i1 %v63, label %body57, label %done59
 body57:
@@ -81,79 +80,68 @@ body57:
   %v69 = select i1 %v68, float 0x4056400000000000, float %v67
   %v70 = fcmp olt float %v69, 0xC05A000000000000
   %v71 = select i1 %v70, float 0xC05A000000000000, float %v69
-  %v72 = fmul float %v71, 0x3FF7154760000000
-  %v73 = call float @llvm.roundeven.f32(float %v72)
-  %v74 = call float @llvm.fma.f32(float %v73, float 0xBFE62E4000000000, float %v71)
-  %v75 = call float @llvm.fma.f32(float %v73, float 0xBEB7F7D1C0000000, float %v74)
-  %v76 = fmul float %v75, %v75
-  %v77 = call float @llvm.fma.f32(float 0x3F56DB4960000000, float %v75, float 0x3F8123CA80000000)
-  %v78 = call float @llvm.fma.f32(float %v77, float %v75, float 0x3FA55545E0000000)
-  %v79 = call float @llvm.fma.f32(float %v78, float %v75, float 0x3FC55548E0000000)
-  %v80 = call float @llvm.fma.f32(float %v79, float %v75, float 0x3FE0000000000000)
-  %v81 = call float @llvm.fma.f32(float %v76, float %v80, float %v75)
-  %v82 = fadd float %v81, 0x3FF0000000000000
-  %v83 = fptosi float %v73 to i32
-  %v84 = fcmp ole float %v73, 0xC1E0000000000000
-  %v85 = fcmp oge float %v73, 0x41E0000000000000
-  %v86 = select i1 %v84, i32 -2147483648, i32 %v83
-  %v87 = select i1 %v85, i32 2147483647, i32 %v86
-  %v88 = fcmp uno float %v73, %v73
-  %v89 = select i1 %v88, i32 0, i32 %v87
-  %v90 = icmp ult i32 1, 32
-  %v91 = select i1 %v90, i32 1, i32 31
-  %v92 = ashr i32 %v89, %v91
-  %v93 = bitcast float %v82 to i32
-  %v94 = icmp ult i32 23, 32
-  %v95 = and i32 23, 31
-  %v96 = shl i32 %v92, %v95
-  %v97 = select i1 %v94, i32 %v96, i32 0
-  %v98 = add i32 %v93, %v97
-  %v99 = bitcast i32 %v98 to float
-  %v100 = sub i32 %v89, %v92
-  %v101 = add i32 %v100, 127
-  %v102 = icmp ult i32 23, 32
-  %v103 = and i32 23, 31
-  %v104 = shl i32 %v101, %v103
-  %v105 = select i1 %v102, i32 %v104, i32 0
-  %v106 = bitcast i32 %v105 to float
-  %v107 = fmul float %v99, %v106
-  %v108 = getelementptr inbounds float, ptr %a13, i64 %i60
-  store float %v107, ptr %v108, !llvm.access.group !0
-  %v109 = fadd reassoc float %c62, %v107
+  %v72 = call float @llvm.fma.f32(float %v71, float 0x3FF7154760000000, float 0x4168001FC0000000)
+  %v73 = fsub float %v72, 0x4168001FC0000000
+  %v74 = bitcast float %v72 to i32
+  %v75 = call float @llvm.fma.f32(float %v73, float 0xBFE62E4000000000, float %v71)
+  %v76 = call float @llvm.fma.f32(float %v73, float 0xBEB7F7D1C0000000, float %v75)
+  %v77 = fmul float %v76, %v76
+  %v78 = call float @llvm.fma.f32(float 0x3F56DB4960000000, float %v76, float 0x3F8123CA80000000)
+  %v79 = call float @llvm.fma.f32(float %v78, float %v76, float 0x3FA55545E0000000)
+  %v80 = call float @llvm.fma.f32(float %v79, float %v76, float 0x3FC55548E0000000)
+  %v81 = call float @llvm.fma.f32(float %v80, float %v76, float 0x3FE0000000000000)
+  %v82 = call float @llvm.fma.f32(float %v77, float %v81, float %v76)
+  %v83 = icmp ult i32 22, 32
+  %v84 = and i32 22, 31
+  %v85 = shl i32 %v74, %v84
+  %v86 = select i1 %v83, i32 %v85, i32 0
+  %v87 = and i32 %v86, -8388608
+  %v88 = bitcast i32 %v87 to float
+  %v89 = icmp ult i32 23, 32
+  %v90 = and i32 23, 31
+  %v91 = shl i32 %v74, %v90
+  %v92 = select i1 %v89, i32 %v91, i32 0
+  %v93 = sub i32 %v92, %v87
+  %v94 = bitcast i32 %v93 to float
+  %v95 = call float @llvm.fma.f32(float %v88, float %v82, float %v88)
+  %v96 = fmul float %v95, %v94
+  %v97 = getelementptr inbounds float, ptr %a13, i64 %i60
+  store float %v96, ptr %v97, !llvm.access.group !0
+  %v98 = fadd reassoc float %c62, %v96
   br label %latch58
 latch58:
   %i61 = add nsw i64 %i60, 1
   br label %head56, !llvm.loop !4
 done59:
-  %v110 = fpext float %c62 to double
-  %v111 = fadd reassoc double %c52, %v110
+  %v99 = fpext float %c62 to double
+  %v100 = fadd reassoc double %c52, %v99
   br label %latch48
 latch48:
   %i51 = add nsw i64 %i50, 2048
   br label %head46
 done49:
-  %v112 = fptrunc double %c52 to float
-  br label %head113
-head113:
-  %i117 = phi i64 [ 0, %done49 ], [ %i118, %latch115 ]
-  %v119 = icmp slt i64 %i117, %v12
-  br i1 %v119, label %body114, label %done116
-body114:
-  %v120 = getelementptr inbounds float, ptr %a13, i64 %i117
-  %v121 = load float, ptr %v120, !llvm.access.group !0
-  %v122 = add nsw i64 %v22, %i117
-  %v123 = fdiv float %v121, %v112
-  %v124 = getelementptr inbounds float, ptr %v4, i64 %v122
-  store float %v123, ptr %v124, align 4, !llvm.access.group !0
-  br label %latch115
-latch115:
-  %i118 = add nsw i64 %i117, 1
-  br label %head113, !llvm.loop !6
-done116:
-  %v125 = zext i1 true to i64
-  %v126 = add nsw i64 %c20, %v125
-  %v127 = icmp eq i64 %v126, %v10
-  %v128 = select i1 %v127, i64 0, i64 %v126
+  %v101 = fptrunc double %c52 to float
+  br label %head102
+head102:
+  %i106 = phi i64 [ 0, %done49 ], [ %i107, %latch104 ]
+  %v108 = icmp slt i64 %i106, %v12
+  br i1 %v108, label %body103, label %done105
+body103:
+  %v109 = getelementptr inbounds float, ptr %a13, i64 %i106
+  %v110 = load float, ptr %v109, !llvm.access.group !0
+  %v111 = add nsw i64 %v22, %i106
+  %v112 = fdiv float %v110, %v101
+  %v113 = getelementptr inbounds float, ptr %v4, i64 %v111
+  store float %v112, ptr %v113, align 4, !llvm.access.group !0
+  br label %latch104
+latch104:
+  %i107 = add nsw i64 %i106, 1
+  br label %head102, !llvm.loop !6
+done105:
+  %v114 = zext i1 true to i64
+  %v115 = add nsw i64 %c20, %v114
+  %v116 = icmp eq i64 %v115, %v10
+  %v117 = select i1 %v116, i64 0, i64 %v115
   br label %latch16
 latch16:
   %i19 = add nsw i64 %i18, 1

@@ -20,16 +20,16 @@ fn maximum(x: f32, y: f32) -> f32 {
     return select(max(x, y), x + y, is_nan(x) || is_nan(y));
 }
 
-fn hidden_f32(x: f32) -> f32 {
-    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
-    return bitcast<f32>(bitcast<u32>(x) | depth);
-}
-
 fn i32_of_f32(x: f32) -> i32 {
     // False for NaN, which gives 0.
     let fits = x > -2.1474836e+09f && x < 2.1474836e+09f;
     let converted = i32(select(0.0f, x, fits));
     return select(select(converted, 2147483647i, x >= 2.1474836e+09f), (-2147483647i - 1i), x <= -2.1474836e+09f);
+}
+
+fn hidden_f32(x: f32) -> f32 {
+    // Keeps Mesa from rearranging sums: it cannot know that the dispatch is one group deep.
+    return bitcast<f32>(bitcast<u32>(x) | depth);
 }
 
 fn term_0(i1: u32, v5: f32) -> f32 {
@@ -44,30 +44,28 @@ fn term_1(v6: f32, i1: u32, v5: f32) -> f32 {
     let v13 = select(v10, -104.0f, v12);
     let v15 = v13 * 1.442695f;
     let v16 = round(v15);
-    let v18 = hidden_f32(fma(v16, -0.69314575f, v13));
-    let v20 = hidden_f32(fma(v16, -1.4286068e-06f, v18));
-    let v21 = v20 * v20;
-    let v24 = fma(0.0013950554f, v20, 0.008369047f);
-    let v26 = fma(v24, v20, 0.041666206f);
-    let v28 = fma(v26, v20, 0.16666518f);
-    let v30 = fma(v28, v20, 0.5f);
-    let v31 = hidden_f32(fma(v21, v30, v20));
-    let v33 = v31 + 1.0f;
-    let v34 = i32_of_f32(v16);
-    let v36 = v34 >> min(u32(1i), 31u);
-    let v37 = bitcast<i32>(v33);
-    let v39 = select(v36 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v40 = v37 + v39;
-    let v41 = bitcast<f32>(v40);
-    let v42 = v34 - v36;
-    let v44 = v42 + 127i;
-    let v45 = select(v44 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v46 = bitcast<f32>(v45);
-    let v47 = v41 * v46;
-    return v47;
+    let v17 = i32_of_f32(v16);
+    let v19 = v17 + 254i;
+    let v21 = hidden_f32(fma(v16, -0.69314575f, v13));
+    let v23 = hidden_f32(fma(v16, -1.4286068e-06f, v21));
+    let v24 = v23 * v23;
+    let v27 = fma(0.0013950554f, v23, 0.008369047f);
+    let v29 = fma(v27, v23, 0.041666206f);
+    let v31 = fma(v29, v23, 0.16666518f);
+    let v33 = fma(v31, v23, 0.5f);
+    let v34 = fma(v24, v33, v23);
+    let v36 = select(v19 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
+    let v38 = v36 & -8388608i;
+    let v39 = bitcast<f32>(v38);
+    let v41 = select(v19 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v42 = v41 - v38;
+    let v43 = bitcast<f32>(v42);
+    let v44 = fma(v39, v34, v39);
+    let v45 = v44 * v43;
+    return v45;
 }
 
-fn term_2(v6: f32, v48: f32, i1: u32, v5: f32) -> f32 {
+fn term_2(v6: f32, v46: f32, i1: u32, v5: f32) -> f32 {
     let v7 = v5 - v6;
     let v9 = v7 > 89.0f;
     let v10 = select(v7, 89.0f, v9);
@@ -75,28 +73,26 @@ fn term_2(v6: f32, v48: f32, i1: u32, v5: f32) -> f32 {
     let v13 = select(v10, -104.0f, v12);
     let v15 = v13 * 1.442695f;
     let v16 = round(v15);
-    let v18 = hidden_f32(fma(v16, -0.69314575f, v13));
-    let v20 = hidden_f32(fma(v16, -1.4286068e-06f, v18));
-    let v21 = v20 * v20;
-    let v24 = fma(0.0013950554f, v20, 0.008369047f);
-    let v26 = fma(v24, v20, 0.041666206f);
-    let v28 = fma(v26, v20, 0.16666518f);
-    let v30 = fma(v28, v20, 0.5f);
-    let v31 = hidden_f32(fma(v21, v30, v20));
-    let v33 = v31 + 1.0f;
-    let v34 = i32_of_f32(v16);
-    let v36 = v34 >> min(u32(1i), 31u);
-    let v37 = bitcast<i32>(v33);
-    let v39 = select(v36 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v40 = v37 + v39;
-    let v41 = bitcast<f32>(v40);
-    let v42 = v34 - v36;
-    let v44 = v42 + 127i;
-    let v45 = select(v44 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v46 = bitcast<f32>(v45);
-    let v47 = v41 * v46;
-    let v49 = v47 / v48;
-    return v49;
+    let v17 = i32_of_f32(v16);
+    let v19 = v17 + 254i;
+    let v21 = hidden_f32(fma(v16, -0.69314575f, v13));
+    let v23 = hidden_f32(fma(v16, -1.4286068e-06f, v21));
+    let v24 = v23 * v23;
+    let v27 = fma(0.0013950554f, v23, 0.008369047f);
+    let v29 = fma(v27, v23, 0.041666206f);
+    let v31 = fma(v29, v23, 0.16666518f);
+    let v33 = fma(v31, v23, 0.5f);
+    let v34 = fma(v24, v33, v23);
+    let v36 = select(v19 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
+    let v38 = v36 & -8388608i;
+    let v39 = bitcast<f32>(v38);
+    let v41 = select(v19 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v42 = v41 - v38;
+    let v43 = bitcast<f32>(v42);
+    let v44 = fma(v39, v34, v39);
+    let v45 = v44 * v43;
+    let v47 = v45 / v46;
+    return v47;
 }
 
 @compute @workgroup_size(256)
@@ -212,10 +208,10 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
     workgroupBarrier();
     let v6 = partial_f32[thread_index - member];
     workgroupBarrier();
-    var v48_0: f32 = 0.0f;
-    var v48_1: f32 = 0.0f;
-    var v48_2: f32 = 0.0f;
-    var v48_3: f32 = 0.0f;
+    var v46_0: f32 = 0.0f;
+    var v46_1: f32 = 0.0f;
+    var v46_2: f32 = 0.0f;
+    var v46_3: f32 = 0.0f;
     {
         let length = select(0u, p.extent_1, inside);
         var start: u32 = member;
@@ -231,13 +227,13 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                 let v4 = v2 + i1;
                 let v5_4 = x[v4 / 4u];
                 let e0 = term_1(v6, i1, v5_4.x);
-                v48_0 = v48_0 + e0;
+                v46_0 = v46_0 + e0;
                 let e1 = term_1(v6, i1 + 1u, v5_4.y);
-                v48_1 = v48_1 + e1;
+                v46_1 = v46_1 + e1;
                 let e2 = term_1(v6, i1 + 2u, v5_4.z);
-                v48_2 = v48_2 + e2;
+                v46_2 = v46_2 + e2;
                 let e3 = term_1(v6, i1 + 3u, v5_4.w);
-                v48_3 = v48_3 + e3;
+                v46_3 = v46_3 + e3;
             }
             start = whole + member;
         } else {
@@ -247,25 +243,25 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                     let i1 = next;
                     let v4 = v2 + i1;
                     let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v48_0 = v48_0 + e0;
+                    v46_0 = v46_0 + e0;
                 }
                 {
                     let i1 = next + 256u;
                     let v4 = v2 + i1;
                     let e1 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v48_1 = v48_1 + e1;
+                    v46_1 = v46_1 + e1;
                 }
                 {
                     let i1 = next + 512u;
                     let v4 = v2 + i1;
                     let e2 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v48_2 = v48_2 + e2;
+                    v46_2 = v46_2 + e2;
                 }
                 {
                     let i1 = next + 768u;
                     let v4 = v2 + i1;
                     let e3 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v48_3 = v48_3 + e3;
+                    v46_3 = v46_3 + e3;
                 }
                 start = next + 1024u;
             }
@@ -273,12 +269,12 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         for (var i1 = start; i1 < length; i1 += 256u) {
             let v4 = v2 + i1;
             let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-            v48_0 = v48_0 + e0;
+            v46_0 = v46_0 + e0;
         }
     }
-    let v48_a = v48_0 + v48_1;
-    let v48_b = v48_2 + v48_3;
-    partial_f32[thread_index] = v48_a + v48_b;
+    let v46_a = v46_0 + v46_1;
+    let v46_b = v46_2 + v46_3;
+    partial_f32[thread_index] = v46_a + v46_b;
     workgroupBarrier();
     if (member < 128u) {
         partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
@@ -312,7 +308,7 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
     }
     workgroupBarrier();
-    let v48 = partial_f32[thread_index - member];
+    let v46 = partial_f32[thread_index - member];
     workgroupBarrier();
     {
         let length = select(0u, p.extent_1, inside);
@@ -329,10 +325,10 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
             for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
                 let v4 = v2 + i1;
                 let v5_4 = x[v4 / 4u];
-                let e0 = term_2(v6, v48, i1, v5_4.x);
-                let e1 = term_2(v6, v48, i1 + 1u, v5_4.y);
-                let e2 = term_2(v6, v48, i1 + 2u, v5_4.z);
-                let e3 = term_2(v6, v48, i1 + 3u, v5_4.w);
+                let e0 = term_2(v6, v46, i1, v5_4.x);
+                let e1 = term_2(v6, v46, i1 + 1u, v5_4.y);
+                let e2 = term_2(v6, v46, i1 + 2u, v5_4.z);
+                let e3 = term_2(v6, v46, i1 + 3u, v5_4.w);
                 out[v4 / 4u] = vec4<f32>(e0, e1, e2, e3);
             }
             start = whole + member;
@@ -342,25 +338,25 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                 {
                     let i1 = next;
                     let v4 = v2 + i1;
-                    let e0 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    let e0 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e0;
                 }
                 {
                     let i1 = next + 256u;
                     let v4 = v2 + i1;
-                    let e1 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    let e1 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e1;
                 }
                 {
                     let i1 = next + 512u;
                     let v4 = v2 + i1;
-                    let e2 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    let e2 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e2;
                 }
                 {
                     let i1 = next + 768u;
                     let v4 = v2 + i1;
-                    let e3 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+                    let e3 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e3;
                 }
                 start = next + 1024u;
@@ -368,7 +364,7 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         }
         for (var i1 = start; i1 < length; i1 += 256u) {
             let v4 = v2 + i1;
-            let e0 = term_2(v6, v48, i1, x[v4 / 4u][v4 % 4u]);
+            let e0 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
             out[v4 / 4u][v4 % 4u] = e0;
         }
     }
