@@ -12,6 +12,7 @@ from hologram.errors import ConfigError
 
 if TYPE_CHECKING:
     import pathlib
+
     import platformdirs
 else:
     pathlib, platformdirs = lazy.module("pathlib"), lazy.module("platformdirs")
