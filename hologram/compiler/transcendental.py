@@ -76,8 +76,14 @@ ON_CPU: dict[tuple[Opcode, DType], Callable[[Value], Value]] = {
     (Opcode.COS, f32): turns.cos,
     (Opcode.TAN, f32): turns.tan,
 } | {
-    (opcode, dtype): partial(UNARY[opcode], strict=True)
-    for opcode in (Opcode.EXP, Opcode.EXP2, Opcode.EXPM1, Opcode.TANH, Opcode.ERF)
+    (opcode, dtype): partial(function, strict=True)
+    for opcode, function in (
+        (Opcode.EXP, exp),
+        (Opcode.EXP2, exp2),
+        (Opcode.EXPM1, expm1),
+        (Opcode.TANH, tanh),
+        (Opcode.ERF, erf),
+    )
     for dtype in (f32, f64)
 }
 
