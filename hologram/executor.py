@@ -139,6 +139,7 @@ class Executor:
         """
         if isinstance(source, Tensor) and source.executor is self and not copy:
             return source
+        self._check_open()
         found = interchange.from_dlpack(self, source, copy)
         return Tensor(found.buffer, Layout(found.buffer.dtype, found.shape, found.strides, found.offset))
 

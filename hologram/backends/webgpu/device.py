@@ -15,7 +15,7 @@ from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
 from hologram.device import Binding, DeviceInfo
-from hologram.errors import BackendUnavailable, DeviceLost, HologramError, ShapeError
+from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
@@ -202,7 +202,7 @@ def _after_fork() -> None:
     """The child has the parent's handles, but not the threads that serve them."""
     for device in _open:
         device.encoder.abandon(
-            HologramError(
+            BackendUnavailable(
                 "webgpu: this process was forked after the device was opened; open an Executor of its own here"
             )
         )

@@ -6,6 +6,7 @@ Buffers' functions have {buffer} to fill in; see Dialect.helpers.
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def literal(dtype: DType, number: Number) -> str:
         return "true" if number else "false"
     if dtype.is_float:
         with np.errstate(over="ignore"):
-            narrow = dtype.numpy.type(number)
+            narrow: Any = dtype.numpy.type(number)
         special = not np.isfinite(narrow) or (narrow == 0 and np.signbit(narrow))
         if spelled == "f64":
             bits = struct.unpack("<Q", struct.pack("<d", number))[0]
