@@ -38,7 +38,7 @@ def literal(dtype: DType, number: Number) -> str:
         if spelled == "f64":
             bits = struct.unpack("<Q", struct.pack("<d", number))[0]
             return f"bitcast<f64>({bits}lu | u64(zero_bits))" if special else f"{float(number)!r}lf"
-        narrow = narrow.astype(np.float32)
+        narrow = np.float32(narrow)
         bits = int(narrow.view(np.uint32))
         if special:
             return f"bitcast<f32>({bits:#x}u | zero_bits)"
