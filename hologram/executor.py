@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy
+from hologram import arguments, dtypes, lazy
+from hologram.arguments import Operand
 from hologram.atlas.program import Access, Program
 from hologram.device import Launch
 from hologram.dtypes import DType
@@ -44,8 +45,6 @@ else:  # needed to compute, not to open
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
-Number = bool | int | float
-Operand = Buffer | Tensor | Number | None
 
 
 class Executor:
@@ -81,14 +80,14 @@ class Executor:
         element = self._supported(dtype)
         shape = sizes(shape, "allocate")
         nbytes = math.prod(shape) * element.itemsize
-        self._check_open()
+        self.check_open()
         block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
         return Buffer(self, block, shape, element)
 
     def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
         """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""
         element = self._supported(dtype)
-        self._check_open()
+        self.check_open()
         block = self.boundary.allocate(class_, pages)
         return Buffer(self, block, (pages * 256 // element.itemsize,), element)
 
@@ -139,7 +138,7 @@ class Executor:
         """
         if isinstance(source, Tensor) and source.executor is self and not copy:
             return source
-        self._check_open()
+        self.check_open()
         found = interchange.from_dlpack(self, source, copy)
         return Tensor(found.buffer, Layout(found.buffer.dtype, found.shape, found.strides, found.offset))
 
@@ -163,7 +162,7 @@ class Executor:
 
     def apply(self, operation: Operation, operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
-        operands = self._tensors(operation, operands)
+        operands = arguments.tensors(self, operation, operands)
         inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
         key = (operation, tuple(map(self._signature, operands)), *map(exactly, attributes.values()))
         layouts = self._inferred.get(key)
@@ -183,18 +182,23 @@ class Executor:
         attributes: Mapping[str, Any],
     ) -> None:
         """Computes an operation into given outputs."""
-        key = (operation, *map(_key, operands), *map(_key, outputs), *map(exactly, attributes.values()))
+        key = (
+            operation,
+            *map(arguments.key, operands),
+            *map(arguments.key, outputs),
+            *map(exactly, attributes.values()),
+        )
         launch = self.launches.get(key)
         if launch is None:
-            views, targets = self.checked(operation, operands, outputs)
-            given, views = views, self._disjoint(operation, views, targets)
+            views, targets = arguments.checked(self, operation, operands, outputs)
+            given, views = views, arguments.disjoint(self, operation, views, targets)
             plan = operation.plan(
                 [v.layout if isinstance(v, Tensor) else v for v in views],
                 [t.layout for t in targets],
                 attributes,
                 self.limits,
             )
-            self._check_plan_dtypes(operation.name, [*views, *targets])
+            arguments.check_dtypes(self, operation.name, [*views, *targets])
             copied = any(v is not g for v, g in zip(views, given, strict=True))
             launch = self._prepare(None if copied else key, plan, [*views, *targets])
         launch()
@@ -204,8 +208,8 @@ class Executor:
         key = ("copy", source.key, target.key)
         launch = self.launches.get(key)
         if launch is None:
-            self._view("copy", source)
-            self._target("copy", target)
+            arguments.view(self, "copy", source)
+            arguments.target(self, "copy", target)
             if overlaps(source, target):
                 source, key = source.clone(), None
             plan = form_map.copy_plan(source.layout, target.layout)
@@ -254,7 +258,7 @@ class Executor:
         if not isinstance(kernel, (Program, Tile)):
             raise TypeError(f"launch: a Program or Tile is needed, got {type(kernel).__name__}")
         name = kernel.name if isinstance(kernel, Program) else kernel.stem
-        kinds, numbers = _parameters(kernel)
+        kinds, numbers = arguments.parameters(kernel)
         if len(kinds) != len(buffers) or len(numbers) != len(scalars):
             raise ShapeError(
                 f"{name}: takes {len(kinds)} buffers and {len(numbers)} scalars, "
@@ -270,7 +274,11 @@ class Executor:
                 raise TypeError(
                     f"{name}: buffer {parameter} must be a Buffer or Tensor, got {type(buffer).__name__}"
                 )
-            tensor = self._view(who, buffer) if access == Access.READ.value else self._target(who, buffer)
+            tensor = (
+                arguments.view(self, who, buffer)
+                if access == Access.READ.value
+                else arguments.target(self, who, buffer)
+            )
             if tensor.dtype != dtype:
                 raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {tensor.dtype}")
             tensors.append(tensor)
@@ -286,7 +294,7 @@ class Executor:
 
     def synchronize(self) -> None:
         """Waits until everything enqueued is done."""
-        self._check_open()
+        self.check_open()
         self.device.synchronize()
 
     def stream(self) -> Stream:
@@ -326,7 +334,7 @@ class Executor:
     # How it is done.
 
     def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
-        self._check_open()
+        self.check_open()
         return self.bound.prepare(key, plan, [o.buffer if isinstance(o, Tensor) else None for o in operands])
 
     @staticmethod
@@ -352,129 +360,11 @@ class Executor:
             raise UnsupportedDType(f"{self.backend} ({self.device.info.name}) has no {element}")
         return element
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self.closed:
             raise BufferFreed("the executor is closed")
         if os.getpid() != self._process:
             raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
-
-    def _tensors(
-        self, operation: Operation, operands: Sequence[Operand]
-    ) -> tuple[Tensor | Number | None, ...]:
-        """Operands with NumPy arrays and buffers made tensors."""
-        found: list[Tensor | Number | None] = []
-        for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
-            if isinstance(operand, Buffer):
-                operand = self.as_tensor(operand)
-            elif isinstance(operand, np.generic):
-                operand = operand.item()
-            elif isinstance(operand, (np.ndarray, list, tuple)):
-                operand = self.tensor(operand)
-            elif operand is not None and not isinstance(operand, (Tensor, bool, int, float)):
-                raise TypeError(
-                    f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}"
-                )
-            if operand is None and name not in operation.optional:
-                raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got None")
-            found.append(operand)
-        return tuple(found)
-
-    def checked(
-        self, operation: Operation, operands: Sequence[Operand], outputs: Sequence[Buffer | Tensor]
-    ) -> tuple[list[Any], list[Tensor]]:
-        """Operands and outputs of an out-parameter form, buffers as tensors; refuses what cannot be one."""
-        names = operation.operand_names(len(operands))
-        views = [self._operand(operation, n, o) for n, o in zip(names, operands, strict=True)]
-        if operands and not any(isinstance(v, (Tensor, tuple)) for v in views):
-            raise TypeError(f"{operation.name}: at least one operand must be a Buffer or Tensor")
-        targets = [self._target(operation.name, o) for o in outputs]
-        if any(overlaps(a, b) for k, a in enumerate(targets) for b in targets[:k]):
-            raise ShapeError(f"{operation.name}: outputs must not share memory")
-        return views, targets
-
-    def _operand(self, operation: Operation, name: str, operand: Any) -> Any:
-        """A checked operand of an out-parameter form: a Tensor, a number, or None where that is allowed."""
-        if isinstance(operand, np.generic):
-            operand = operand.item()
-        if isinstance(operand, (bool, int, float)) or (operand is None and name in operation.optional):
-            return operand
-        if operation.composite and isinstance(operand, (tuple, list)):
-            return tuple(self._operand(operation, f"{name}[{k}]", o) for k, o in enumerate(operand))
-        return self._view(f"{operation.name}, {name}", operand)
-
-    def _view(self, who: str, operand: Any) -> Tensor:
-        """A buffer as a tensor, after the checks that every use needs."""
-        if isinstance(operand, Buffer):
-            operand = self.as_tensor(operand)
-        if not isinstance(operand, Tensor):
-            raise TypeError(f"{who}: a Buffer, Tensor or number is needed, got {_kind(operand)}")
-        if operand.executor is not self:
-            raise ShapeError(f"{who}: operands must belong to {self}, got one of {operand.executor}")
-        if operand.key is None:
-            self._check_open()
-            raise BufferFreed(f"{who}: the buffer of shape {operand.buffer.shape} was freed")
-        low, high = operand.layout.span
-        if low < 0 or high > operand.buffer.size:
-            raise ShapeError(
-                f"{who}: a layout reaches [{low}, {high}) of a buffer of {operand.buffer.size} elements"
-            )
-        return operand
-
-    def _target(self, who: str, output: Any) -> Tensor:
-        if not isinstance(output, (Buffer, Tensor)):
-            raise TypeError(f"{who}: an output must be a Buffer or Tensor, got {_kind(output)}")
-        tensor = self._view(who, output)
-        layout = tensor.layout
-        if any(s == 0 and n > 1 for s, n in zip(layout.strides, layout.shape, strict=True)):
-            raise ShapeError(f"{who}: an output cannot be an expanded view, whose elements share memory")
-        return tensor
-
-    def _disjoint(self, operation: Operation, views: list[Any], targets: list[Tensor]) -> list[Any]:
-        """Inputs, copied where they lie in an output's memory and the operation cannot work in place there."""
-        return [
-            v.clone()
-            if isinstance(v, Tensor)
-            and any(
-                overlaps(v, t) and not (operation.in_place and v.layout == t.layout and v.key == t.key)
-                for t in targets
-            )
-            else v
-            for v in views
-        ]
-
-    def _check_plan_dtypes(self, who: str, operands: Sequence[Any]) -> None:
-        for operand in operands:
-            if isinstance(operand, Tensor) and operand.dtype not in self.limits.dtypes:
-                raise UnsupportedDType(
-                    f"{who}: {self.backend} ({self.device.info.name}) has no {operand.dtype}"
-                )
-
-
-def _key(operand: Any) -> Any:
-    """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
-    if isinstance(operand, (Buffer, Tensor)):
-        return operand.key
-    if isinstance(operand, np.generic):
-        operand = operand.item()
-    if operand is None or isinstance(operand, (bool, int, float)):
-        return (type(operand), exactly(operand))
-    return None  # what the checks refuse
-
-
-def _kind(found: Any) -> str:
-    return "None" if found is None else type(found).__name__
-
-
-def _parameters(
-    kernel: Program | Tile,
-) -> tuple[Sequence[tuple[str, DType, str]], Sequence[tuple[str, DType]]]:
-    """Buffers (name, dtype, access) and scalars (name, dtype) of a kernel, in order."""
-    if isinstance(kernel, Tile):
-        return kernel.buffers, kernel.scalars
-    return (
-        [(b.name, b.dtype, b.access.value) for b in kernel.buffers],
-        [(s.name, s.dtype) for s in kernel.scalars],
-    )
 
 
 def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:

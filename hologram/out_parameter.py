@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from hologram import arguments
 from hologram.errors import BufferFreed, ShapeError
 from hologram.executor import Executor
 from hologram.opset import OPERATIONS
@@ -75,7 +76,7 @@ def _run_composite(
     targets: tuple[Any, ...],
     attributes: dict[str, Any],
 ) -> None:
-    views, outputs = ex.checked(operation, operands, targets)
+    views, outputs = arguments.checked(ex, operation, operands, targets)
     results = operation.function(*views, **attributes)
     results = results if isinstance(results, tuple) else (results,)
     operation.check_outputs([r.layout for r in results], [t.layout for t in outputs])
