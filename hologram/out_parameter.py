@@ -35,7 +35,7 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
     if isinstance(operation, Elementwise) and len(rest) == 1 and not operation.attributes:
         operands, targets = _prefix(operation.name, rest[0], operands, targets)
         rest = ()
-    operands, attributes = operation.bind((*operands, *rest), kwargs)
+    operands, attributes = operation.bind((*operands, *rest), _described(operation, targets) | kwargs)
     if any(isinstance(o, (tuple, list)) for o in operands):
         groups: Any = (tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
         operands = tuple(groups)
@@ -43,6 +43,18 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
         _run_composite(operation, ex, operands, targets, attributes)
     else:
         ex.execute(operation, operands, targets, attributes)
+
+
+def _described(operation: Operation, targets: tuple[Any, ...]) -> dict[str, Any]:
+    """What an operation without operands asks, where the output says it: its shape and dtype."""
+    out = _tensor(targets[0])
+    if operation.operands or not isinstance(out, Tensor):
+        return {}
+    return {
+        name: value
+        for name, value in (("shape", out.shape), ("dtype", out.dtype))
+        if name in operation.attributes
+    }
 
 
 def _prefix(who: str, count: Any, operands: tuple[Any, ...], targets: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -86,8 +86,9 @@ def forbid_skip(report: Any, backend: str | None, config: pytest.Config) -> None
 def backend_of(node: pytest.Item | pytest.Collector) -> str | None:
     """The backend that a test is for: its parameter, or its folder under tests/backends."""
     callspec = getattr(node, "callspec", None)
-    if callspec is not None and "backend" in callspec.params:
-        return callspec.params["backend"]
+    for name in ("backend", "executor"):
+        if callspec is not None and name in callspec.params:
+            return str(callspec.params[name])
     parts = node.path.parts
     if "backends" in parts[:-1]:
         return parts[parts.index("backends") + 1].removesuffix(".py")
