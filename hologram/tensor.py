@@ -1,6 +1,6 @@
 """Tensor: a strided view of a buffer, with the operators and methods of the Python array API.
 
-Operators and methods are derived from the operations' declarations; this file holds what is about views.
+Methods are derived from the operations' declarations; this file holds what is about views.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError, UnsupportedDType
+from hologram.operators import Operators
 from hologram.opset.layout import Layout, normalize_axis
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Index = int | slice | None | EllipsisType
 
 
-class Tensor:
+class Tensor(Operators):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
@@ -35,7 +36,6 @@ class Tensor:
 
     __slots__ = ("_key", "buffer", "layout")
     __array_priority__ = 1000
-    __hash__ = object.__hash__
 
     def __init__(self, buffer: Buffer, layout: Layout) -> None:
         self.buffer = buffer
@@ -354,33 +354,6 @@ def _ints(given: tuple[Any, ...], who: str) -> tuple[int, ...]:
     return tuple(map(int, given))
 
 
-# Python's operators, and the operations they are.
-_OPERATORS = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "pow": "pow",
-    "matmul": "matmul",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-_COMPARISONS = {
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-}
-_PREFIXES = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
-
-
 def _method(operation: Operation) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         return operation(self, *args, **kwargs)
@@ -388,38 +361,3 @@ def _method(operation: Operation) -> Any:
     method.__name__ = operation.name
     method.__doc__ = operation.function.__doc__
     return method
-
-
-def _prefix(name: str) -> Any:
-    return lambda self: opset.OPERATIONS[name](self)
-
-
-def _binary(name: str, kind: str) -> Any:
-    def operator(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, (Tensor, bool, int, float)):
-            if not isinstance(other, (np.ndarray, np.generic)):
-                return NotImplemented
-            other = self.executor.tensor(other)
-        operation = opset.OPERATIONS[name]
-        if kind == "swapped":
-            return operation(other, self)
-        result = operation(self, other)
-        if kind == "in place":
-            self.executor.copy(result, self)
-            return self
-        return result
-
-    return operator
-
-
-def _derive() -> None:
-    for name, target in (_OPERATORS | _COMPARISONS).items():
-        setattr(Tensor, f"__{name}__", _binary(target, "plain"))
-    for name, target in _OPERATORS.items():
-        setattr(Tensor, f"__r{name}__", _binary(target, "swapped"))
-        setattr(Tensor, f"__i{name}__", _binary(target, "in place"))
-    for name, target in _PREFIXES.items():
-        setattr(Tensor, f"__{name}__", _prefix(target))
-
-
-_derive()

@@ -179,3 +179,12 @@ def test_zero_strides_and_unit_axes_reshape(executor: Any) -> None:
         x.T.view_1d()
     assert executor.tensor(X).view_1d().shape == (24,)
     assert executor.tensor(X).flatten().shape == (24,)
+
+
+def test_an_operator_in_place_keeps_the_dtype(executor: hg.Executor) -> None:
+    whole = executor.tensor(np.arange(4, dtype=np.int32))
+    with pytest.raises(hg.UnsupportedDType, match="keeps i32"):
+        whole += 0.5
+    half = executor.tensor(np.arange(4, dtype=np.float16))
+    half += executor.tensor(np.full(4, 0.5, np.float32))
+    np.testing.assert_array_equal(half.to_numpy(), np.arange(4, dtype=np.float16) + np.float16(0.5))
