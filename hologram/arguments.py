@@ -10,7 +10,6 @@ import numpy as np
 from hologram.atlas.program import Program
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, ShapeError, UnsupportedDType
-from hologram.opset.operation import Operation
 from hologram.opset.plan import Tile
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.fitting import exactly
@@ -19,6 +18,7 @@ from hologram.tensor import Tensor
 
 if TYPE_CHECKING:
     from hologram.executor import Executor
+    from hologram.opset.operation import Operation
 
 Number = bool | int | float
 Operand = Buffer | Tensor | Number | None
