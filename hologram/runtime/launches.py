@@ -42,7 +42,7 @@ class Launches:
         plan = spread_rows(plan, self._device.limits)
         steps = tuple(_checked(step) for step in plan.steps)
         plan = Plan(steps, plan.scratch)
-        launch = self._with_scratch(plan, operands) if plan.scratch else self._bind(plan, operands)
+        launch = self._with_scratch(key, plan, operands) if plan.scratch else self._bind(plan, operands)
         if key is not None:
             with self._lock:
                 if len(self.cached) >= MAX_LAUNCHES:
@@ -50,9 +50,7 @@ class Launches:
                 blocks: list[Any] = [o.block for o in operands if o is not None]
                 if None not in blocks:  # freed by another thread since
                     self.cached[key] = launch
-                    tokens = self._tokens_of[key] = {block.token for block in blocks}
-                    for token in tokens:
-                        self._keys_of.setdefault(token, set()).add(key)
+                    self._touches(key, [block.token for block in blocks])
         return launch
 
     def set_profile(self, profile: Profile | None) -> None:
@@ -77,7 +75,7 @@ class Launches:
             launches.append(self._profile.timed(step, launch) if self._profile else launch)
         return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
 
-    def _with_scratch(self, plan: Plan, operands: Sequence[Operand]) -> Launch:
+    def _with_scratch(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
         """Scratch memory is taken for each call and given back at once: later work in the queue may reuse it."""
         bound: dict[tuple[int, ...], Launch] = {}
 
@@ -92,12 +90,21 @@ class Launches:
                     if len(bound) >= MAX_BOUND:
                         bound.clear()
                     call = bound[tokens] = self._bind(plan, [*operands, *blocks])
+                    self._touches(key, tokens)
                 call()
             finally:
                 for block in blocks:
                     self._pool.give(block)
 
         return launch
+
+    def _touches(self, key: Any, tokens: Sequence[int]) -> None:
+        """Notes that a cached launch touches blocks: it goes when one of them does."""
+        with self._lock:
+            if key in self.cached:
+                self._tokens_of.setdefault(key, set()).update(tokens)
+                for token in tokens:
+                    self._keys_of.setdefault(token, set()).add(key)
 
     def _forget(self, block: Block) -> None:
         """Drops the launches that touch a block which goes back to the device."""
@@ -128,7 +135,8 @@ def _binding(operand: Any) -> Binding:
     if isinstance(operand, Block):
         return Binding(operand.memory, operand.offset, operand.nbytes)
     block = operand.block
-    return Binding(block.memory, block.offset, storage_bytes(operand.nbytes))
+    # Adopted memory may end where its array does.
+    return Binding(block.memory, block.offset, min(storage_bytes(operand.nbytes), block.nbytes))
 
 
 def _sequence(launches: tuple[Launch, ...]) -> Launch:
