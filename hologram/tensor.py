@@ -103,6 +103,8 @@ class Tensor(Operators):
         return self.shape[0]
 
     def __repr__(self) -> str:
+        if self.buffer.key is None:
+            return f"Tensor(freed, shape={self.shape}, dtype={self.dtype})"
         return f"Tensor({self.to_numpy()!s}, dtype={self.dtype}, device={self.device})"
 
     # Views.

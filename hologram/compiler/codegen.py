@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,13 +43,23 @@ class Source:
     binding_multiple: int = 16
 
     def pack(self, scalars: Sequence[Number], grid: Sequence[int]) -> bytes:
-        """The launch words, little-endian, 64-bit ones as low and high word without padding."""
+        """The launch words, little-endian, 64-bit ones as low and high word without padding.
+
+        Raises ShapeError for axes, or rows, that an index cannot count.
+        """
         values = [*grid, *scalars]
         if len(values) != len(self.parameters):
             what = ", ".join(p.name for p in self.parameters)
             raise ProgramError(
                 f"{self.entry} takes {what}: {len(self.parameters)} numbers, got {len(values)}"
             )
+        row = math.prod(grid[len(grid) - self.reduced :])
+        places = [
+            abs(int(v)) for p, v in zip(self.parameters, values, strict=True) if p.dtype == dtypes.index
+        ]
+        if max(row, *places, 0) >> self.index_bits:
+            what = f"this device counts the elements of an axis, row or buffer in {self.index_bits} bits"
+            raise ShapeError(f"{self.entry}: {what}, got {max(row, *places, 0)}: split it")
         pairs = zip(self.parameters, values, strict=True)
         return b"".join(_word(p.dtype, v, self.index_bits) for p, v in pairs)
 

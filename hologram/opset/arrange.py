@@ -13,7 +13,7 @@ from hologram.atlas.builder import select
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.limits import Limits
-from hologram.opset import logic, movement, reduce, scan
+from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
 from hologram.opset.form_map import Indexed, indexed
 from hologram.opset.layout import Layout, normalize_axes, normalize_axis
@@ -167,7 +167,7 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
            reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
 def take(x, indices, *, axis=0):
     """The slices of x along an axis at the positions in `indices`, of one axis; see index_select."""
-    return movement.index_select(x, indices, axis=axis)
+    return indexing.index_select(x, indices, axis=axis)
 
 
 def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -180,7 +180,7 @@ def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
            reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))  # fmt: skip
 def take_along_axis(x, indices, *, axis=-1):
     """The elements of x at the positions in `indices` along an axis; see gather."""
-    return movement.gather(x, indices, dim=axis)
+    return indexing.gather(x, indices, dim=axis)
 
 
 _TRIANGLES = (((4, 5), {"k": 0}), ((4, 5), {"k": 2}), ((2, 5, 3), {"k": -1}), ((0, 3), {"k": 0}))

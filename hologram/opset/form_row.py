@@ -38,12 +38,13 @@ class Row(Kernelled):
     The declaration gets each operand's element and may reduce; it gives one value per row (`keeps_shape` false: the
     axes disappear, or stay with size 1 if the attribute `keepdims` says so) or one per element. `arrange` may replace
     how layouts are brought into row form; the shape is then the first operand's. `empty` says whether a row without
-    elements has a value.
+    elements has a value, `longest` how many elements it may have.
     """
 
     axis_name: str = "axis"
     keeps_shape: bool = False
     empty: bool = True
+    longest: int | None = None
     arrange: Callable[[Sequence[Input], Sequence[Layout], Mapping[str, Any]], Arrangement] | None = None
 
     @property
@@ -72,6 +73,8 @@ class Row(Kernelled):
             self.arrange(present, (Layout.contiguous(result, shape),), attributes)
         if not self.keeps_shape:
             axes = self.axes(len(shape), attributes)
+            if self.longest and math.prod(shape[a] for a in axes) > self.longest:
+                raise ShapeError(f"{self.name}: a row may have {self.longest} elements, got shape {shape}")
             if not self.empty and math.prod(shape[a] for a in axes) == 0 and math.prod(shape) == 0:
                 raise ShapeError(f"{self.name}: a row without elements has no value, got shape {shape}")
             keep = attributes.get("keepdims", False)
@@ -216,8 +219,11 @@ def width(x: Value) -> Value:
     n = builder.extent(first)
     for axis in range(first + 1, builder.rank):
         n = n * builder.extent(axis)
-    # Through u32: `index` converts to integers only, and no row is longer than that.
-    return n.to(dtypes.u32).to(x.dtype) if x.dtype.is_float else n.to(x.dtype)
+    if not x.dtype.is_float:
+        return n.to(x.dtype)
+    # `index` converts to integers only, and u32 is everywhere: two halves, whose sum is rounded once.
+    high, low = n // 65536, n % 65536
+    return high.to(dtypes.u32).to(x.dtype) * 65536.0 + low.to(dtypes.u32).to(x.dtype)
 
 
 def row(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:

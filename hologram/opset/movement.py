@@ -12,11 +12,10 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import Value, select
-from hologram.atlas.opcodes import Opcode
 from hologram.dtypes import ALL, DType
-from hologram.errors import ShapeError, UnsupportedDType
+from hologram.errors import ShapeError
 from hologram.limits import Limits
-from hologram.opset.form_map import IndexedOperand, copy_plan, indexed
+from hologram.opset.form_map import copy_plan, indexed
 from hologram.opset.layout import Layout, normalize_axis
 from hologram.opset.operation import Input, Operation, Sample, composite, register
 from hologram.opset.plan import Plan, Step
@@ -199,99 +198,7 @@ def stack(tensors, *, axis=0):
     return concat([t.unsqueeze(normalize_axis(axis, ndim, "stack")) for t in tensors], axis=axis)
 
 
-# Reading at computed positions.
-
-
-def _inside(position: Value, extent: Value) -> tuple[Value, Value]:
-    """Whether a position, counted from the end where negative, lies in [0, extent); and one that does."""
-    size = extent.to(dtypes.i32)
-    wrapped = select(position < 0, position + size, position)
-    inside = (wrapped >= 0) & (wrapped < size)
-    return inside, select(inside, wrapped, 0).to(dtypes.index)
-
-
-def _positions(who: str, layout: Input) -> Layout:
-    if not isinstance(layout, Layout) or layout.dtype.name not in ("i32", "i64", "u32"):
-        raise UnsupportedDType(
-            f"{who}: positions must be i32, u32 or i64, got {getattr(layout, 'dtype', layout)}"
-        )
-    return layout
-
-
-def _read(x: IndexedOperand, at: Sequence[Value], axis: int, position: Value) -> Value:
-    """x at `at`, but along `axis` at a position read from a tensor; 0 where that is out of range."""
-    inside, safe = _inside(position.to(dtypes.i32), x.extent(axis))
-    return select(inside, x.at(*at[:axis], safe, *at[axis + 1 :]), 0)
-
-
-def _index_select_shape(x, index, *, axis):
-    if _positions("index_select", index).ndim != 1:
-        raise ShapeError(f"index_select: index must have one axis, got shape {index.shape}")
-    axis = normalize_axis(axis, x.ndim, "index_select")
-    return Layout.contiguous(x.dtype, (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :]))
-
-
-def _index_select_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, axis in (((9,), 0), ((4, 5), 1), ((3, 4, 5), -2)):
-        index = rng.integers(-shape[axis], shape[axis], 6).astype(np.int32)
-        yield Sample((array(rng, dtype, shape, special=True), index), {"axis": axis})
-
-
-@indexed(shape_of=_index_select_shape, dtypes=ALL, samples=_index_select_samples, aten=("index_select",),
-         reference=lambda x, index, axis=0: np.take(x, index, axis=axis))  # fmt: skip
-def index_select(at, x, index, *, axis=0):
-    """The slices of x along `axis` at the positions in `index` (negative: from the end; out of range: zeros)."""
-    axis %= x.ndim
-    return _read(x, at, axis, index.at(at[axis]))
-
-
-def _gather_shape(x, index, *, dim):
-    axis = normalize_axis(dim, x.ndim, "gather")
-    _positions("gather", index)
-    if index.ndim != x.ndim or any(
-        n > m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
-    ):
-        raise ShapeError(f"gather: index must fit x but along axis {axis}, got {index.shape} for {x.shape}")
-    return Layout.contiguous(x.dtype, index.shape)
-
-
-def _gather_reference(x, index, dim):
-    window = tuple(slice(0, n) if k != dim % x.ndim else slice(None) for k, n in enumerate(index.shape))
-    return np.take_along_axis(x[window], index, dim)
-
-
-def _gather_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, picked, dim in (((9,), (4,), 0), ((4, 5), (3, 7), 1), ((3, 4, 5), (2, 6, 5), -2)):
-        index = rng.integers(0, shape[dim], picked).astype(np.int64 if dim else np.int32)
-        yield Sample((array(rng, dtype, shape, special=True), index), {"dim": dim})
-
-
-@indexed(
-    shape_of=_gather_shape, dtypes=ALL, samples=_gather_samples, aten=("gather",), reference=_gather_reference
-)
-def gather(at, x, index, *, dim):
-    """out[i, j] = x[index[i, j], j] for dim=0, and likewise along other axes; out of range: zeros."""
-    return _read(x, at, dim % x.ndim, index.at(*at))
-
-
-def _embedding_shape(index, weight):
-    _positions("embedding", index)
-    if weight.ndim != 2:
-        raise ShapeError(f"embedding: weight must have two axes, got shape {weight.shape}")
-    return Layout.contiguous(weight.dtype, (*index.shape, weight.shape[1]))
-
-
-def _embedding_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape in ((5,), (2, 3), ()):
-        yield Sample((rng.integers(0, 11, shape).astype(np.int32), array(rng, dtype, (11, 6))))
-
-
-@indexed(shape_of=_embedding_shape, dtypes=ALL, samples=_embedding_samples, aten=("embedding",), methods=False,
-         reference=lambda index, weight: weight[index])  # fmt: skip
-def embedding(at, index, weight):
-    """The rows of weight (V, D) that index (...) names, as (..., D); out of range: zeros."""
-    row = index.at(*(at[:-1] or (index.builder.constant(0, dtypes.index),)))
-    return _read(weight, (at[-1], at[-1]), 0, row)
+# Padding.
 
 
 def _widths(x: Layout, padding: Any) -> tuple[tuple[int, int], ...]:
@@ -329,89 +236,3 @@ def pad(at, x, *, padding, value: float = 0.0):
         inside.append(here)
         source.append(select(here, coordinate, before) - before)
     return select(reduce(and_, inside), x.at(*source), value)
-
-
-# Writing at computed positions.
-
-
-def _scatter_shape(x, index, source, *, dim):
-    axis = normalize_axis(dim, x.ndim, "scatter")
-    _positions("scatter", index)
-    fits = index.ndim == x.ndim and all(
-        n <= m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
-    )
-    if not fits or source.shape != index.shape:
-        raise ShapeError(
-            f"scatter: index {index.shape} must fit x {x.shape} and have the source's shape {source.shape}"
-        )
-    if source.dtype != x.dtype:
-        raise UnsupportedDType(f"scatter: x and source must have one dtype, got {x.dtype} and {source.dtype}")
-    return Layout.contiguous(x.dtype, x.shape)
-
-
-def _scatter_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, dim in (((9,), 0), ((4, 5), 1), ((5, 4, 3), 0)):
-        order = rng.permuted(
-            np.broadcast_to(
-                np.expand_dims(np.arange(shape[dim]), [k for k in range(len(shape)) if k != dim]), shape
-            ),
-            axis=dim,
-        )
-        index = order.astype(np.int32)
-        yield Sample((array(rng, dtype, shape), index, array(rng, dtype, shape, special=True)), {"dim": dim})
-
-
-def _scatter_reference(x, index, source, dim):
-    out = np.array(x)
-    np.put_along_axis(out, index, source, dim)
-    return out
-
-
-@indexed(shape_of=_scatter_shape, dtypes=ALL, over="index", base="x", samples=_scatter_samples, aten=("scatter.src",),
-         reference=_scatter_reference)  # fmt: skip
-def scatter(at, out, x, index, source, *, dim):
-    """x with out[index[i, j], j] = source[i, j] for dim=0, likewise along other axes.
-
-    Where an index repeats, one of its elements wins; indices out of range are ignored.
-    """
-    axis = dim % out.ndim
-    inside, safe = _inside(index.at(*at).to(dtypes.i32), out.extent(axis))
-    out.builder.if_(inside, lambda: out.put(source.at(*at), *at[:axis], safe, *at[axis + 1 :]), lambda: None)
-
-
-def _scatter_add_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, picked, dim in (((9,), (40,), 0), ((4, 5), (4, 9), 1)):
-        index = rng.integers(0, shape[dim], picked).astype(np.int32)
-        yield Sample((array(rng, dtype, shape), index, array(rng, dtype, picked)), {"dim": dim})
-
-
-def _scatter_add_reference(x, index, source, dim):
-    out = np.array(x)
-    places = list(np.indices(index.shape))
-    places[dim] = index
-    np.add.at(out, tuple(places), source)
-    return out
-
-
-@indexed(
-    shape_of=_scatter_shape,
-    dtypes=(dtypes.f32, dtypes.i32, dtypes.u32),
-    over="index",
-    base="x",
-    ulp=4,
-    absolute=16.0,
-    samples=_scatter_add_samples,
-    aten=("scatter_add",),
-    reference=_scatter_add_reference,
-)
-def scatter_add(at, out, x, index, source, *, dim):
-    """x with source added at the positions scatter would write; repeated positions add up, in any order."""
-    axis = dim % out.ndim
-    builder = out.builder
-    inside, safe = _inside(index.at(*at).to(dtypes.i32), out.extent(axis))
-    place = out.position((*at[:axis], safe, *at[axis + 1 :]))
-
-    def add() -> None:
-        builder.atomic(Opcode.ATOMIC_ADD, out.parameter, place, source.at(*at))
-
-    builder.if_(inside, add, lambda: None)

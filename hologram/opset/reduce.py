@@ -78,6 +78,10 @@ def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     return atlas.sqrt(_variance(x, correction))
 
 
+# Positions are compared as u32, whose last number stands for none.
+LONGEST = 2**32 - 1
+
+
 def _position_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     """Those of a reduction, but for several axes at once, which NumPy does not have."""
     for sample in reduction(special=True, empty=False)(rng, dtype):
@@ -93,14 +97,14 @@ def _first_of(x, extreme):
 
 
 @row(types=types.position, dtypes=NUMBERS, samples=_position_samples, empty=False, aten=("argmin",),
-     reference=np.argmin)  # fmt: skip
+     longest=LONGEST, reference=np.argmin)  # fmt: skip
 def argmin(x, *, axis=None, keepdims=False):
     """The position of the first smallest element (of the first NaN, if there is one); over all axes, counted flat."""
     return _first_of(x, reduce_min(x))
 
 
 @row(types=types.position, dtypes=NUMBERS, samples=_position_samples, empty=False, aten=("argmax",),
-     reference=np.argmax)  # fmt: skip
+     longest=LONGEST, reference=np.argmax)  # fmt: skip
 def argmax(x, *, axis=None, keepdims=False):
     """The position of the first largest element (of the first NaN, if there is one); over all axes, counted flat."""
     return _first_of(x, reduce_max(x))

@@ -65,3 +65,34 @@ def test_bools_have_no_difference(executor: hg.Executor) -> None:
 def test_logsumexp_of_infinities(executor: hg.Executor, row: list[float], want: float) -> None:
     got = hg.logsumexp(executor.tensor(np.array(row, np.float32)))
     np.testing.assert_array_equal(got.to_numpy(), np.float32(want))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint32])
+def test_positions_out_of_range_do_not_wrap(executor: hg.Executor, dtype: type) -> None:
+    x = executor.tensor(np.arange(1, 6, dtype=np.float32))
+    far = [0, 2**32 - 1, 2**31, 4] if dtype is np.uint32 else [0, 2**32 + 1, -(2**32) + 1, 4]
+    index = executor.tensor(np.array(far, dtype))
+    want = [1, 0, 0, 5]
+    np.testing.assert_array_equal(hg.index_select(x, index).to_numpy(), want)
+    np.testing.assert_array_equal(hg.gather(x, index, dim=0).to_numpy(), want)
+    ones = executor.ones((4,))
+    np.testing.assert_array_equal(hg.scatter_add(x, index, ones, dim=0).to_numpy(), [2, 2, 3, 4, 6])
+
+
+def test_rows_past_32_bits(executor: hg.Executor) -> None:
+    rows, columns = 2**14 + 1, 2**18
+    x = executor.ones((1, 1), hg.u8).expand(rows, columns)
+    assert hg.sum(x).item() == rows * columns
+    if executor.limits.host_resident:
+        assert hg.mean(x).item() == 1.0
+    else:  # its index has 32 bits
+        with pytest.raises(hg.ShapeError, match=r"atlas_mean_f32.*: this device counts .* in 32 bits"):
+            hg.mean(x)
+    with pytest.raises(hg.ShapeError, match="argmax: a row may have 4294967295 elements"):
+        hg.argmax(x)
+
+
+def test_repr_of_a_freed_tensor(executor: hg.Executor) -> None:
+    x = executor.ones((2,))
+    x.buffer.free()
+    assert repr(x) == "Tensor(freed, shape=(2,), dtype=f32)"
