@@ -174,11 +174,14 @@ def test_nothing_is_left(
     call = traffic(executor)
     for k in range(WARM_UP):
         call(k)
-    objects, resident, count, reserved = settled(executor)
-    for k in range(CALLS):
-        call(k + WARM_UP)
-    after = settled(executor)
-    assert after[0] - objects <= OBJECTS
-    assert after[2] == count
-    assert after[3] <= reserved
-    assert after[1] - resident <= CALLS * BYTES_PER_CALL
+    # A cache or an arena of the driver that grows late looks like a leak once; a leak does so every time.
+    grown = []
+    for attempt in range(3):
+        before = settled(executor)
+        for k in range(CALLS):
+            call(k + WARM_UP + attempt * CALLS)
+        grown.append(tuple(b - a for a, b in zip(before, settled(executor), strict=True)))
+        objects, resident, count, reserved = grown[-1]
+        if objects <= OBJECTS and resident <= CALLS * BYTES_PER_CALL and not count and reserved <= 0:
+            return
+    pytest.fail(f"objects, bytes, blocks and reserved bytes grew by {grown} in {CALLS} calls each")
