@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -140,8 +141,9 @@ def class_cross_entropy(logits, target, *, axis=1):
     """log(sum(exp(logits))) - logits[target] along the axis of the classes, which has size 1 in the target."""
     top = reduce_max(logits)
     total = atlas.log(reduce_add(atlas.exp(logits - top)))
-    chosen = column(logits).to(dtypes.i32) == target.to(dtypes.i32)
-    return total - reduce_add(select(chosen, logits - top, 0.0))
+    counted = target.dtype if target.dtype.bits >= 32 else dtypes.i32  # wide enough for columns, too
+    chosen = column(logits).to(counted) == target.to(counted)
+    return total - reduce_max(select(chosen, logits - top, -math.inf))
 
 
 @composite(
@@ -154,7 +156,7 @@ def class_cross_entropy(logits, target, *, axis=1):
 def cross_entropy_loss(logits, target, *, reduction="mean"):
     """The cross entropy of logits (C), (N, C) or (N, C, ...) against class numbers (), (N) or (N, ...).
 
-    A class number outside [0, C) gives the logarithm of the total alone: nothing is chosen.
+    A class number outside [0, C) has the probability 0: its loss is infinite.
     """
     axis = 0 if len(logits.shape) == 1 else 1
     expected = logits.shape[:axis] + logits.shape[axis + 1 :]

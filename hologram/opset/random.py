@@ -75,9 +75,14 @@ def _word(at: tuple[Value, ...], seed: Value, offset: Value) -> Value:
     return select(lane == 0, words[0], select(lane == 1, words[1], select(lane == 2, words[2], words[3])))
 
 
-def _unit(word: Value, dtype: DType) -> Value:
-    """A word as a float in [0, 1), from its upper 24 bits."""
-    return (word >> 8).to(dtype) * 2.0**-24
+def _bits(dtype: DType) -> int:
+    """How many bits of a word make a float in [0, 1): no more than the dtype has, so that none rounds to 1."""
+    return {dtypes.f16: 11, dtypes.bf16: 8}.get(dtype, 24)
+
+
+def _unit(word: Value, dtype: DType, bits: int = 24) -> Value:
+    """A word as a float in [0, 1), from its upper bits."""
+    return (word >> (32 - bits)).to(dtype) * 2.0**-bits
 
 
 def _words_reference(size: int, seed: int, offset: int) -> np.ndarray:
@@ -86,7 +91,8 @@ def _words_reference(size: int, seed: int, offset: int) -> np.ndarray:
 
 
 def _uniform_reference(shape, low=0.0, high=1.0, seed=0, offset=0, dtype="f32"):
-    unit = (_words_reference(math.prod(shape), seed, offset) >> 8).astype(np.float64) * 2.0**-24
+    bits = {"f16": 11, "bf16": 8}.get(dtype, 24)
+    unit = (_words_reference(math.prod(shape), seed, offset) >> (32 - bits)).astype(np.float64) * 2.0**-bits
     return low + unit.reshape(shape) * (high - low)
 
 
@@ -124,8 +130,8 @@ PARAMETERS: dict[str, DType | None] = {
 def random_uniform(
     at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"
 ):
-    """Floats in [low, high), 2^24 different ones. `seed` and `offset` are in [0, 2^32)."""
-    return low + _unit(_word(at, seed, offset), low.dtype) * (high - low)
+    """Floats in [low, high), 2^24 different ones (f16 2^11, bf16 2^8). `seed` and `offset` are in [0, 2^32)."""
+    return low + _unit(_word(at, seed, offset), low.dtype, _bits(dtypes.dtype(dtype))) * (high - low)
 
 
 def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
@@ -156,10 +162,15 @@ def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
         yield Sample((rng.uniform(-4, 4, shape).astype(dtype.numpy),), {"p": 0.25, "seed": 3, "offset": 5})
 
 
-@indexed(shape_of=lambda x, **attributes: Layout.contiguous(x.dtype, x.shape), dtypes=FLOATS,
-         scalars=PARAMETERS, samples=_dropout_samples, ulp=2, reference=_dropout_reference,
-         aten=("native_dropout",))  # fmt: skip
+def _dropout_shape(x, *, p, **rest):
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: p must lie in [0, 1], got {p}")
+    return Layout.contiguous(x.dtype, x.shape)
+
+
+@indexed(shape_of=_dropout_shape, dtypes=FLOATS, scalars=PARAMETERS, samples=_dropout_samples, ulp=2,
+         reference=_dropout_reference, aten=("native_dropout",))  # fmt: skip
 def dropout(at, x: IndexedOperand, *, p: Any = 0.5, seed: Any = 0, offset: Any = 0):
-    """x / (1 - p) where a random number is at least p, else 0; the numbers are those of random_uniform."""
+    """x / (1 - p) where a random number is at least p, else 0; the numbers are random_uniform's in f32."""
     keep = _unit(_word(at, seed, offset), p.dtype) >= p
     return select(keep, x.at(*at) * (1.0 / (1.0 - p)), 0.0)

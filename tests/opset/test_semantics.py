@@ -96,3 +96,23 @@ def test_repr_of_a_freed_tensor(executor: hg.Executor) -> None:
     x = executor.ones((2,))
     x.buffer.free()
     assert repr(x) == "Tensor(freed, shape=(2,), dtype=f32)"
+
+
+@pytest.mark.parametrize("dtype", [hg.f32, hg.f16, hg.bf16])
+def test_random_numbers_stay_below_the_end(executor: hg.Executor, dtype: hg.dtypes.DType) -> None:
+    x = hg.random_uniform(executor, shape=(100_000,), dtype=dtype)
+    assert float(hg.max(x).item()) < 1.0
+    assert float(hg.min(x).item()) >= 0.0
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
+def test_dropout_refuses_what_is_no_probability(executor: hg.Executor, p: float) -> None:
+    with pytest.raises(ValueError, match="dropout: p must lie in"):
+        hg.dropout(executor.ones((3,)), p=p)
+
+
+def test_classes_that_do_not_exist_have_an_infinite_loss(executor: hg.Executor) -> None:
+    logits = executor.ones((4, 3))
+    target = executor.tensor(np.array([0, -1, 3, 2**32], np.int64))
+    losses = hg.cross_entropy_loss(logits, target, reduction="none").to_numpy()
+    np.testing.assert_allclose(losses, [np.log(3.0), np.inf, np.inf, np.inf], rtol=1e-6)
