@@ -163,7 +163,7 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, shape), index), {"axis": axis})
 
 
-@composite(dtypes=ALL, aten=("take",), samples=_take_samples,
+@composite(dtypes=ALL, samples=_take_samples,
            reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
 def take(x, indices, *, axis=0):
     """The slices of x along an axis at the positions in `indices`, of one axis; see index_select."""
