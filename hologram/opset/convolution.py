@@ -1,4 +1,7 @@
-"""Convolutions as matrix products: the windows laid out as rows, times the weights; small ones stay reductions."""
+"""Convolutions as matrix products of weights and windows: by one tile on GPUs, else with the windows laid out as rows.
+
+Small ones stay reductions.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 from hologram.limits import Limits
 from hologram.opset import types
+from hologram.opset.convolution_tile import convolution_plan
 from hologram.opset.form_map import Indexed
 from hologram.opset.layout import Layout
 from hologram.opset.matmul import epilogue_program
@@ -38,9 +42,25 @@ class Convolution(Indexed):
         limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        return self._product(inputs, outputs[0], attributes, limits) or super().plan(
-            inputs, outputs, attributes, limits
+        return (
+            self._tiled(inputs, outputs[0], attributes, limits)
+            or self._product(inputs, outputs[0], attributes, limits)
+            or super().plan(inputs, outputs, attributes, limits)
         )
+
+    def _tiled(
+        self, inputs: Sequence[Input | None], out: Layout, attributes: Mapping[str, Any], limits: Limits
+    ) -> Plan | None:
+        """The plan by the tile kernel; None where that does not apply."""
+        x, weight, bias = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(weight, Layout)
+        channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
+        small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
+        if small or not limits.workgroup_memory or types.computing(out.dtype) not in limits.tile_dtypes:
+            return None
+        given = bias if isinstance(bias, Layout) else None
+        return convolution_plan(x, weight, given, out, attributes, limits)
 
     def _product(
         self, inputs: Sequence[Input | None], out: Layout, attributes: Mapping[str, Any], limits: Limits

@@ -22,7 +22,7 @@ from hologram.opset.samples import array
 from hologram.opset.steps import Place, Steps
 
 
-def _epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
+def epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
     """The buffers that only the epilogue reads."""
     if epilogue is None:
         return ()
@@ -86,7 +86,7 @@ def product_tile(
             ("a", dtype, "read"),
             ("b", dtype, "read"),
             ("out", dtype, "write"),
-            *_epilogue_reads(epilogue),
+            *epilogue_reads(epilogue),
         ),
         scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
         types=(("T", dtype), ("ACC", types.computing(dtype))),
@@ -131,7 +131,7 @@ def product_plan(
     What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch;
     what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own.
     """
-    inputs = 2 + len(_epilogue_reads(epilogue))
+    inputs = 2 + len(epilogue_reads(epilogue))
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
     deep = limits.software and a.shape[-1] > SOFTWARE_DEPTH
     if used not in limits.tile_dtypes or not a.shape[-1] or deep or _is_skinny(a, b, out, limits):

@@ -12,7 +12,7 @@ import numpy as np
 from hologram.dtypes import ALL, DType, i64, u32
 from hologram.errors import ShapeError
 from hologram.limits import Limits
-from hologram.opset import ordering
+from hologram.opset import merging, ordering
 from hologram.opset.address import Address
 from hologram.opset.form_map import numbers_of, step_of
 from hologram.opset.layout import Layout, normalize_axis
@@ -22,7 +22,8 @@ from hologram.opset.samples import array
 from hologram.opset.scan import along, axis_samples, chunk_length, scan_steps
 from hologram.opset.steps import Place, Steps
 
-# Rows up to this length are ranked by counting, n comparisons an element; longer ones cost a pass for each digit.
+# Rows up to this length are ranked by counting, n comparisons an element; longer ones are merged in workgroup memory,
+# or cost a pass for each digit where there is none.
 SHORT_ROW = 128
 
 
@@ -35,16 +36,20 @@ def order_steps(steps: Steps, x: Place, descending: bool, limits: Limits) -> Pla
     program = ordering.key_program(Address.of(x.layout), descending)
     numbers = numbers_of(("x",), (x.layout,), {})
     steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
-    order = steps.place(u32, (rows, n))
-    if n <= SHORT_ROW:
-        steps.add(step_of(ordering.rank_program(key), (0, 1), {}, (rows, n)), (keys.position, order.position))
+    if n > SHORT_ROW and merging.merges(keys, limits):
+        order = merging.merge_steps(steps, keys, limits)
+    elif n > SHORT_ROW:
+        order = _radix_steps(steps, keys, ordering.key_bits(x.layout.dtype), limits)
     else:
-        order = _radix_steps(steps, keys, order, ordering.key_bits(x.layout.dtype), limits)
+        order = steps.place(u32, (rows, n))
+        ranking = step_of(ordering.rank_program(key), (0, 1), {}, (rows, n))
+        steps.add(ranking, (keys.position, order.position))
     return Place(order.position, Layout.contiguous(u32, x.layout.shape))
 
 
-def _radix_steps(steps: Steps, keys: Place, order: Place, bits: tuple[int, int], limits: Limits) -> Place:
+def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], limits: Limits) -> Place:
     rows, n = keys.layout.shape
+    order = steps.place(u32, (rows, n))
     key = keys.layout.dtype
     length = max(chunk_length(rows, n, limits), min(n, ordering.DIGITS))
     chunks = -(-n // length)

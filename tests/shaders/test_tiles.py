@@ -32,7 +32,20 @@ from tests.devices import limits
 from tests.shaders.emulator import FLAGS, LANGUAGES, compiler
 
 DIALECTS = {"metal": msl, "cu": cuda}
-NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv2d", "cumsum", "argsort")
+NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")
+
+
+def further_samples(name: str) -> list[Sample]:
+    """What makes tiles of other sizes than the operation's own samples do."""
+    rng = np.random.default_rng(1)
+    if name == "argsort":  # five blocks, of few values
+        return [Sample((rng.integers(-3, 4, (2, 4_500)).astype(np.float32),), {"axis": 1})]
+    if name == "conv2d":  # workgroups of 16 x 16, the last ones not full
+        x, weight, bias = (
+            rng.integers(-3, 4, s).astype(np.float32) for s in ((3, 8, 71, 73), (72, 8, 1, 1), (72,))
+        )
+        return [Sample((x, weight, bias), {})]
+    return []
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,7 @@ def cases() -> list[Case]:
     for name, software in [(n, s) for n in NAMES for s in (False, True)]:
         operation = OPERATIONS[name]
         adapter = replace(limits(), software=software)
-        samples = list(operation.samples(np.random.default_rng(0), dtypes.f32))
+        samples = [*operation.samples(np.random.default_rng(0), dtypes.f32), *further_samples(name)]
         for sample in samples:
             inputs = [
                 Layout.contiguous(dtypes.dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
