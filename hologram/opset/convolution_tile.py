@@ -31,11 +31,32 @@ def _pair(value: int | Sequence[int], axes: int, outer: int) -> tuple[int, int]:
     return (outer, found[0]) if axes == 1 else (found[0], found[1])
 
 
-def _threads(results: int, channels: int, limits: Limits) -> int:
+def _threads(results: int, channels: int, dtype: DType, limits: Limits) -> int:
     """Threads of a workgroup along either axis: 16 where there is much to do, and room for it."""
-    elements = 2 * TILE_K * (8 * 16 + 4) + 3 * TILE_K
-    roomy = limits.max_workgroup_threads >= 256 and limits.shared_bytes >= 4 * elements
+    needed = 2 * TILE_K * (8 * 16 + 4) * dtype.itemsize + 3 * TILE_K * u32.itemsize
+    roomy = limits.max_workgroup_threads >= 256 and limits.shared_bytes >= needed
     return 16 if roomy and results >= LARGE and channels > 64 else 8
+
+
+def _tile(dtype: DType, bias: DType | None, threads: int) -> Tile:
+    epilogue = epilogue_program(dtype, bias, "none")
+    reads = epilogue_reads(epilogue)
+    return Tile(
+        stem="conv2d",
+        entry="atlas_conv2d",
+        buffers=(("x", dtype, "read"), ("weight", dtype, "read"), ("out", dtype, "write"), *reads),
+        scalars=tuple((name, u32) for name in SCALARS),
+        types=(("T", dtype), ("ACC", dtype)),
+        constants=(("TILE_K", TILE_K),),
+        workgroup=(threads, threads, 1),
+        epilogue=epilogue,
+    )
+
+
+def _bytes(layout: Layout, dtype: DType) -> int:
+    """What a kernel must see of a layout, as it lies or copied in a dtype."""
+    first, last = layout.span
+    return max((last - first) * layout.dtype.itemsize, layout.size * dtype.itemsize)
 
 
 def convolution_plan(
@@ -46,7 +67,9 @@ def convolution_plan(
     attributes: Mapping[str, Any],
     limits: Limits,
 ) -> Plan | None:
-    """Steps for operands x, weight, bias, out; None where one image outnumbers a launch's workgroups.
+    """Steps for operands x, weight, bias, out.
+
+    None where one image outnumbers a launch's workgroups, or an operand is larger than a kernel can see.
 
     x is (N, C, places...), weight (O, C / groups, taps...), out (N, O, places...), with one or two axes of places; none
     is empty. Other dtypes than the computing one, and layouts the kernel cannot describe, go through scratch.
@@ -56,10 +79,11 @@ def convolution_plan(
     images, channels, *places = out.shape
     area = places[0] * places[-1] if axes == 2 else places[0]
     m, k = channels // groups, weight.size // channels
-    threads = _threads(out.size, m, limits)
+    threads = _threads(out.size, m, dtype, limits)
     side = 8 * threads
     together = min(images, limits.max_workgroups * side // area)
-    if not together or max(groups, -(-m // side)) > limits.max_workgroups:
+    seen = all(_bytes(i, dtype) <= min(limits.max_binding_bytes, 1 << 32) for i in (x, weight, out))
+    if not together or not seen or max(groups, -(-m // side)) > limits.max_workgroups:
         return None
 
     steps = Steps(4)
@@ -79,17 +103,7 @@ def convolution_plan(
         if not whole:
             steps.copy(Place(2, bias), reads[0])
 
-    epilogue = epilogue_program(dtype, bias.dtype if bias is not None else None, "none")
-    tile = Tile(
-        stem="conv2d",
-        entry="atlas_conv2d",
-        buffers=(("x", dtype, "read"), ("weight", dtype, "read"), ("out", dtype, "write"), *epilogue_reads(epilogue)),
-        scalars=tuple((name, u32) for name in SCALARS),
-        types=(("T", dtype), ("ACC", dtype)),
-        constants=(("TILE_K", TILE_K),),
-        workgroup=(threads, threads, 1),
-        epilogue=epilogue,
-    )  # fmt: skip
+    tile = _tile(dtype, reads[0].layout.dtype if reads else None, threads)
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)
     sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
     moves = (*_pair(attributes["stride"], axes, 1), *_pair(attributes["padding"], axes, 0))
