@@ -63,6 +63,9 @@ SOFTWARE_DEPTH = 4 * 64_000
 SKINNY = 4  # rows or columns up to which a product is a handful of dot products
 
 
+TILE_K = 16  # columns of a and rows of b that a workgroup brings in at once
+
+
 def product_tile(
     product: Product, limits: Limits, epilogue: Program | None = None
 ) -> tuple[Tile, tuple[int, int, int]]:
@@ -77,8 +80,12 @@ def product_tile(
     if limits.software:
         stem, threads = "matmul_register", (8, 8)
     else:
-        stem, threads = "matmul", (16, 16) if product.batch * product.m * product.n >= 1 << 20 else (8, 8)
-        constants = (("TILE_K", 16),)
+        large = product.batch * product.m * product.n >= 1 << 20
+        line = 8 * 16 + 4  # elements of a row of the tiles; the 4 keep rows on different banks
+        roomy = 2 * TILE_K * line * types.computing(dtype).itemsize <= limits.shared_bytes
+        roomy = roomy and limits.max_workgroup_threads >= 16 * 16
+        stem, threads = "matmul", (16, 16) if large and roomy else (8, 8)
+        constants = (("TILE_K", TILE_K),)
     tile = Tile(
         stem=stem,
         entry=f"atlas_{stem}",
