@@ -14,7 +14,7 @@
 ; 64-byte lines, so that what different threads write does not share one.
 %line0 = type { i32, i32, [56 x i8] }           ; epoch (a launch or a stop came), threads asleep
 %line1 = type { i64, [56 x i8] }                ; bit 32: launch is open; low bits: workers that joined it
-%line2 = type { i64, [56 x i8] }                ; the next slice begins here
+%line2 = type { i64, [56 x i8] }                ; slices claimed: from the front (low half), from the back
 %line3 = type { ptr, ptr, i64, i64, [32 x i8] } ; function, its arguments, total, slice size
 %line4 = type { i32, i32, i64, [48 x i8] }      ; a launch is under way; the pool stops; how often to look before sleeping
 %pool = type { %line0, %line1, %line2, %line3, %line4 }
@@ -23,10 +23,12 @@
 %step = type { ptr, ptr, i64, i64 }             ; function, arguments, total, slice size
 %launch = type { ptr, i64, [0 x %step] }        ; pool, number of steps
 
-; Takes slices until there are none.
-define internal void @work(ptr %pool) {
+; Takes slices until there are none. The caller of a launch takes them from the front (%mine = 1), workers from the
+; back (%mine = 1 << 32): so a thread that computes on the same memory again mostly meets what its own cache holds.
+; Both counts lie in one word: a claim holds if fewer slices than there are were claimed before it.
+define internal void @work(ptr %pool, i64 %mine) {
 entry:
-  %next.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
+  %claimed.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
   %function.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 0
   %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
   %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
@@ -35,12 +37,23 @@ entry:
   %arguments = load ptr, ptr %arguments.at
   %total = load i64, ptr %total.at
   %slice = load i64, ptr %slice.at
+  %above = add i64 %total, %slice
+  %last.end = sub i64 %above, 1
+  %slices = sdiv i64 %last.end, %slice
+  %last = sub i64 %slices, 1
+  %in.front = icmp eq i64 %mine, 1
   br label %take
 take:
-  %begin = atomicrmw add ptr %next.at, i64 %slice monotonic
-  %more = icmp slt i64 %begin, %total
+  %claimed = atomicrmw add ptr %claimed.at, i64 %mine monotonic
+  %front = and i64 %claimed, 4294967295
+  %back = lshr i64 %claimed, 32
+  %before = add i64 %front, %back
+  %more = icmp slt i64 %before, %slices
   br i1 %more, label %run, label %none
 run:
+  %from.back = sub i64 %last, %back
+  %number = select i1 %in.front, i64 %front, i64 %from.back
+  %begin = mul i64 %number, %slice
   %after = add i64 %begin, %slice
   %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
   call void %function(ptr %arguments, i64 %begin, i64 %end)
@@ -101,7 +114,7 @@ enter:
   %entered = extractvalue { i64, i1 } %swap, 1
   br i1 %entered, label %share, label %join
 share:
-  call void @work(ptr %pool)
+  call void @work(ptr %pool, i64 4294967296)
   br label %leave
 leave:
   %2 = atomicrmw sub ptr %state.at, i64 1 release
@@ -134,7 +147,7 @@ together:
   %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
   %asleep.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 1
   %state.at = getelementptr %pool, ptr %pool, i32 0, i32 1, i32 0
-  %next.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
+  %claimed.at = getelementptr %pool, ptr %pool, i32 0, i32 2, i32 0
   %function.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 0
   %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
   %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
@@ -143,7 +156,7 @@ together:
   store ptr %arguments, ptr %arguments.at
   store i64 %total, ptr %total.at
   store i64 %slice, ptr %slice.at
-  store atomic i64 0, ptr %next.at monotonic, align 8
+  store atomic i64 0, ptr %claimed.at monotonic, align 8
   store atomic i64 4294967296, ptr %state.at release, align 8
   %0 = atomicrmw add ptr %epoch.at, i32 1 seq_cst
   %asleep = load atomic i32, ptr %asleep.at seq_cst, align 4
@@ -153,7 +166,7 @@ call:
   call void @wake(ptr %epoch.at)
   br label %share
 share:
-  call void @work(ptr %pool)
+  call void @work(ptr %pool, i64 1)
   %1 = atomicrmw and ptr %state.at, i64 4294967295 acq_rel
   br label %look
 look:

@@ -166,7 +166,9 @@ def _pieces(total_ns: float, threads: int) -> int:
     """Into how many slices a launch is cut; 1: it stays where it is."""
     if threads == 1 or total_ns < _SHARE_NS:
         return 1
-    return max(2, min(int(total_ns / _SLICE_NS), 8 * threads))
+    pieces = max(2, min(int(total_ns / _SLICE_NS), 8 * threads))
+    # Everybody gets as many: three slices on two threads take as long as four.
+    return pieces if pieces < threads else pieces // threads * threads
 
 
 def _slice(count: int, each_ns: float, threads: int, multiple: int) -> int:
