@@ -1,9 +1,8 @@
-"""Windows sliding over images: convolutions, also transposed, and pooling; layouts (N, C, W) and (N, C, H, W)."""
+"""Windows sliding over images: convolutions, also transposed; layouts (N, C, W) and (N, C, H, W)."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_
@@ -11,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Value, reduce_add, reduce_max, select
-from hologram.dtypes import FLOATS, DType
+from hologram.atlas.builder import Value, reduce_add, select
+from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.opset import types
 from hologram.opset.convolution import convolution
 from hologram.opset.form_map import Indexed, IndexedOperand, indexed
 from hologram.opset.layout import Layout
-from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Sample
 from hologram.opset.samples import array
 
@@ -31,7 +29,7 @@ def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]
     return found
 
 
-def _windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who: str) -> int:
+def windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who: str) -> int:
     """How many places a window has along an axis of n elements."""
     if min(kernel, stride, dilation) < 1 or padding < 0:
         raise ShapeError(f"{who}: kernel, stride and dilation must be >= 1 and padding >= 0")
@@ -49,7 +47,7 @@ def _inside(place: Value, extent: Value, padding: int) -> tuple[Value, Value]:
     return here, select(here, place, padding) - padding
 
 
-def _taps(
+def tapped(
     x: IndexedOperand,
     at: Sequence[Value],
     window: Sequence[Value],
@@ -85,7 +83,7 @@ def _conv_shape(who: str, axes: int):
         if len({i.dtype for i in (x, weight, bias) if i is not None}) > 1:
             raise UnsupportedDType(f"{who}: operands must have one dtype, got {x.dtype} and {weight.dtype}")
         s, p, d = (per_axis(v, axes, who) for v in (stride, padding, dilation))
-        sizes = (_windows(x.shape[2 + k], weight.shape[2 + k], s[k], p[k], d[k], who) for k in range(axes))
+        sizes = (windows(x.shape[2 + k], weight.shape[2 + k], s[k], p[k], d[k], who) for k in range(axes))
         return Layout.contiguous(x.dtype, (x.shape[0], weight.shape[0], *sizes))
 
     return infer
@@ -133,7 +131,7 @@ def _conv_samples(axes: int):
 def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, who):
     image, channel, *places = at
     tap_channel, *taps = window
-    inside, source = _taps(x, places, taps, stride, padding, dilation, who)
+    inside, source = tapped(x, places, taps, stride, padding, dilation, who)
     first = 0 if groups == 1 else channel // (weight.extent(0) // groups) * weight.extent(1)
     product = x.at(image, tap_channel + first, *source) * weight.at(channel, *window)
     total = reduce_add(select(inside, product, 0.0))
@@ -143,7 +141,7 @@ def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, wh
 def _columns_shape(x, *, window, stride, padding, dilation):
     axes = len(window)
     s, p, d = (per_axis(v, axes, "conv") for v in (stride, padding, dilation))
-    sizes = (_windows(x.shape[2 + k], window[k], s[k], p[k], d[k], "conv") for k in range(axes))
+    sizes = (windows(x.shape[2 + k], window[k], s[k], p[k], d[k], "conv") for k in range(axes))
     return Layout.contiguous(types.computing(x.dtype), (x.shape[0], *sizes, x.shape[1], *window))
 
 
@@ -151,7 +149,7 @@ def _column(at, x, *, window, stride, padding, dilation):
     """An element of the windows laid out: x at a place, channel and tap, 0 outside."""
     image, *rest = at
     axes = len(window)
-    inside, source = _taps(x, rest[:axes], rest[axes + 1 :], stride, padding, dilation, "conv")
+    inside, source = tapped(x, rest[:axes], rest[axes + 1 :], stride, padding, dilation, "conv")
     return select(inside, x.at(image, rest[axes], *source), 0.0)
 
 
@@ -308,113 +306,3 @@ def conv_transpose2d(
     return _convolve_transposed(
         at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose2d"
     )
-
-
-# Pooling.
-
-
-def _pool_shape(who: str, axes: int):
-    def infer(x, *, kernel_size, stride, padding, dilation=1, **attributes):
-        if x.ndim != axes + 2:
-            raise ShapeError(f"{who}: x must have {axes + 2} axes, got {x.shape}")
-        k, s, p, d = (
-            per_axis(v, axes, who)
-            for v in (kernel_size, kernel_size if stride is None else stride, padding, dilation)
-        )
-        if any(2 * p[i] > k[i] for i in range(axes)):
-            raise ShapeError(
-                f"{who}: padding must be at most half the kernel size, got {padding} and {kernel_size}"
-            )
-        sizes = (_windows(x.shape[2 + i], k[i], s[i], p[i], d[i], who) for i in range(axes))
-        return Layout.contiguous(x.dtype, (*x.shape[:2], *sizes))
-
-    return infer
-
-
-def _pool_window(x, *, kernel_size, **attributes):
-    return per_axis(kernel_size, x.ndim - 2, "pool")
-
-
-def _pooled(x, kernel_size, stride, padding, dilation, fill):
-    axes = np.ndim(x) - 2
-    k, s, p, d = (per_axis(v, axes, "pool") for v in (kernel_size, stride or kernel_size, padding, dilation))
-    x = np.pad(x, [(0, 0), (0, 0), *((n, n) for n in p)], constant_values=fill)
-    sizes = [(x.shape[2 + i] - d[i] * (k[i] - 1) - 1) // s[i] + 1 for i in range(axes)]
-    taps = []
-    for tap in itertools.product(*(range(n) for n in k)):
-        cut = tuple(slice(t * d[i], t * d[i] + (sizes[i] - 1) * s[i] + 1, s[i]) for i, t in enumerate(tap))
-        taps.append(x[(slice(None), slice(None), *cut)])
-    return np.stack(taps)
-
-
-def _max_pool_reference(x, kernel_size, stride=None, padding=0, dilation=1):
-    lowest = -np.inf if np.asarray(x).dtype.kind == "f" else np.iinfo(x.dtype).min
-    return _pooled(x, kernel_size, stride, padding, dilation, lowest).max(axis=0)
-
-
-def _avg_pool_reference(x, kernel_size, stride=None, padding=0, count_include_pad=True):
-    total = _pooled(x, kernel_size, stride, padding, 1, 0.0).sum(axis=0)
-    ones = _pooled(np.ones_like(x), kernel_size, stride, padding, 1, 1.0 if count_include_pad else 0.0).sum(
-        axis=0
-    )
-    return total / ones
-
-
-def _pool_samples(axes: int, **extra: Any):
-    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-        for shape, attributes in (
-            ((2, 3, 9, 8), {"kernel_size": 2}),
-            ((1, 2, 10, 7), {"kernel_size": 3, "stride": 2, "padding": 1, **extra}),
-            ((2, 1, 6, 5), {"kernel_size": 3, "stride": 1}),
-        ):
-            yield Sample((array(rng, dtype, shape[: 2 + axes]),), attributes)
-
-    return make
-
-
-def _lowest(dtype: DType) -> float | int:
-    return -math.inf if dtype.is_float else int(np.iinfo(dtype.numpy).min)
-
-
-def _max_pool(at, window, x, kernel_size, stride, padding, dilation, who):
-    inside, source = _taps(
-        x, at[2:], window, kernel_size if stride is None else stride, padding, dilation, who
-    )
-    return reduce_max(select(inside, x.at(*at[:2], *source), _lowest(x.computed)))
-
-
-@indexed(shape_of=_pool_shape("max_pool1d", 1), window=_pool_window, dtypes=NUMBERS, samples=_pool_samples(1),
-         reference=_max_pool_reference, aten=("max_pool1d",))  # fmt: skip
-def max_pool1d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
-    """The largest element of each window of x (N, C, W); NaN if any is."""
-    return _max_pool(at, window, x, kernel_size, stride, padding, dilation, "max_pool1d")
-
-
-@indexed(shape_of=_pool_shape("max_pool2d", 2), window=_pool_window, dtypes=NUMBERS, samples=_pool_samples(2),
-         reference=_max_pool_reference, aten=("max_pool2d",))  # fmt: skip
-def max_pool2d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
-    """The largest element of each window of x (N, C, H, W); NaN if any is."""
-    return _max_pool(at, window, x, kernel_size, stride, padding, dilation, "max_pool2d")
-
-
-def _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, who):
-    inside, source = _taps(x, at[2:], window, kernel_size if stride is None else stride, padding, 1, who)
-    total = reduce_add(select(inside, x.at(*at[:2], *source), 0.0))
-    if count_include_pad:
-        return total / float(math.prod(per_axis(kernel_size, len(window), who)))
-    one = x.builder.constant(1.0, x.computed)
-    return total / reduce_add(select(inside, one, 0.0))
-
-
-@indexed(shape_of=_pool_shape("avg_pool1d", 1), window=_pool_window, samples=_pool_samples(1, count_include_pad=False),
-         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool1d",))  # fmt: skip
-def avg_pool1d(at, window, x, *, kernel_size, stride=None, padding=0, count_include_pad=True):
-    """The mean of each window of x (N, C, W); padding counts as zeros, or not at all."""
-    return _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, "avg_pool1d")
-
-
-@indexed(shape_of=_pool_shape("avg_pool2d", 2), window=_pool_window, samples=_pool_samples(2, count_include_pad=False),
-         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool2d",))  # fmt: skip
-def avg_pool2d(at, window, x, *, kernel_size, stride=None, padding=0, count_include_pad=True):
-    """The mean of each window of x (N, C, H, W); padding counts as zeros, or not at all."""
-    return _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, "avg_pool2d")
