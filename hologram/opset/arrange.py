@@ -273,8 +273,12 @@ def _fill(at, *, value: Any, shape=(), dtype="f32"):
     return value
 
 
+def _filled(value, shape, dtype):
+    return Layout.contiguous(dtypes.dtype(dtype), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
 def _fill_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape in ((), (0,), (1031,), (3, 5)):
+    for shape in ((), (0,), 1031, (3, 5)):
         yield Sample((), {"value": 1, "shape": shape, "dtype": dtype.name})
 
 
@@ -282,6 +286,6 @@ fill = register(
     Fill(
         name="fill", function=_fill, dtypes=ALL, scalars={"value": None}, samples=_fill_samples, methods=False,
         aten=("fill.Scalar",), reference=lambda value, shape=(), dtype="f32": np.full(shape, value),
-        shape_of=lambda value, shape, dtype: Layout.contiguous(dtypes.dtype(dtype), shape),
+        shape_of=_filled,
     )
 )  # fmt: skip

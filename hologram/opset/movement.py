@@ -67,23 +67,6 @@ copy = register(
 )  # fmt: skip
 
 
-def _full_shape(*, value, shape, dtype):
-    return Layout.contiguous(dtypes.dtype(dtype), (shape,) if isinstance(shape, int) else tuple(shape))
-
-
-def _full_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape in ((), (7,), (0, 3), (3, 1, 5)):
-        yield Sample((), {"value": 1 if dtype.kind == "bool" else 3, "shape": shape, "dtype": dtype.name})
-
-
-@indexed(shape_of=_full_shape, dtypes=ALL, scalars={"value": None}, samples=_full_samples, methods=False,
-         aten=("full",), reference=lambda value, shape, dtype: np.full(shape, value, dtypes.dtype(dtype).numpy),
-         out_names=("fill",))  # fmt: skip
-def full(at, *, value, shape, dtype="f32"):
-    """Every element is `value`. As `hg.ops.fill(ex, out, value)` it fills what is there."""
-    return value
-
-
 def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`x` converted as CONVERT does: floats to integers truncate and saturate, NaN gives 0."""
     x = np.asarray(x)

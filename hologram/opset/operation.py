@@ -203,9 +203,11 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def register(operation: Operation) -> Operation:
-    """Adds an operation to the set; its name must be new."""
-    if operation.name in OPERATIONS:
-        raise ValueError(f"there is already an operation {operation.name}")
+    """Adds an operation to the set; its names must be new."""
+    names = {operation.name, *operation.out_names}
+    for other in OPERATIONS.values():
+        if names & {other.name, *other.out_names}:
+            raise ValueError(f"{operation.name} has a name of the operation {other.name}")
     OPERATIONS[operation.name] = operation
     return operation
 
