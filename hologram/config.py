@@ -127,6 +127,20 @@ class Config:
         "a directory",
         "where compiled kernels and tuning results persist",
     )
+    cache = Knob(
+        "HOLOGRAM_CACHE",
+        _flag,
+        lambda: True,
+        "0 or 1",
+        "whether compiled kernels and tuning results persist",
+    )
+    cache_bytes = Knob(
+        "HOLOGRAM_CACHE_BYTES",
+        _within(0, 1 << 62),
+        lambda: 512 << 20,
+        "a number of bytes",
+        "how large the cache directory may grow; the entries unused for longest go first",
+    )
     torch_fallback = Knob(
         "HOLOGRAM_TORCH_FALLBACK",
         _flag,
