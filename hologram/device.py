@@ -6,6 +6,7 @@ packed scalars, group counts) is computed by `bind`, once.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -60,9 +61,72 @@ class Kernel(Protocol):
         """
         ...
 
+    def workgroups(self, grid: Sequence[int]) -> int | None:
+        """How many workgroups a launch over this grid takes; None where the device has no such thing."""
+        ...
+
+
+class Clock(Enum):
+    """What measures launches; the value says it in words."""
+
+    DEVICE = "timestamps that the device writes"
+    CALL = "the host's clock around each call, which is when the launch runs"
+    WAIT = "the host's clock, waiting for each launch"
+
+
+Mark = Any  # a place in a device's queue; each timeline has its own
+
+
+class Timeline(Protocol):
+    """Takes the time of places in a device's queue. Methods may be called from any thread."""
+
+    clock: Clock
+
+    def mark(self) -> Mark:
+        """A mark behind everything enqueued so far."""
+        ...
+
+    def around(self, launch: Launch) -> tuple[Mark, Mark]:
+        """Calls the launch; the marks right before and right behind it."""
+        ...
+
+    def times(self, marks: Sequence[Mark]) -> list[int]:
+        """When the device passed the marks, in nanoseconds of time.perf_counter_ns; waits until it has."""
+        ...
+
+
+class HostTimeline:
+    """The host's clock. `wait` is called before each look at it, so that the work before a mark is done."""
+
+    def __init__(self, clock: Clock, wait: Callable[[], None]) -> None:
+        self.clock = clock
+        self._wait = wait
+
+    def mark(self) -> Mark:
+        self._wait()
+        return time.perf_counter_ns()
+
+    def around(self, launch: Launch) -> tuple[Mark, Mark]:
+        start = self.mark()
+        launch()
+        return start, self.mark()
+
+    def times(self, marks: Sequence[Mark]) -> list[int]:
+        return list(marks)
+
+
+def timeline(device: Device) -> Timeline:
+    """A new timeline of the device's own clock; of the host's, for a device whose class has no `timeline()`."""
+    own = getattr(device, "timeline", None)
+    return HostTimeline(Clock.WAIT, device.synchronize) if own is None else own()
+
 
 class Device(Protocol):
-    """An open device. Methods may be called from any thread."""
+    """An open device. Methods may be called from any thread.
+
+    A device that can do better than wait for each launch to time it has a method `timeline()` as well: a new
+    Timeline, whose marks do not wait.
+    """
 
     info: DeviceInfo
 

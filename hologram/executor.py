@@ -6,6 +6,7 @@ arguments. Everything slower (planning, compiling, binding) happens once per suc
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
@@ -18,7 +19,7 @@ import numpy as np
 from hologram import arguments, dtypes, lazy
 from hologram.arguments import Operand
 from hologram.atlas.program import Access, Program
-from hologram.device import Launch
+from hologram.device import Launch, Timeline, timeline
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
 from hologram.limits import Limits
@@ -301,12 +302,17 @@ class Executor:
         """The executor's queue, in which everything runs in order."""
         return Stream(self)
 
+    @functools.cached_property
+    def timeline(self) -> Timeline:
+        """The clock of the executor's events."""
+        return timeline(self.device)
+
     def event(self) -> Event:
         """A mark to record in the queue, to wait for and to measure time between."""
         return Event(self)
 
     def profile(self) -> Profile:
-        """A context manager that times every launch inside it; see Profile."""
+        """A context manager that times every launch inside it, by the device's clock if it has one; see Profile."""
         return Profile(self)
 
     def close(self) -> None:

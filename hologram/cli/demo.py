@@ -14,9 +14,10 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import hologram as hg
-from hologram.cli.display import duration, errors, output, print_json, table
+from hologram.cli.display import errors, output, print_json
 from hologram.demo import digits, image
 from hologram.demo.library import Library, hologram_library, numpy_library
+from hologram.display import duration, table
 from hologram.runtime import selector
 
 ACCURACY = 0.95  # that held-out digits must reach

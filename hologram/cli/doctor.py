@@ -13,9 +13,10 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
-from hologram.cli.display import duration, errors, output, print_json, table
+from hologram.cli.display import errors, output, print_json
 from hologram.cli.info import describe
 from hologram.device import DeviceInfo, Probe
+from hologram.display import duration, table
 from hologram.runtime import selector
 
 SIZE = 512  # of the matrices in the check

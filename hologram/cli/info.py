@@ -10,8 +10,9 @@ import typer
 from rich.markup import escape
 
 import hologram
-from hologram.cli.display import output, print_json, size, table
+from hologram.cli.display import output, print_json
 from hologram.device import DeviceInfo, Probe
+from hologram.display import size, table
 from hologram.dtypes import ALL
 from hologram.runtime import selector
 

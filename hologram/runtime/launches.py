@@ -11,9 +11,9 @@ from hologram.device import Binding, Device, Launch
 from hologram.opset.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.fitting import fitted
+from hologram.runtime.observer import Observer, subject
 from hologram.runtime.planner import spread_rows, storage_bytes
 from hologram.runtime.pool import Block, Pool
-from hologram.runtime.profile import Profile
 
 MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
@@ -22,7 +22,11 @@ Operand = Buffer | None  # None stands for a number, which the steps' scalars ho
 
 
 class Launches:
-    """`cached` is the hot path's dictionary: it is looked up without a lock, and never replaced by another."""
+    """`cached` is the hot path's dictionary: it is looked up without a lock, and never replaced by another.
+
+    Observers are wound around launches when those are bound. `generation` grows when that changes: whoever keeps
+    launches elsewhere than here binds them anew then.
+    """
 
     def __init__(self, device: Device, pool: Pool) -> None:
         self.cached: dict[Any, Launch] = {}
@@ -31,7 +35,8 @@ class Launches:
         self._lock = threading.RLock()
         self._keys_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
         self._tokens_of: dict[Any, set[int]] = {}  # and the reverse
-        self._profile: Profile | None = None
+        self.generation = 0
+        self._observers: tuple[Observer, ...] = ()
         pool.on_release.append(self._forget)
 
     def prepare(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
@@ -53,10 +58,18 @@ class Launches:
                     self._touches(key, [block.token for block in blocks])
         return launch
 
-    def set_profile(self, profile: Profile | None) -> None:
-        """Starts or ends the timing of launches; those cached so far are bound anew."""
+    def watch(self, observer: Observer) -> None:
+        """Shows an observer every launch from now on; those cached so far are bound anew."""
+        self._observe((*self._observers, observer))
+
+    def unwatch(self, observer: Observer) -> None:
+        """Ends what `watch` began."""
+        self._observe(tuple(o for o in self._observers if o is not observer))
+
+    def _observe(self, observers: tuple[Observer, ...]) -> None:
         with self._lock:
-            self._profile = profile
+            self._observers = observers
+            self.generation += 1
             self.clear()
 
     def clear(self) -> None:
@@ -72,7 +85,11 @@ class Launches:
             kernel = self._device.compile(step.kernel)
             bindings = [_binding(operands[k]) for k in step.operands]
             launch = kernel.bind(bindings, step.scalars, step.grid)
-            launches.append(self._profile.timed(step, launch) if self._profile else launch)
+            if self._observers:
+                what = subject(step, kernel, bindings)
+                for observer in self._observers:
+                    launch = observer.observed(what, launch)
+            launches.append(launch)
         return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
 
     def _with_scratch(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:

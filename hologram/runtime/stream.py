@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from hologram.device import Mark
 from hologram.errors import HologramError
 
 if TYPE_CHECKING:
@@ -29,26 +29,32 @@ class Stream:
 
 
 class Event:
-    """A mark in an executor's queue. Times are of the host's clock when the work before the mark was done."""
+    """A mark in an executor's queue, passed when the work before it is done.
+
+    Times are the device's own where it writes timestamps; elsewhere recording waits for the work before it.
+    """
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self._done_s: float | None = None
+        self._mark: Mark = None
+        self._passed_ns: int | None = None
 
     def record(self) -> None:
-        """Marks this place: waits for the work before it, so that times between events hold only what lies between."""
-        self.executor.synchronize()
-        self._done_s = time.perf_counter()
+        """Marks this place."""
+        self.executor.check_open()
+        self._mark, self._passed_ns = self.executor.timeline.mark(), None
 
     def synchronize(self) -> None:
         """Waits until the work before the mark is done."""
-        self._time()
+        self._time_ns()
 
     def elapsed_ms(self, later: Event) -> float:
-        """Milliseconds from this mark to a later one."""
-        return (later._time() - self._time()) * 1e3
+        """Milliseconds from this mark to a later one; waits for both."""
+        return (later._time_ns() - self._time_ns()) * 1e-6
 
-    def _time(self) -> float:
-        if self._done_s is None:
+    def _time_ns(self) -> int:
+        if self._mark is None:
             raise HologramError("the event was not recorded: call record() first")
-        return self._done_s
+        if self._passed_ns is None:
+            (self._passed_ns,) = self.executor.timeline.times([self._mark])
+        return self._passed_ns

@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import app, display, doctor
+from hologram.cli import app, doctor
 from hologram.device import DeviceInfo
 
 runner = CliRunner()
@@ -79,16 +79,3 @@ def test_unknown_backend_is_a_message_not_a_traceback() -> None:
     assert "BackendUnavailable" in result.stderr
     assert "abacus" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(2.0, "2.00 s"), (0.0123, "12.3 ms"), (4.5e-6, "4.50 µs"), (2e-9, "2 ns"), (123.4, "123 s")],
-)
-def test_duration(seconds: float, text: str) -> None:
-    assert display.duration(seconds) == text
-
-
-@pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (1536, "1.5 KiB"), (1 << 30, "1 GiB")])
-def test_size(count: int, text: str) -> None:
-    assert display.size(count) == text

@@ -14,7 +14,7 @@ from hologram import dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.config import config
-from hologram.device import BackendType, DeviceInfo, Kernel
+from hologram.device import BackendType, Clock, DeviceInfo, HostTimeline, Kernel, Timeline
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
@@ -147,6 +147,10 @@ class CpuDevice:
         return compiled.Host(
             engine.shared_engine, lambda: pool.shared_pool(engine.shared_engine, threads), threads
         )
+
+    def timeline(self) -> Timeline:
+        """The host's clock is the device's, and a mark has nothing to wait for."""
+        return HostTimeline(Clock.CALL, self.synchronize)
 
     def flush(self) -> None:
         """Nothing waits."""

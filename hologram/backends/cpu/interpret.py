@@ -16,6 +16,9 @@ class InterpretedKernel:
 
     program: Program
 
+    def workgroups(self, grid: Sequence[int]) -> None:
+        """None: threads share slices of whatever size suits them."""
+
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:

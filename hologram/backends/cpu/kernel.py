@@ -65,6 +65,9 @@ class ProgramKernel:
         self._compiled: dict[Variant, Code] = {}
         self._lock = threading.Lock()
 
+    def workgroups(self, grid: Sequence[int]) -> None:
+        """None: threads share slices of whatever size suits them."""
+
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:

@@ -74,6 +74,9 @@ class TileKernel:
     tile: Tile
     compile: Callable[[Program], Kernel]
 
+    def workgroups(self, grid: Sequence[int]) -> None:
+        """None: threads share slices of whatever size suits them."""
+
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         prepare = TILES.get(self.tile.stem)
         if prepare is None:

@@ -14,7 +14,8 @@ from hologram.backends.webgpu.memory import ALIGNMENT, WORD, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
-from hologram.device import Binding, DeviceInfo
+from hologram.backends.webgpu.timeline import timeline
+from hologram.device import Binding, DeviceInfo, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
@@ -143,6 +144,12 @@ class WebGPUDevice:
             if kernel not in self._kernels:
                 self._kernels[kernel] = WebGPUKernel(kernel, self.workshop)
             return self._kernels[kernel]
+
+    def timeline(self) -> Timeline:
+        """A new timeline; see hologram.device."""
+        with self.encoder.lock:
+            self.encoder.check()
+            return timeline(self.pipelines, self.transfers)
 
     def flush(self) -> None:
         self.encoder.flush()

@@ -144,6 +144,11 @@ class WebGPUKernel:
 
         return launch
 
+    def workgroups(self, grid: Sequence[int]) -> int:
+        """Those of a launch over this grid that binds whole buffers."""
+        spelling = self.plain.spelling
+        return math.prod(self.plain.variant(spelling.schedule(grid)).text.groups(grid))
+
     def _check(self, bindings: Sequence[Binding]) -> None:
         if len(bindings) != len(self.kernel.buffers):
             raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")

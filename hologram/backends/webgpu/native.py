@@ -33,6 +33,7 @@ FEATURES = (
     "WGPUNativeFeature_Subgroup",
     "WGPUNativeFeature_SubgroupBarrier",
     "WGPUNativeFeature_TimestampQueryInsideEncoders",
+    "WGPUNativeFeature_TimestampQueryInsidePasses",
     "WGPUNativeFeature_CooperativeMatrix",
 )
 
@@ -40,6 +41,7 @@ FEATURES = (
 INSTANCE_VULKAN, INSTANCE_METAL, INSTANCE_DX12 = 1 << 0, 1 << 2, 1 << 3
 INSTANCE_DISCARD_LABELS = 1 << 2
 MAP_READ, MAP_WRITE, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 7
+QUERY_RESOLVE = 1 << 9
 MAP_MODE_READ, MAP_MODE_WRITE = 1, 2
 STAGE_COMPUTE = 4
 

@@ -78,7 +78,7 @@ class Pipelines:
         finally:
             lib.wgpuShaderModuleRelease(module)
         del keep_text, keep_entry
-        return Pipeline(layout, self._owned(pipeline, lib.wgpuComputePipelineRelease))
+        return Pipeline(layout, self.owned(pipeline, lib.wgpuComputePipelineRelease))
 
     def group(
         self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None = None
@@ -115,7 +115,7 @@ class Pipelines:
         descriptor.size = size = -(-len(content) // 16) * 16
         descriptor.usage = UNIFORM
         descriptor.mappedAtCreation = 1
-        handle = self._owned(
+        handle = self.owned(
             lib.wgpuDeviceCreateBuffer(self.encoder.device.handle, descriptor), lib.wgpuBufferRelease
         )
         self.encoder.check()
@@ -128,7 +128,7 @@ class Pipelines:
         self._groups.clear()
         self._layouts.clear()
 
-    def _owned(self, handle: Any, release: Any) -> Any:
+    def owned(self, handle: Any, release: Any) -> Any:
         """The handle, released with its last reference; not in a forked child, where the library has no threads."""
         encoder = self.encoder
 
@@ -162,14 +162,14 @@ class Pipelines:
             entries[position].buffer.type = kind
         wanted = ffi.new("WGPUBindGroupLayoutDescriptor *")
         wanted.entryCount, wanted.entries = len(kinds), entries
-        group = self._owned(
+        group = self.owned(
             lib.wgpuDeviceCreateBindGroupLayout(device, wanted), lib.wgpuBindGroupLayoutRelease
         )
         groups = ffi.new("WGPUBindGroupLayout[]", [group])
         descriptor = ffi.new("WGPUPipelineLayoutDescriptor *")
         descriptor.bindGroupLayoutCount, descriptor.bindGroupLayouts = 1, groups
         descriptor.immediateSize = signature.immediate_bytes
-        pipeline = self._owned(
+        pipeline = self.owned(
             lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
         )
         self.encoder.check()
@@ -189,7 +189,7 @@ class Pipelines:
             entry.binding, entry.buffer, entry.offset, entry.size = position, buffer, offset, size
         descriptor = ffi.new("WGPUBindGroupDescriptor *")
         descriptor.layout, descriptor.entryCount, descriptor.entries = layout.group, len(ranges), entries
-        group = self._owned(
+        group = self.owned(
             lib.wgpuDeviceCreateBindGroup(self.encoder.device.handle, descriptor), lib.wgpuBindGroupRelease
         )
         self.encoder.check()

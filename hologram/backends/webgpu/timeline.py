@@ -1,0 +1,142 @@
+"""The GPU's own clock: timestamp queries between the dispatches of the open compute pass.
+
+Marks cost a C call each and wait for nothing. They are written where the adapter can: within the pass, or between two
+passes, which ends the open one. Query sets are made as they fill up and go with the last mark in them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.memory import Transfers
+from hologram.backends.webgpu.native import COPY_SRC, QUERY_RESOLVE
+from hologram.backends.webgpu.pipeline import Pipelines
+from hologram.device import Clock, HostTimeline, Launch, Timeline
+
+SET_SIZE = 4096  # the most that WebGPU allows
+WORD = 8  # bytes of a timestamp
+ROUNDS = 6  # of the calibration
+
+
+class QuerySet:
+    """Queries of which the first `used` are written."""
+
+    def __init__(self, pipelines: Pipelines) -> None:
+        lib, ffi = pipelines.lib, pipelines.ffi
+        descriptor = ffi.new("WGPUQuerySetDescriptor *")
+        descriptor.type = lib.WGPUQueryType_Timestamp
+        descriptor.count = SET_SIZE
+        handle = lib.wgpuDeviceCreateQuerySet(pipelines.encoder.device.handle, descriptor)
+        self.handle = pipelines.owned(handle, lib.wgpuQuerySetRelease)
+        self.used = 0
+        self.ticks = np.empty(0, np.uint64)  # those that were read
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Query:
+    """A mark: one query of a set."""
+
+    queries: QuerySet
+    index: int
+
+
+class QueryTimeline:
+    """See hologram.device.Timeline. `within_pass`: the adapter writes timestamps inside compute passes."""
+
+    clock = Clock.DEVICE
+
+    def __init__(self, pipelines: Pipelines, transfers: Transfers, within_pass: bool) -> None:
+        self._encoder: Encoder = pipelines.encoder
+        self._pipelines = pipelines
+        self._transfers = transfers
+        self._within_pass = within_pass
+        with self._encoder.lock:
+            self._queries = QuerySet(pipelines)
+            self._period_ns = self._encoder.lib.wgpuQueueGetTimestampPeriod(self._encoder.device.queue)
+            self._tick, self._host_ns = self._calibrate()
+
+    def mark(self) -> Query:
+        encoder = self._encoder
+        with encoder.lock:
+            if self._queries.used == SET_SIZE:
+                self._queries = QuerySet(self._pipelines)
+            queries = self._queries
+            index = queries.used
+            if self._within_pass:
+                pass_ = encoder.begin()
+                encoder.lib.wgpuComputePassEncoderWriteTimestamp(pass_, queries.handle, index)
+            else:
+                encoder.lib.wgpuCommandEncoderWriteTimestamp(encoder.copies(), queries.handle, index)
+            queries.used = index + 1
+            return Query(queries, index)
+
+    def around(self, launch: Launch) -> tuple[Query, Query]:
+        with self._encoder.lock:
+            start = self.mark()
+            launch()
+            return start, self.mark()
+
+    def times(self, marks: Sequence[Query]) -> list[int]:
+        with self._encoder.lock:
+            ticks = [self._ticks(m.queries, m.index) for m in marks]
+        return [self._host_ns + round((t - self._tick) * self._period_ns) for t in ticks]
+
+    def _ticks(self, queries: QuerySet, index: int) -> int:
+        if index >= len(queries.ticks):
+            queries.ticks = self._read(queries)
+        return int(queries.ticks[index])
+
+    def _read(self, queries: QuerySet) -> np.ndarray:
+        """Every timestamp that a set has so far; waits for the last."""
+        lib, ffi, encoder = self._encoder.lib, self._encoder.ffi, self._encoder
+        size = WORD * queries.used
+        memory = self._transfers.allocate(size)
+        descriptor = ffi.new("WGPUBufferDescriptor *")
+        descriptor.size, descriptor.usage = size, QUERY_RESOLVE | COPY_SRC
+        resolved = lib.wgpuDeviceCreateBuffer(encoder.device.handle, descriptor)
+        ticks = np.empty(queries.used, np.uint64)
+        try:
+            encoder.check()
+            commands = encoder.copies()
+            lib.wgpuCommandEncoderResolveQuerySet(commands, queries.handle, 0, queries.used, resolved, 0)
+            lib.wgpuCommandEncoderCopyBufferToBuffer(commands, resolved, 0, memory.live, 0, size)
+            self._transfers.read(memory, 0, ticks.view(np.uint8).data)
+        finally:
+            self._transfers.release(memory)
+            lib.wgpuBufferRelease(resolved)
+        return ticks
+
+    def _calibrate(self) -> tuple[int, int]:
+        """A tick, and the host's nanoseconds at that tick.
+
+        A mark is passed after it was made and before the wait for it ends, so each round bounds the difference of the
+        clocks from both sides; the middle is wrong by half the quickest round at most.
+        """
+        encoder, early, late, first = self._encoder, [], [], None
+        for _ in range(ROUNDS):
+            encoder.wait()
+            before_ns = time.perf_counter_ns()
+            mark = self.mark()
+            encoder.wait()
+            after_ns = time.perf_counter_ns()
+            tick = self._ticks(mark.queries, mark.index)
+            first = tick if first is None else first
+            since_ns = round((tick - first) * self._period_ns)
+            early.append(before_ns - since_ns)
+            late.append(after_ns - since_ns)
+        assert first is not None
+        return first, (max(early) + min(late)) // 2
+
+
+def timeline(pipelines: Pipelines, transfers: Transfers) -> Timeline:
+    """A new timeline: the GPU's clock where the adapter writes timestamps behind any dispatch, else the host's."""
+    features = pipelines.encoder.device.adapter.features
+    within_pass = "TimestampQueryInsidePasses" in features
+    if within_pass or "TimestampQueryInsideEncoders" in features:
+        return QueryTimeline(pipelines, transfers, within_pass)
+    return HostTimeline(Clock.WAIT, pipelines.encoder.wait)

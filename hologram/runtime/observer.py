@@ -1,0 +1,37 @@
+"""What may watch the launches of an executor: profiles, and the printing of HOLOGRAM_DEBUG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hologram.atlas.program import Program
+from hologram.device import Binding, Kernel, Launch
+from hologram.opset.plan import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a launch is, whenever it runs."""
+
+    kernel: str  # the entry point
+    grid: tuple[int, ...]  # elements for a Program, workgroups for a Tile
+    workgroups: int | None  # None: the device has no such thing
+    bytes_bound: int
+
+
+class Observer(Protocol):
+    """Sees every launch that is bound while it watches; see Launches.watch."""
+
+    def observed(self, subject: Subject, launch: Launch) -> Launch:
+        """The launch, with whatever is to be done at each call around it."""
+        ...
+
+
+def subject(step: Step, kernel: Kernel, bindings: Sequence[Binding]) -> Subject:
+    """What the launch of a step is."""
+    name = step.kernel.name if isinstance(step.kernel, Program) else step.kernel.entry
+    # Memory that is bound twice is counted once.
+    places = {(id(b.memory), b.offset, b.nbytes): b.nbytes for b in bindings}
+    return Subject(name, step.grid, kernel.workgroups(step.grid), sum(places.values()))
