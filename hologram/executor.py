@@ -37,12 +37,14 @@ from hologram.runtime.stream import Event, Stream
 from hologram.tensor import Tensor
 
 if TYPE_CHECKING:
+    from hologram import store
     from hologram.atlas import text, verify
     from hologram.opset import form_map
     from hologram.opset.operation import Operation
+    from hologram.store import CacheStats
 else:  # needed to compute, not to open
     text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
-    form_map = lazy.module("hologram.opset.form_map")
+    form_map, store = lazy.module("hologram.opset.form_map"), lazy.module("hologram.store")
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
@@ -153,6 +155,10 @@ class Executor:
             "count": stats.count,
             "cached_launches": len(self.launches),
         }
+
+    def cache_stats(self) -> CacheStats:
+        """How often this process found a kernel for this backend on disk, did not, kept one, or compiled one."""
+        return store.shared().stats(self.backend)
 
     def empty_cache(self) -> None:
         """Hands cached memory back to the device."""

@@ -69,13 +69,13 @@ def key(*parts: str) -> str:
     return json.dumps(parts)
 
 
-def digest_of_sources(*folders: Path) -> str:
-    """SHA-256 of the files that lie right in these folders; it changes whenever a code generator there does."""
+def digest_of_sources(*places: Path) -> str:
+    """SHA-256 of files and of those right in folders; it changes whenever a code generator that they hold does."""
     found = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(p for p in folder.iterdir() if p.is_file()):
+    for place in places:
+        for path in sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else (place,):
             content = path.read_bytes()
-            found.update(f"{folder.name}/{path.name} {len(content)}\n".encode())
+            found.update(f"{path.parent.name}/{path.name} {len(content)}\n".encode())
             found.update(content)
     return found.hexdigest()
 
@@ -150,14 +150,12 @@ class Store:
         """Counts what was made because no entry held it."""
         self._count(kind, "compiled")
 
-    def stats(self) -> dict[str, CacheStats]:
-        """This process's counts by kind."""
+    def stats(self, kind: str) -> CacheStats:
+        """This process's counts for a kind."""
         with self._lock:
-            counts = dict(self._counts)
-        return {
-            kind: CacheStats(**{what: n for (k, what), n in counts.items() if k == kind})
-            for kind in sorted({k for k, _ in counts})
-        }
+            return CacheStats(
+                **{field: self._counts[kind, field] for field in CacheStats.__dataclass_fields__}
+            )
 
     def usage(self) -> Usage:
         """How much is there now, whoever wrote it."""

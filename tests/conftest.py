@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,6 +28,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files anew instead of comparing (say in the commit why they changed)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What tests compile persists for their run only, and never meets the user's own kernels."""
+    if not hasattr(
+        config, "workerinput"
+    ):  # xdist's workers share the directory of the process that starts them
+        folder = tempfile.TemporaryDirectory(prefix="hologram-tests-")
+        os.environ["HOLOGRAM_CACHE_DIR"] = folder.name
+        config.add_cleanup(folder.cleanup)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -34,7 +34,7 @@ def work(seed, turns):
             own.put("kind", name, contents[name])
         elif own.get("kind", name) not in (None, contents[name]):
             os._exit(3)
-    stats = own.stats()["kind"]
+    stats = own.stats("kind")
     os._exit(4 if stats.corrupt or own.problem or not stats.hits else 0)
 """
 TOGETHER = (
@@ -62,7 +62,7 @@ for turn in range(120):
 after = Store(root, limit)
 for name, content in contents.items():
     assert after.get("kind", name) in (None, content), name
-assert after.stats()["kind"].hits and not after.stats()["kind"].corrupt, after.stats()
+assert after.stats("kind").hits and not after.stats("kind").corrupt, after.stats("kind")
 """
 )
 
@@ -91,8 +91,9 @@ def test_what_was_put_is_there_for_the_next_process(kept: Store) -> None:
     kept.put("other", "a", b"")
     later = Store(kept.root, LIMIT)
     assert (later.get("kind", "a"), later.get("other", "a"), later.get("kind", "b")) == (b"second", b"", None)
-    assert later.stats() == {"kind": CacheStats(hits=1, misses=1), "other": CacheStats(hits=1)}
-    assert kept.stats()["kind"] == CacheStats(misses=1, stored=2)
+    assert later.stats("kind") == CacheStats(hits=1, misses=1)
+    assert later.stats("other") == CacheStats(hits=1)
+    assert kept.stats("kind") == CacheStats(misses=1, stored=2)
     assert kept.usage().entries == later.usage().entries == 2
 
 
@@ -118,7 +119,7 @@ def test_any_damage_is_found_and_the_entry_made_anew(kept: Store) -> None:
         assert not place.exists()
         kept.put("kind", "a", content)
         assert kept.get("kind", "a") == content
-    assert kept.stats()["kind"].corrupt == len(damaged) > 200
+    assert kept.stats("kind").corrupt == len(damaged) > 200
 
 
 def test_an_entry_in_another_ones_place_is_damaged(kept: Store) -> None:
@@ -128,7 +129,7 @@ def test_an_entry_in_another_ones_place_is_damaged(kept: Store) -> None:
     (b,) = set(files(kept.root or Path())) - {a}
     b.write_bytes(a.read_bytes())
     assert (kept.get("kind", "a"), kept.get("kind", "b")) == (b"of a", None)
-    assert kept.stats()["kind"].corrupt == 1
+    assert kept.stats("kind").corrupt == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -180,7 +181,7 @@ def test_other_files_in_the_directory_are_left_alone(tmp_path: Path) -> None:
     kept = Store(tmp_path, 2_000)
     for n in range(5):
         kept.put("kind", str(n), bytes(900))
-    assert kept.stats()["kind"].stored == 5
+    assert kept.stats("kind").stored == 5
     assert kept.usage().nbytes <= 2_000
     assert own.exists()
 
@@ -208,7 +209,7 @@ def test_a_directory_that_others_may_write_to_is_refused(kept: Store, folder: st
     later = Store(root, LIMIT)
     assert later.get("kind", "a") is None
     later.put("kind", "b", b"content")
-    assert later.stats() == {"kind": CacheStats(misses=1)}
+    assert later.stats("kind") == CacheStats(misses=1)
     assert "must be writable by its owner only" in later.problem
     assert later.usage().entries == 1
 
@@ -234,7 +235,7 @@ def test_where_nothing_can_be_written_it_goes_without(tmp_path: Path, capsys, mo
     for _ in range(3):
         assert kept.get("kind", "a") is None
         kept.put("kind", "a", b"content")
-    assert kept.stats() == {"kind": CacheStats(misses=3)}
+    assert kept.stats("kind") == CacheStats(misses=3)
     assert capsys.readouterr().err.count("hologram: kernels are not kept in") == 1
 
 
@@ -262,7 +263,7 @@ def test_switched_off_it_only_counts(monkeypatch, tmp_path: Path) -> None:
     off.put("off", "a", b"content")
     assert off.get("off", "a") is None
     off.compiled("off")
-    assert off.stats()["off"] == CacheStats(misses=1, compiled=1)
+    assert off.stats("off") == CacheStats(misses=1, compiled=1)
     assert not (tmp_path / "cache").exists()
     monkeypatch.setenv("HOLOGRAM_CACHE", "1")
     assert store.shared().root == tmp_path / "cache"
@@ -292,6 +293,6 @@ def test_tunings_are_records(monkeypatch, tmp_path: Path) -> None:
     for content in (b"[1, 2]", b"{", b"\xff"):
         store.shared().put(tunings.KIND, name, content)
         assert tunings.get(name) is None
-    assert store.shared().stats()[tunings.KIND].corrupt == 3
+    assert store.shared().stats(tunings.KIND).corrupt == 3
     with pytest.raises(TypeError):
         tunings.put(name, {"tile": object()})

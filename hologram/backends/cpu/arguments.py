@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,11 @@ class Variant:
     unproven: frozenset[Access] = frozenset()  # accesses that need a bounds check
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
+
+    @property
+    def text(self) -> str:
+        """The same for equal variants, in every process."""
+        return json.dumps({**vars(self), "unproven": sorted(self.unproven)})
 
 
 @dataclass(frozen=True)

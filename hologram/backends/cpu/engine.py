@@ -22,7 +22,10 @@ class Code:
 
 
 class Engine:
-    """Compiles modules; one lock, since LLVM's context is shared."""
+    """Compiles modules, and loads what was compiled before; one lock, since LLVM's context is shared.
+
+    `target` names what machine code is for and by which LLVM: another one's code must not be loaded.
+    """
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm
@@ -41,6 +44,8 @@ class Engine:
         has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"
         self._flags = features.flatten()
+        version = ".".join(map(str, llvm.llvm_version_info))
+        self.target = f"LLVM {version} {llvm.get_process_triple()} {self.cpu} {self._flags}"
 
     def _machine(self) -> Any:
         target = self._llvm.Target.from_default_triple()
@@ -66,13 +71,26 @@ class Engine:
         builder.getModulePassManager().run(module, builder)
         return module, machine
 
-    def compile(self, name: str, text: str, functions: Sequence[str]) -> Code:
-        """Machine code for IR; raises CompileError with the text."""
+    def compile(self, name: str, text: str) -> bytes:
+        """An object file for IR; raises CompileError with the text."""
         with self._lock:
             module, machine = self.optimise(name, text)
-            engine = self._llvm.create_mcjit_compiler(module, machine)
+            return machine.emit_object(module)
+
+    def load(self, content: bytes, functions: Sequence[str]) -> Code:
+        """Machine code of an object file; raises ValueError if it lacks a function.
+
+        The content must be what `compile` gave on such a target: LLVM takes it on trust, and crashes on anything else.
+        """
+        llvm = self._llvm
+        with self._lock:
+            engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine())
+            engine.add_object_file(llvm.ObjectFileRef.from_data(content))
             engine.finalize_object()
-            return Code(tuple(engine.get_function_address(f) for f in functions), engine)
+            addresses = tuple(engine.get_function_address(f) for f in functions)
+        if 0 in addresses:
+            raise ValueError(f"the object file must have {functions}, their addresses are {addresses}")
+        return Code(addresses, engine)
 
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""

@@ -13,11 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from hologram import store
 from hologram.atlas.program import Program
+from hologram.atlas.text import digest
 from hologram.backends.cpu.access import paths, sites
 from hologram.backends.cpu.arguments import Variant
 from hologram.backends.cpu.dialect import module
 from hologram.backends.cpu.engine import Code, Engine
+from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.pool import Pool
 from hologram.backends.cpu.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.writer import narrow
@@ -58,6 +61,7 @@ class ProgramKernel:
     """A program; compiled once for each way its launches want it."""
 
     def __init__(self, program: Program, host: Host) -> None:
+        self._source = program
         self.program = expand(program, unless_scalar, wide=True)
         self._paths = paths(self.program)
         self._facts = facts(self.program)
@@ -129,16 +133,25 @@ class ProgramKernel:
         return _Bound(_LAUNCH(pool.launch_address), record.ctypes.data).holding((record, pool, *kept))
 
     def code(self, variant: Variant) -> Code:
-        """Machine code for a variant, compiled at first need."""
+        """Machine code for a variant, made at first need."""
         found = self._compiled.get(variant)
         if found is None:
             with self._lock:
                 found = self._compiled.get(variant)
                 if found is None:
                     engine = self._host.engine()
-                    text, names = module(self.program, variant, engine.vector_bits)
-                    found = self._compiled[variant] = engine.compile(self.program.name, text, names)
+                    found = self._compiled[variant] = kept_code(
+                        engine,
+                        self.program.name,
+                        store.key(self._digest, variant.text),
+                        lambda: module(self.program, variant, engine.vector_bits),
+                    )
         return found
+
+    @functools.cached_property
+    def _digest(self) -> str:
+        """Of the program as it was given: what it became follows from that."""
+        return digest(self._source)
 
 
 class _Bound(functools.partial):

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from hologram.backends.cpu.engine import Engine
+from hologram.backends.cpu.objects import kept_code
 from hologram.errors import BackendUnavailable
 
 _SIZE_BYTES = 5 * 64
@@ -111,7 +112,8 @@ class Pool:
             engine.provide(
                 ctypes.WinDLL("kernelbase"), ("WaitOnAddress", "WakeByAddressAll", "SwitchToThread")
             )
-        code = engine.compile("pool", text, ("pool_worker", "pool_launch", "pool_stop"))
+        functions = ("pool_worker", "pool_launch", "pool_stop")
+        code = kept_code(engine, "pool", text, lambda: (text, functions))
         self._code = code
         self._worker, self.launch_address, self._stop = code.addresses
         self._state = np.zeros(_SIZE_BYTES + 64, np.uint8)

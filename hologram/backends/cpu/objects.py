@@ -1,0 +1,53 @@
+"""Machine code that outlives the process: object files in the store, for one LLVM, one CPU and one code generator."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from hologram import store
+from hologram.backends.cpu.engine import Code, Engine
+
+KIND = "cpu"
+Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order
+
+
+@functools.lru_cache(maxsize=1)
+def generator() -> str:
+    """What programs become IR by, as a digest."""
+    own = Path(__file__).parent
+    package = own.parents[1]
+    return store.digest_of_sources(
+        package / "dtypes.py", *(package / name for name in ("atlas", "compiler")), own
+    )
+
+
+def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Written]) -> Code:
+    """Machine code, loaded if it was compiled before, by whichever process, else compiled from the IR and kept.
+
+    `identity` tells apart all that `write` may give under one code generator. Raises CompileError.
+    """
+    shelf = store.shared()
+    key = store.key(identity, engine.target, generator())
+    content = shelf.get(KIND, key)
+    if content is not None:
+        try:
+            return _loaded(engine, content)
+        except ValueError:
+            shelf.discard(KIND, key)
+    text, functions = write()
+    content = json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
+    shelf.compiled(KIND)
+    shelf.put(KIND, key, content)
+    return _loaded(engine, content)
+
+
+def _loaded(engine: Engine, content: bytes) -> Code:
+    """Raises ValueError for what `kept_code` did not write."""
+    functions, _, data = content.partition(b"\n")
+    names = json.loads(functions)
+    if not isinstance(names, list) or not data:
+        raise ValueError("an entry must be the names of functions and an object file")
+    return engine.load(data, names)

@@ -1,0 +1,152 @@
+"""Object files: what tells two apart, and that they run wherever they are loaded."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hologram import store
+from hologram.backends.cpu import objects
+from hologram.backends.cpu.arguments import Variant
+from hologram.backends.cpu.engine import Code, Engine, shared_engine
+
+FAR = 6 << 30  # bytes: beyond what a call or an address of 32 bits reaches
+
+# Constants in memory, a routine of LLVM's, one of the C library's.
+OUTSIDE = """
+declare double @cbrt(double)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+@table = private constant [4 x double] [double 1.0, double 8.0, double 27.0, double 64.0]
+define void @roots(ptr %out, i64 %begin, i64 %end) {
+entry:
+  %count = sub i64 %end, %begin
+  %bytes = mul i64 %count, 8
+  call void @llvm.memset.p0.i64(ptr %out, i8 255, i64 %bytes, i1 false)
+  br label %body
+body:
+  %i = phi i64 [ %begin, %entry ], [ %next, %body ]
+  %from = getelementptr double, ptr @table, i64 %i
+  %x = load double, ptr %from
+  %root = call double @cbrt(double %x)
+  %to = getelementptr double, ptr %out, i64 %i
+  store double %root, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %end
+  br i1 %more, label %body, label %done
+done:
+  ret void
+}
+"""
+
+
+def roots(code: Code) -> list[float]:
+    out = (ctypes.c_double * 4)()
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.addresses[0])
+    call(ctypes.addressof(out), 0, 4)
+    return [round(x, 12) for x in out]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def reserve(size: int) -> tuple[mmap.mmap, int]:
+    """Address space, and where it is."""
+    space = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+    return space, np.frombuffer(space, np.uint8).ctypes.data
+
+
+def fill_gaps(near: int) -> list[mmap.mmap]:
+    """Takes all room about an address, so that what is loaded next goes far away."""
+    taken = [reserve(FAR)[0]]
+    for size in (64 << 20, 4 << 20, 256 << 10, 16 << 10, 4 << 10):
+        for _ in range(4096):
+            space, address = reserve(size)
+            taken.append(space)
+            if abs(address - near) > FAR // 2:
+                break
+    return taken
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space is reserved the way of Linux")
+def test_code_runs_however_far_from_what_it_calls() -> None:
+    engine = shared_engine()
+    content = engine.compile("roots", OUTSIDE)
+    near = engine.load(content, ("roots",))
+    taken = fill_gaps(near.addresses[0])
+    far = engine.load(content, ("roots",))
+    del taken
+    assert abs(far.addresses[0] - near.addresses[0]) > 1 << 31, "the test must load code far away"
+    assert roots(near) == roots(far) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_function_that_is_not_there_is_no_address() -> None:
+    engine = shared_engine()
+    with pytest.raises(ValueError, match="must have"):
+        engine.load(engine.compile("roots", OUTSIDE), ("roots", "others"))
+
+
+def test_loaded_code_is_let_go() -> None:
+    engine = shared_engine()
+    content = engine.compile("roots", OUTSIDE)
+    for _ in range(300):
+        assert roots(engine.load(content, ("roots",))) == [1.0, 2.0, 3.0, 4.0]
+
+
+def kept(engine: Engine, identity: str = "roots") -> int:
+    """How often the IR had to be written."""
+    written: list[str] = []
+
+    def write() -> tuple[str, tuple[str, ...]]:
+        written.append(identity)
+        return OUTSIDE, ("roots",)
+
+    assert roots(objects.kept_code(engine, "roots", identity, write)) == [1.0, 2.0, 3.0, 4.0]
+    return len(written)
+
+
+def test_only_the_same_code_for_the_same_processor_is_found(folder: Path, monkeypatch) -> None:
+    engine = shared_engine()
+    assert [kept(engine), kept(engine)] == [1, 0]
+    assert [kept(engine, "other"), kept(engine, "other")] == [1, 0]
+    elsewhere = Engine()
+    elsewhere.target = elsewhere.target.replace(elsewhere.cpu, "another processor")
+    assert [kept(elsewhere), kept(elsewhere), kept(engine)] == [1, 0, 0]
+    monkeypatch.setattr(objects, "generator", lambda: "another generator")
+    assert [kept(engine), kept(engine)] == [1, 0]
+    assert store.shared().stats(objects.KIND).compiled == 4
+
+
+def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
+    plain = Variant("map", (0, 1), ())
+    accesses = [(f"x{n}", n) for n in range(20)]
+    variants = [
+        plain,
+        replace(plain, form="row"),
+        replace(plain, order=(1, 0)),
+        replace(plain, order=(0,), reduced=(1,)),
+        replace(plain, constants=(("stride", 1),)),
+        replace(plain, constants=(("stride", 0),)),
+        replace(plain, unproven=frozenset(accesses)),
+        replace(plain, unproven=frozenset(accesses[1:])),
+        replace(plain, split=1),
+        replace(plain, keep=True),
+    ]
+    assert len({variant.text for variant in variants}) == len(variants)
+    assert replace(plain, unproven=frozenset(accesses[::-1])).text == variants[6].text
+    assert len(vars(plain)) == 7, "a new field needs a variant above"
+
+
+def test_the_generator_is_known_by_its_sources() -> None:
+    assert len(objects.generator()) == 64
+    package = Path(objects.__file__).parents[2]
+    without = store.digest_of_sources(*(package / name for name in ("atlas", "compiler", "backends/cpu")))
+    assert objects.generator() != without, "dtypes.py counts too"
