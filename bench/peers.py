@@ -1,6 +1,7 @@
 """Same work, one run: hologram's time beside each installed peer's.
 
-    python bench/peers.py --suite cpu|webgpu [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick]
+    python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|roofline
+                          [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick]
 
 How the times are taken, and what the goals are: docs/benchmarks.md.
 """
@@ -16,7 +17,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
 
@@ -25,12 +25,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.suites import Result, Row, result_of
+from bench.suites import Result, Row, Suite
 from bench.timing import FULL, QUICK, Pace, busy, microseconds
 from bench.work import parse_size
 from bench.worker import Worker
 
-SUITES = ("cpu", "webgpu")
+SUITES = ("cpu", "webgpu", "jit", "jit-webgpu", "roofline")
 ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
 errors = Console(stderr=True)
 
@@ -52,8 +52,13 @@ def limit_threads(count: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
-def measure(row: Row, suite: str, workers: Sequence[Worker], pace: Pace) -> Result:
-    """One row: everyone prepares, then all take turns."""
+def load(name: str) -> Suite:
+    """The suite of that name, from its module."""
+    return importlib.import_module(f"bench.suites.{name.replace('-', '_')}").SUITE
+
+
+def measure(row: Row, suite: Suite, workers: Sequence[Worker], pace: Pace) -> Result:
+    """One row: everyone prepares, then all take turns. Our own worker is the first."""
     missing = {w.name: w.opened.absent or w.opened.failed for w in workers if w.opened.value is None}
     ready: list[Worker] = []
     for worker in workers:
@@ -78,12 +83,17 @@ def measure(row: Row, suite: str, workers: Sequence[Worker], pace: Pace) -> Resu
             else:
                 samples[worker.name] += answer.value
     times = {n: microseconds(s) for n, s in samples.items() if s and n not in missing}
-    return result_of(suite, row, times, missing)
+    dispatches = None
+    if row.goal.dispatches is not None and suite.ours in times:
+        answer = workers[0].dispatches()
+        dispatches = answer.value
+        if dispatches is None:
+            missing[suite.ours] = answer.absent or answer.failed
+    return suite.result(row, times, missing, dispatches)
 
 
-def run(suite: str, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result]:
+def run(suite: Suite, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result]:
     """Measures a suite's rows; `own` are those without libraries as peers."""
-    module: Any = importlib.import_module(f"bench.suites.{suite}")
     results: list[Result] = []
     columns = (
         TextColumn("{task.description}"),
@@ -95,13 +105,13 @@ def run(suite: str, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result]:
         task = progress.add_task("opening", total=len(rows) + own)
         if own:
             progress.update(task, description="transfers and overheads")
-            results += module.own_rows(pace)
+            results += suite.own_rows(pace)
             progress.advance(task)
         workers: list[Worker] = []
         try:
-            for name in ("hologram", *module.PEERS) if rows else ():
+            for name in (suite.ours, *suite.peers) if rows else ():
                 progress.update(task, description=f"opening {name}")
-                workers.append(Worker(name, suite))
+                workers.append(Worker(name, suite.backend))
             for row in rows:
                 progress.update(task, description=f"{row.work} {row.label}")
                 results.append(measure(row, suite, workers, pace))
@@ -120,28 +130,39 @@ def number(us: float | None) -> str:
 
 
 def report(results: Sequence[Result], peers: Sequence[str]) -> Table:
-    """Times in microseconds, ratios, and the goals beside them."""
+    """Times in microseconds, ratios, launches where they are counted, and the goals beside them."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("row")
     others = [n for n in dict.fromkeys(n for r in results for n in r.peers_us) if n not in peers]
     names = [*peers, *others]
-    for column in ("size", "ours, µs", *names, "ratio", "goal"):
+    counted = any(r.dispatches is not None for r in results)
+    for column in ("size", "ours, µs", *names, "ratio", *(("dispatches",) if counted else ()), "goal"):
         table.add_column(column, justify="right")
     for result in results:
-        colour = {True: "green", False: "red", None: "default"}[result.met]
-        best = min(result.peers_us.values(), default=None)
         times = [
-            f"[bold]{number(us)}[/]" if us is not None and us == best else number(us)
+            f"[bold]{number(us)}[/]" if us is not None and us == result.best_us else number(us)
             for us in map(result.peers_us.get, names)
         ]
         ratio = f"{result.ratio:.2f}" if result.ratio is not None else ""
-        ours = number(result.ours_us)
-        if result.goal.us is not None:
-            ours = f"[{colour}]{ours}[/]"
-        if result.goal.ratio is not None:
-            ratio = f"[{colour}]{ratio}[/]"
-        table.add_row(result.row, result.size, ours, *times, ratio, str(result.goal))
+        launches = "" if result.dispatches is None else str(result.dispatches)
+        goal = result.goal
+        table.add_row(
+            result.row,
+            result.size,
+            coloured(number(result.ours_us), result.ours_us, goal.us),
+            *times,
+            coloured(ratio, result.ratio, goal.ratio),
+            *((coloured(launches, result.dispatches, goal.dispatches),) if counted else ()),
+            str(goal),
+        )
     return table
+
+
+def coloured(text: str, found: float | None, most: float | None) -> str:
+    """Green where a goal is reached, red where it is not, as it is where there is none."""
+    if found is None or most is None:
+        return text
+    return f"[{'green' if found <= most else 'red'}]{text}[/]"
 
 
 def geometric_mean(results: Sequence[Result]) -> float | None:
@@ -197,19 +218,20 @@ def main() -> None:
     warning = busy(args.threads)
     if warning:
         errors.print(f"[yellow]{escape(warning)}[/]")
-    module: Any = importlib.import_module(f"bench.suites.{args.suite}")
-    rows = chosen(list(module.rows()), args.rows, args.sizes)
+    suite = load(args.suite)
+    rows = chosen(list(suite.rows()), args.rows, args.sizes)
     own = args.rows is None and args.sizes is None
-    results = run(args.suite, rows, own, QUICK if args.quick else FULL)
+    results = run(suite, rows, own, QUICK if args.quick else FULL)
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
-    console.print(report(results, module.PEERS))
-    mean = geometric_mean([r for r in results if set(r.peers_us) & set(module.PEERS)])
+    console.print(report(results, suite.peers))
+    mean = geometric_mean([r for r in results if r.in_mean])
     if mean is not None:
-        goal = getattr(module, "GEOMETRIC_MEAN", None)
-        console.print(f"geometric mean of the ratios: {mean:.2f}" + (f" (goal ≤ {goal:g})" if goal else ""))
+        most = suite.geometric_mean
+        goal = f" (goal ≤ {most:g})" if most is not None else ""
+        console.print(f"geometric mean of the ratios: {coloured(f'{mean:.2f}', mean, most)}{goal}")
     for line in absences(results):
         console.print(escape(line))
     missed = [f"{r.row} {r.size}".strip() for r in results if r.met is False]

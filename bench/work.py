@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 Arrays = Mapping[str, Array]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on
+HIDDEN = 1024  # columns between the two layers of mlp
+HEADS, FEATURES = 8, 64  # of attention, whose size is the number of queries and keys
+TENSORS = 50  # that adam steps; its size is that of one
+CHECKED = 1 << 14  # elements of long results that are compared with the reference
 SUFFIXES = {"K": 1 << 10, "M": 1 << 20}
 
 
@@ -31,13 +35,47 @@ def format_size(size: int) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """One operation: inputs for a size, the same computed by NumPy in float64, and how far float32 may be off."""
+    """An operation or a function: inputs for a size, in the order of its arguments, the same computed by NumPy in
+    float64, and how far float32 may be off.
+
+    The error is relative to the value, or to `scale` where that is more. `head` takes the part of the inputs that alone
+    is checked, the first of the results along `axis`; None where every input goes into every result.
+    """
 
     inputs: Callable[[int, np.random.Generator], dict[str, Array]]
     reference: Callable[[Arrays], NDArray[np.float64]]
     tolerance: float = 1e-5
-    flops: Callable[[int], float] | None = None
-    arrays_moved: float = 2.0  # arrays of the size read or written, for the bandwidth
+    scale: Callable[[Arrays], float] = lambda arrays: 1.0
+    head: Callable[[Arrays], Arrays] | None = lambda arrays: {k: v[:CHECKED] for k, v in arrays.items()}
+    axis: int = 0
+    label: Callable[[int], str] = format_size  # of a size, as people write it
+
+
+@dataclass(frozen=True)
+class Adam:
+    """The constants of an Adam step (Kingma and Ba 2015, algorithm 1)."""
+
+    rate: float = 1e-3
+    first: float = 0.9  # decay of the gradients' mean
+    second: float = 0.999  # decay of the squares' mean
+    epsilon: float = 1e-8
+    step: int = 10
+
+    @property
+    def first_correction(self) -> float:
+        return 1 - self.first**self.step
+
+    @property
+    def second_correction(self) -> float:
+        return 1 - self.second**self.step
+
+    @property
+    def size(self) -> float:
+        """The rate, corrected: what the quotient is multiplied by."""
+        return self.rate / self.first_correction
+
+
+ADAM = Adam()
 
 
 def _normal(*shapes: str) -> Callable[[int, np.random.Generator], dict[str, Array]]:
@@ -62,17 +100,45 @@ def _squares(side: int, rng: np.random.Generator) -> dict[str, Array]:
     return {name: rng.standard_normal((side, side), dtype=np.float32) for name in ("a", "b")}
 
 
+def _two_layers(side: int, rng: np.random.Generator) -> dict[str, Array]:
+    """A batch as long as its rows, and weights that keep the size of what passes them."""
+
+    def layer(rows: int, columns: int) -> Array:
+        return rng.standard_normal((rows, columns), dtype=np.float32) / np.float32(math.sqrt(rows))
+
+    b1, b2 = (rng.standard_normal(size, dtype=np.float32) for size in (HIDDEN, side))
+    x = rng.standard_normal((side, side), dtype=np.float32)
+    return {"x": x, "w1": layer(side, HIDDEN), "b1": b1, "w2": layer(HIDDEN, side), "b2": b2}
+
+
+def _heads(length: int, rng: np.random.Generator) -> dict[str, Array]:
+    shape = (HEADS, length, FEATURES)
+    return {name: rng.standard_normal(shape, dtype=np.float32) for name in ("q", "k", "v")}
+
+
+def _parameters(size: int, rng: np.random.Generator) -> dict[str, Array]:
+    """Parameters, gradients and both running means, a row a tensor."""
+    p, g, m, v = (rng.standard_normal((TENSORS, size), dtype=np.float32) for _ in range(4))
+    return {"p": p, "g": g, "m": m * np.float32(0.1), "v": v * v}
+
+
 def _wide(array: Array) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
 def _gelu(arrays: Arrays) -> NDArray[np.float64]:
-    x = _wide(arrays["x"])
+    return _wide_gelu(_wide(arrays["x"]))
+
+
+def _wide_gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(x * 0.5 * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2.0))))
 
 
 def _softmax(arrays: Arrays) -> NDArray[np.float64]:
-    x = _wide(arrays["x"])
+    return _wide_softmax(_wide(arrays["x"]))
+
+
+def _wide_softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -84,23 +150,70 @@ def _layer_norm(arrays: Arrays) -> NDArray[np.float64]:
     return scaled * arrays["weight"] + arrays["bias"]
 
 
+def _chain(arrays: Arrays) -> NDArray[np.float64]:
+    a, b = _wide(arrays["a"]), _wide(arrays["b"])
+    return np.tanh(b) / (1 + np.exp(-(a * b + a))) + np.exp(a)
+
+
+def _mlp(arrays: Arrays) -> NDArray[np.float64]:
+    hidden = _wide_gelu(_wide(arrays["x"]) @ _wide(arrays["w1"]) + arrays["b1"])
+    return hidden @ _wide(arrays["w2"]) + arrays["b2"]
+
+
+def _attention(arrays: Arrays) -> NDArray[np.float64]:
+    q, k, v = (_wide(arrays[name]) for name in ("q", "k", "v"))
+    return _wide_softmax(q @ k.swapaxes(-2, -1) / math.sqrt(FEATURES)) @ v
+
+
+def _adam(arrays: Arrays) -> NDArray[np.float64]:
+    p, g, m, v = (_wide(arrays[name]) for name in ("p", "g", "m", "v"))
+    m = ADAM.first * m + (1 - ADAM.first) * g
+    v = ADAM.second * v + (1 - ADAM.second) * g * g
+    p = p - ADAM.size * m / (np.sqrt(v / ADAM.second_correction) + ADAM.epsilon)
+    return np.stack([p, m, v])
+
+
+def _first_rows(arrays: Arrays) -> Arrays:
+    """Of matrices; their weights whole."""
+    return {k: v[: CHECKED // COLUMNS] if v.ndim == 2 else v for k, v in arrays.items()}
+
+
 WORKS: dict[str, Work] = {
-    "add": Work(_normal("x", "y"), lambda a: _wide(a["x"]) + a["y"], arrays_moved=3),
-    "mul": Work(_normal("x", "y"), lambda a: _wide(a["x"]) * a["y"], arrays_moved=3),
+    "add": Work(_normal("x", "y"), lambda a: _wide(a["x"]) + a["y"]),
+    "mul": Work(_normal("x", "y"), lambda a: _wide(a["x"]) * a["y"]),
     "relu": Work(_normal("x"), lambda a: np.maximum(_wide(a["x"]), 0)),
     "exp": Work(_normal("x"), lambda a: np.exp(_wide(a["x"]))),
     "tanh": Work(_normal("x"), lambda a: np.tanh(_wide(a["x"]))),
     "gelu": Work(_normal("x"), _gelu),
-    # Every order of adding is right: the error allowed is that of one serial sum over random signs.
-    "sum": Work(_normal("x"), lambda a: np.asarray(_wide(a["x"]).sum()), tolerance=1e-3, arrays_moved=1),
-    "softmax": Work(_rows, _softmax),
-    "layer_norm": Work(_rows_with_weights, _layer_norm, tolerance=1e-4),
+    "sum": Work(
+        _normal("x"),
+        lambda a: np.asarray(_wide(a["x"]).sum()),
+        tolerance=1e-3,
+        # Every order of adding is right: the error allowed is that of one serial sum over random signs.
+        scale=lambda a: math.sqrt(a["x"].size),
+        head=None,
+    ),
+    "softmax": Work(_rows, _softmax, head=_first_rows),
+    "layer_norm": Work(_rows_with_weights, _layer_norm, tolerance=1e-4, head=_first_rows),
     "matmul": Work(
         _squares,
         lambda a: _wide(a["a"]) @ _wide(a["b"]),
         tolerance=1e-3,
-        flops=lambda side: 2.0 * side**3,
-        arrays_moved=3,
+        scale=lambda a: math.sqrt(len(a["a"])),
+        head=None,
+        label=str,
+    ),
+    "chain": Work(_normal("a", "b"), _chain),
+    "mlp": Work(_two_layers, _mlp, tolerance=1e-4, head=None, label=lambda side: f"{side}x{HIDDEN}x{side}"),
+    "attention": Work(
+        _heads, _attention, tolerance=1e-4, head=None, label=lambda length: f"{HEADS}x{length}x{FEATURES}"
+    ),
+    "adam": Work(
+        _parameters,
+        _adam,
+        head=lambda arrays: {k: v[:, : CHECKED // TENSORS] for k, v in arrays.items()},
+        axis=-1,
+        label=lambda size: f"{TENSORS}x{format_size(size)}",
     ),
 }
 
@@ -113,19 +226,11 @@ def make_inputs(name: str, size: int) -> dict[str, Array]:
 def check(name: str, inputs: Arrays, result: NDArray[np.float32]) -> str | None:
     """What is wrong with a result, None if nothing is. Of long results the first elements are looked at."""
     work = WORKS[name]
-    if name in ("sum", "matmul"):
-        wanted = work.reference(inputs)
-        scale = math.sqrt(inputs["x" if name == "sum" else "a"].shape[-1])
-    else:
-        cut = 1 << 14
-        rows = {"softmax", "layer_norm"} & {name}
-        head = {
-            k: (v[: cut // COLUMNS] if v.ndim == 2 else v if rows else v[:cut]) for k, v in inputs.items()
-        }
-        wanted, scale = work.reference(head), 1.0
-        result = result[: len(wanted)]
+    wanted = work.reference(work.head(inputs) if work.head else inputs)
+    if work.head and result.ndim == wanted.ndim:
+        result = np.moveaxis(np.moveaxis(result, work.axis, 0)[: wanted.shape[work.axis]], 0, work.axis)
     if np.shape(result) != np.shape(wanted):
         return f"its shape is {np.shape(result)}, not {np.shape(wanted)}"
-    error = np.abs(np.asarray(result, np.float64) - wanted) / np.maximum(np.abs(wanted), scale)
+    error = np.abs(np.asarray(result, np.float64) - wanted) / np.maximum(np.abs(wanted), work.scale(inputs))
     worst = float(error.max())
     return None if worst <= work.tolerance else f"it is off by {worst:.1e}, more than {work.tolerance:.0e}"

@@ -31,12 +31,17 @@ class Answer:
     failed: str = ""
 
 
-def serve(pipe: Connection, name: str, suite: str) -> None:
+@dataclass(frozen=True)
+class CountDispatches:
+    """Asks how many kernels a call of the prepared job launches."""
+
+
+def serve(pipe: Connection, name: str, backend: str) -> None:
     """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop."""
     os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
     try:
         with contextlib.redirect_stdout(sys.stderr):  # libraries that greet
-            contender = open_contender(name, suite)
+            contender = open_contender(name, backend)
     except ImportError as error:
         pipe.send(Answer(absent=f"not installed ({error})"))
         return
@@ -50,6 +55,11 @@ def serve(pipe: Connection, name: str, suite: str) -> None:
             if isinstance(request, Pace):
                 assert job is not None
                 pipe.send(Answer(take_turn(job.call, request)))
+                continue
+            if isinstance(request, CountDispatches):
+                assert job is not None
+                count = job.dispatches
+                pipe.send(Answer(count()) if count else Answer(absent="it does not count its launches"))
                 continue
             job, work, size = None, *request
             inputs = make_inputs(work, size)
@@ -74,11 +84,11 @@ def _first_run(job: Job, work: str, inputs: Any) -> Answer:
 class Worker:
     """The parent's end of a contender's process."""
 
-    def __init__(self, name: str, suite: str) -> None:
+    def __init__(self, name: str, backend: str) -> None:
         context = multiprocessing.get_context("spawn")
         self.name = name
         self.pipe, end = context.Pipe()
-        self.process = context.Process(target=serve, args=(end, name, suite), daemon=True)
+        self.process = context.Process(target=serve, args=(end, name, backend), daemon=True)
         self.process.start()
         end.close()
         self.opened = self._answer()
@@ -91,6 +101,10 @@ class Worker:
         """Samples in seconds."""
         time.sleep(SETTLE_SECONDS)
         return self._ask(pace)
+
+    def dispatches(self) -> Answer:
+        """Kernels launched by a call."""
+        return self._ask(CountDispatches())
 
     def close(self) -> None:
         if self.process.is_alive():

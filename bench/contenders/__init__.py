@@ -13,8 +13,11 @@ from bench.work import Arrays
 
 MODULES = {
     "hologram": "ours",
+    "hologram jit": "ours_jit",
     "numpy": "with_numpy",
     "torch": "with_torch",
+    "torch fused": "with_torch_fused",
+    "inductor": "with_inductor",
     "jax": "with_jax",
     "numexpr": "with_numexpr",
     "tinygrad": "with_tinygrad",
@@ -24,14 +27,17 @@ MODULES = {
 
 @dataclass(frozen=True)
 class Job:
-    """Work ready to be timed: `call` computes and waits until it is done, `result` gives what it computed."""
+    """Work ready to be timed: `call` computes and waits until it is done, `result` gives what it computed, and
+    `dispatches`, where it can be told, the number of kernels that a call launches.
+    """
 
     call: Callable[[], object]
     result: Callable[[], NDArray]
+    dispatches: Callable[[], int] | None = None
 
 
 class Contender(Protocol):
-    """A library on a device. Its module's `open_contender(suite)` makes it; ImportError means it is not installed."""
+    """A library on a device. Its module's `open_contender(backend)` makes it; ImportError means it is not installed."""
 
     device: str
 
@@ -40,6 +46,6 @@ class Contender(Protocol):
         ...
 
 
-def open_contender(name: str, suite: str) -> Contender:
+def open_contender(name: str, backend: str) -> Contender:
     """Loads a library; raises ImportError where it is not installed."""
-    return importlib.import_module(f"bench.contenders.{MODULES[name]}").open_contender(suite)
+    return importlib.import_module(f"bench.contenders.{MODULES[name]}").open_contender(backend)

@@ -25,8 +25,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
 
 
 class Ours:
-    def __init__(self, suite: str) -> None:
-        self.executor = hg.Executor(suite)
+    def __init__(self, backend: str) -> None:
+        self.executor = hg.Executor(backend)
         self.device = self.executor.device.info.name
 
     def prepare(self, work: str, inputs: Arrays) -> Job:
@@ -66,5 +66,5 @@ class Ours:
         return Job(call, lambda: np.array(out.to_numpy()))
 
 
-def open_contender(suite: str) -> Ours:
-    return Ours(suite)
+def open_contender(backend: str) -> Ours:
+    return Ours(backend)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import numexpr
 import numpy as np
@@ -19,7 +20,9 @@ EXPRESSIONS = {
     "exp": "exp(x)",
     "tanh": "tanh(x)",
     "sum": "sum(x)",
+    "chain": "tanh(b) / (one + exp(-(a * b + a))) + exp(a)",
 }
+CONSTANTS = {"zero": np.float32(0), "one": np.float32(1)}  # a Python number would make it compute in float64
 
 
 class NumExpr:
@@ -32,18 +35,19 @@ class NumExpr:
         expression = EXPRESSIONS.get(work)
         if expression is None:  # erf, and expressions around a reduction, are not in its language
             return None
-        names = [n for n in ("x", "y", "zero") if n in expression]
+        values = {**inputs, **CONSTANTS}
+        names = [n for n in values if re.search(rf"\b{n}\b", expression)]
         compiled = numexpr.NumExpr(expression, signature=[(n, float) for n in names])  # float is its f32
-        arguments = [np.float32(0) if n == "zero" else inputs[n] for n in names]
+        arguments = [values[n] for n in names]
         if work == "sum":
 
             def total() -> np.ndarray:
                 return np.array(compiled(*arguments, ex_uses_vml=False))
 
             return Job(total, total)
-        out = np.empty_like(inputs["x"])
+        out = np.empty_like(next(iter(inputs.values())))
         return Job(lambda: compiled(*arguments, out=out, ex_uses_vml=False), out.copy)
 
 
-def open_contender(suite: str) -> NumExpr:
+def open_contender(backend: str) -> NumExpr:
     return NumExpr()

@@ -26,13 +26,12 @@ class NumPy:
             "tanh": lambda: lambda x: np.tanh(x, out=out),
             "softmax": lambda: _softmax(out),
             "layer_norm": lambda: _layer_norm(out),
+            "chain": lambda: _chain(out),
             "matmul": lambda: lambda a, b: np.matmul(a, b, out=out),
         }.get(work)
         if make is None:  # there is no erf, and so no gelu
             return None
         function, arguments = make(), list(inputs.values())
-        if work == "layer_norm":
-            arguments = [inputs["x"], inputs["weight"], inputs["bias"]]
         return Job(lambda: function(*arguments), out.copy)
 
 
@@ -56,5 +55,22 @@ def _layer_norm(out: Array):
     return layer_norm
 
 
-def open_contender(suite: str) -> NumPy:
+def _chain(out: Array):
+    gate, grown = np.empty_like(out), np.empty_like(out)
+
+    def chain(a: Array, b: Array) -> None:
+        np.multiply(a, b, out=gate)
+        np.add(gate, a, out=gate)
+        np.negative(gate, out=gate)
+        np.exp(gate, out=gate)
+        np.add(gate, np.float32(1), out=gate)
+        np.tanh(b, out=out)
+        np.divide(out, gate, out=out)
+        np.exp(a, out=grown)
+        np.add(out, grown, out=out)
+
+    return chain
+
+
+def open_contender(backend: str) -> NumPy:
     return NumPy()

@@ -1,72 +1,25 @@
 """Taichi's vulkan arch: a kernel per work over ndarrays, waited for with ti.sync()."""
 
-# pyright: reportMissingImports=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOptionalMemberAccess=false
+# pyright: reportMissingImports=false, reportOptionalMemberAccess=false
 
-# Annotations are read by Taichi when a kernel is made: they must not become strings.
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import taichi as ti
 
 from bench.contenders import Job
-from bench.work import Arrays
+from bench.contenders import taichi_kernels as kernels
+from bench.work import HEADS, HIDDEN, Arrays
 
 LANES = 1024  # partial sums of a whole-array sum; every size is a multiple
 
 ti.init(arch=ti.vulkan, log_level=ti.WARN, offline_cache=False)
 if ti.lang.impl.current_cfg().arch != ti.vulkan:
     raise ImportError("Taichi finds no Vulkan device")
-Vector = ti.types.ndarray(dtype=ti.f32, ndim=1)
-Matrix = ti.types.ndarray(dtype=ti.f32, ndim=2)
-
-
-@ti.kernel
-def add(x: Vector, y: Vector, out: Vector):
-    for i in out:
-        out[i] = x[i] + y[i]
-
-
-@ti.kernel
-def exp(x: Vector, out: Vector):
-    for i in out:
-        out[i] = ti.exp(x[i])
-
-
-@ti.kernel
-def total(x: Vector, partial: Vector, out: Vector):
-    for lane in partial:
-        found = 0.0
-        for step in range(x.shape[0] // partial.shape[0]):
-            found += x[step * partial.shape[0] + lane]
-        partial[lane] = found
-    for _ in range(1):
-        found = 0.0
-        for lane in range(partial.shape[0]):
-            found += partial[lane]
-        out[0] = found
-
-
-@ti.kernel
-def softmax(x: Matrix, out: Matrix):
-    for row in range(x.shape[0]):
-        top = x[row, 0]
-        for k in range(x.shape[1]):
-            top = ti.max(top, x[row, k])
-        found = 0.0
-        for k in range(x.shape[1]):
-            e = ti.exp(x[row, k] - top)
-            out[row, k] = e
-            found += e
-        for k in range(x.shape[1]):
-            out[row, k] /= found
-
-
-@ti.kernel
-def matmul(a: Matrix, b: Matrix, out: Matrix):
-    for i, j in out:
-        found = 0.0
-        for k in range(a.shape[1]):
-            found += a[i, k] * b[k, j]
-        out[i, j] = found
 
 
 def _array(values):
@@ -75,19 +28,41 @@ def _array(values):
     return array
 
 
+@dataclass(frozen=True)
+class Form:
+    """A kernel; it takes the inputs, scratch memory, and the output last."""
+
+    kernel: Any
+    out: Callable[[Arrays], tuple[int, ...]] = lambda inputs: next(iter(inputs.values())).shape
+    scratch: Callable[[Arrays], tuple[tuple[int, ...], ...]] = lambda inputs: ()
+
+
+FORMS = {
+    "add": Form(kernels.add),
+    "exp": Form(kernels.exp),
+    "sum": Form(kernels.total, lambda i: (1,), lambda i: ((min(LANES, i["x"].size // 16),),)),
+    "softmax": Form(kernels.softmax),
+    "matmul": Form(kernels.matmul),
+    "chain": Form(kernels.chain),
+    "layer_norm": Form(kernels.layer_norm),
+    "mlp": Form(kernels.mlp, scratch=lambda i: ((len(i["x"]), HIDDEN),)),
+    "attention": Form(kernels.attention, scratch=lambda i: ((HEADS, i["q"].shape[1], i["k"].shape[1]),)),
+}
+
+
 class Taichi:
     device = "vulkan"
 
-    def prepare(self, work: str, inputs: Arrays) -> "Job | None":
-        kernels = {"add": add, "exp": exp, "sum": total, "softmax": softmax, "matmul": matmul}
-        kernel = kernels.get(work)
-        if kernel is None:
+    def prepare(self, work: str, inputs: Arrays) -> Job | None:
+        if work == "adam":
+            return self._adam(inputs)
+        form = FORMS.get(work)
+        if form is None:
             return None
         arguments = [_array(values) for values in inputs.values()]
-        first = next(iter(inputs.values()))
-        out = ti.ndarray(ti.f32, (1,) if work == "sum" else first.shape)
-        if work == "sum":
-            arguments.append(ti.ndarray(ti.f32, (min(LANES, first.size // 16),)))
+        arguments += [ti.ndarray(ti.f32, shape) for shape in form.scratch(inputs)]
+        out = ti.ndarray(ti.f32, form.out(inputs))
+        kernel = form.kernel
 
         def call() -> None:
             kernel(*arguments, out)
@@ -95,6 +70,25 @@ class Taichi:
 
         return Job(call, lambda: out.to_numpy()[0] if work == "sum" else out.to_numpy())
 
+    def _adam(self, inputs: Arrays) -> Job:
+        """In place, a launch a tensor: a kernel takes no list of arrays."""
+        state = [tuple(map(_array, rows)) for rows in zip(*(inputs[n] for n in "pgmv"), strict=True)]
 
-def open_contender(suite: str) -> Taichi:
+        def call() -> None:
+            for tensors in state:
+                kernels.adam(*tensors)
+            ti.sync()
+
+        def result() -> np.ndarray:
+            for k, (p, _, m, v) in enumerate(state):
+                for tensor, name in ((p, "p"), (m, "m"), (v, "v")):
+                    tensor.from_numpy(inputs[name][k])
+            call()
+            found = [[tensors[k].to_numpy() for tensors in state] for k in (0, 2, 3)]
+            return np.array(found)
+
+        return Job(call, result)
+
+
+def open_contender(backend: str) -> Taichi:
     return Taichi()

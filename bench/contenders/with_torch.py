@@ -1,16 +1,64 @@
 """PyTorch on the CPU: its own kernels, with out= where they have it, without autograd."""
 
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from bench.contenders import Job
-from bench.work import Arrays
+from bench.contenders.torch_adam import Tensors, job
+from bench.work import ADAM, Arrays
+
+
+def _chain(inputs: Arrays) -> Job:
+    a, b = (torch.from_numpy(array) for array in inputs.values())
+    gate, out, grown = torch.empty_like(a), torch.empty_like(a), torch.empty_like(a)
+
+    def chain() -> None:
+        torch.mul(a, b, out=gate)
+        torch.add(gate, a, out=gate)
+        torch.sigmoid(gate, out=gate)
+        torch.tanh(b, out=out)
+        torch.mul(out, gate, out=out)
+        torch.exp(a, out=grown)
+        torch.add(out, grown, out=out)
+
+    return Job(chain, lambda: np.array(out))
+
+
+def _mlp(inputs: Arrays) -> Job:
+    x, w1, b1, w2, b2 = (torch.from_numpy(array) for array in inputs.values())
+    hidden, out = torch.empty(len(x), len(b1)), torch.empty(len(x), len(b2))
+
+    def mlp() -> None:
+        torch.addmm(b1, x, w1, out=hidden)
+        torch._C._nn.gelu(hidden, out=hidden)
+        torch.addmm(b2, hidden, w2, out=out)
+
+    return Job(mlp, lambda: np.array(out))
+
+
+def _foreach(p: Tensors, g: Tensors, m: Tensors, v: Tensors) -> None:
+    """What torch.optim.Adam(foreach=True) does, in place."""
+    torch._foreach_lerp_(m, g, 1 - ADAM.first)
+    torch._foreach_mul_(v, ADAM.second)
+    torch._foreach_addcmul_(v, g, g, 1 - ADAM.second)
+    scales = torch._foreach_sqrt(v)
+    torch._foreach_div_(scales, ADAM.second_correction**0.5)
+    torch._foreach_add_(scales, ADAM.epsilon)
+    torch._foreach_addcdiv_(p, m, scales, -ADAM.size)
+
+
+FUNCTIONS: dict[str, Callable[[Arrays], Job]] = {
+    "chain": _chain,
+    "mlp": _mlp,
+    "adam": lambda inputs: job(_foreach, inputs),
+}
 
 
 class Torch:
@@ -20,7 +68,9 @@ class Torch:
         torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
         torch.set_grad_enabled(False)
 
-    def prepare(self, work: str, inputs: Arrays) -> Job:
+    def prepare(self, work: str, inputs: Arrays) -> Job | None:
+        if work in FUNCTIONS:
+            return FUNCTIONS[work](inputs)
         tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
         first = next(iter(tensors.values()))
         out = torch.empty(() if work == "sum" else first.shape)
@@ -46,9 +96,11 @@ class Torch:
             "gelu": lambda: gelu(first, out=out),
             "sum": lambda: torch.sum(first, dim=0, out=out),
             "softmax": lambda: torch.softmax(first, -1, out=out),
-        }[work]
+        }.get(work)
+        if one is None:
+            return None
         return Job(one, lambda: np.array(out))
 
 
-def open_contender(suite: str) -> Torch:
+def open_contender(backend: str) -> Torch:
     return Torch()

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.suites import Goal, Result, Row
+from bench.suites import Goal, Result, Row, Suite
 from bench.timing import Pace, microseconds, take_turn
 from bench.work import format_size, parse_size
 
-PEERS = ("numpy", "torch", "jax", "numexpr")
 CALL = Goal(us=3)  # at 1K: what a call costs, Python included
 STRICTER = {"exp": 0.5, "tanh": 0.5, "gelu": 0.7}
 SIZES = ("1K", "100K", "1M", "16M")
@@ -92,3 +91,6 @@ def _opening(pace: Pace) -> Iterator[Result]:
 
 def _result(row: str, size: int, ours_us: float, goal: Goal, **peers_us: float) -> Result:
     return Result("cpu", row, format_size(size) if size else "", ours_us, peers_us, goal)
+
+
+SUITE = Suite("cpu", "cpu", "hologram", ("numpy", "torch", "jax", "numexpr"), rows, own_rows)
