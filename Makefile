@@ -24,9 +24,12 @@ check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-bench: $(VENV)/bench ## the same work here and in the peers that are installed, both suites
+bench: $(VENV)/bench ## the same work here and in the peers that are installed, every suite
 	$(BIN)/python bench/peers.py --suite cpu --json out/peers-cpu.json
 	$(BIN)/python bench/peers.py --suite webgpu --json out/peers-webgpu.json
+	$(BIN)/python bench/peers.py --suite jit --json out/peers-jit.json
+	$(BIN)/python bench/peers.py --suite jit-webgpu --json out/peers-jit-webgpu.json
+	$(BIN)/python bench/peers.py --suite roofline --json out/peers-roofline.json
 
 card: $(VENV)/bench ## on a machine with a GPU: every WebGPU test and benchmark on it, kept under bench/results/
 	$(BIN)/python bench/card.py

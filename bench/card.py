@@ -2,8 +2,8 @@
 
     python bench/card.py            # the first adapter that is no software; fails where there is none
 
-Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, peers-webgpu.json and card.json (adapter, driver, limits,
-commit). CUDA and Metal join when they have devices.
+Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json, ...) and card.json
+(adapter, driver, limits, commit). CUDA and Metal join when they have devices.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ from hologram.device import DeviceInfo
 from hologram.runtime.selector import backends
 
 ROOT = Path(__file__).parents[1]
+SUITES = (
+    "webgpu",
+    "jit-webgpu",
+    "roofline",
+)  # operations, functions under hg.jit, and what the card could do
 
 
 def cards() -> list[DeviceInfo]:
@@ -72,8 +77,11 @@ def measure(card: DeviceInfo, commit: str) -> int:
         "tests/compiler",
     ]
     worst = run(tests, out / "tests.txt", environment)
-    peers = [sys.executable, "bench/peers.py", "--suite", "webgpu", "--json", str(out / "peers-webgpu.json")]
-    return max(worst, run(peers, out / "peers-webgpu.txt", environment))
+    for suite in SUITES:
+        file = out / f"peers-{suite}.json"
+        peers = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
+        worst = max(worst, run(peers, file.with_suffix(".txt"), environment))
+    return worst
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ class Goal:
     dispatches: int | None = None
 
     def __str__(self) -> str:
-        parts = [f"≤ {self.ratio:g} x"] if self.ratio is not None else []
+        parts = [f"≤ {self.ratio:.3g} x"] if self.ratio is not None else []
         parts += [f"≤ {self.us:g} µs"] if self.us is not None else []
         if self.dispatches is not None:
             parts.append(f"≤ {self.dispatches} dispatch" + ("es" if self.dispatches > 1 else ""))

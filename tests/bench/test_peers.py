@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import timing
-from bench.suites import Goal, Result, Row, cpu, result_of, webgpu
+from bench import peers, timing
+from bench.contenders import MODULES
+from bench.suites import Goal, Result, Row, cpu, jit, jit_webgpu, webgpu
 from bench.timing import Pace, microseconds, take_turn
 from bench.work import WORKS, check, format_size, make_inputs, parse_size
 from bench.worker import Worker
@@ -60,7 +61,7 @@ def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_checked(name: str) -> None:
-    inputs = make_inputs(name, 64 if name == "matmul" else 4096)
+    inputs = make_inputs(name, 4096 if name not in ("matmul", "mlp", "attention") else 64)
     right = WORKS[name].reference(inputs).astype(np.float32)
     assert check(name, inputs, right) is None
     wrong = right.copy()
@@ -80,8 +81,8 @@ def test_inputs_are_random_and_the_same_everywhere() -> None:
 
 def test_the_ratio_is_to_the_best_peer() -> None:
     row = Row("exp", 1 << 20, Goal(ratio=0.5))
-    result = result_of(
-        "cpu", row, {"hologram": 50.0, "numpy": 200.0, "torch": 125.0}, {"jax": "not installed"}
+    result = cpu.SUITE.result(
+        row, {"hologram": 50.0, "numpy": 200.0, "torch": 125.0}, {"jax": "not installed"}
     )
     assert result.ratio == 0.4
     assert result.met is True
@@ -95,6 +96,36 @@ def test_the_ratio_is_to_the_best_peer() -> None:
         "ratio": 0.4,
     }
     assert record["missing"] == {"jax": "not installed"}
+
+
+def test_a_ratio_may_be_to_some_of_the_peers() -> None:
+    row = Row("adam", 1024, Goal(ratio=0.5), against=("torch",))
+    times = {"hologram jit": 50.0, "jax": 25.0, "torch": 125.0}
+    assert jit.SUITE.result(row, times, {}).ratio == 0.4
+    assert jit.SUITE.result(row, {"hologram jit": 50.0, "jax": 25.0}, {}).met is None
+
+
+def test_the_mean_is_of_the_rows_that_count() -> None:
+    suite, times = jit_webgpu.SUITE, {"hologram jit": 1.0, "taichi": 4.0}
+    results = [
+        suite.result(Row("chain", 1024), times, {}),
+        suite.result(Row("softmax", 1024), times | {"taichi": 1.0}, {}),
+    ]
+    assert peers.geometric_mean(results) == pytest.approx(0.5)
+    aside = suite.result(Row("matmul", 64, in_mean=False), times, {})
+    assert peers.geometric_mean([r for r in [*results, aside] if r.in_mean]) == pytest.approx(0.5)
+
+
+def test_launches_are_held_against_their_goal() -> None:
+    row = Row("mlp", 256, Goal(ratio=0.9, dispatches=2))
+    times = {"hologram jit": 1.0, "tinygrad": 2.0}
+    assert [jit_webgpu.SUITE.result(row, times, {}, count).met for count in (2, 3, None)] == [
+        True,
+        False,
+        None,
+    ]
+    assert jit_webgpu.SUITE.result(row, times, {}, 2).record()["dispatches"] == 2
+    assert str(row.goal) == "≤ 0.9 x, ≤ 2 dispatches"
 
 
 def test_goals() -> None:
@@ -114,6 +145,28 @@ def test_every_row_has_its_goal() -> None:
     assert goals["add", "1K"] == Goal(us=3)
     assert goals["matmul", "1024"] == Goal(ratio=1.05)
     assert {r.goal for r in webgpu.rows()} == {Goal(ratio=1.0)}
+    goals = {(r.work, r.label): r.goal for r in jit.rows()}
+    assert goals["chain", "1K"] == Goal(us=4)
+    assert goals["chain", "16M"] == Goal(ratio=0.4)
+    assert (
+        goals["mlp", "256x1024x256"] == goals["layer_norm", "1M"] == goals["softmax", "1M"] == Goal(ratio=0.8)
+    )
+    assert goals["adam", "50x100K"] == Goal(ratio=0.5)
+    goals = {(r.work, r.label): r.goal for r in jit_webgpu.rows()}
+    assert goals["attention", "8x256x64"] == Goal(ratio=0.9)
+    assert goals["mlp", "256x1024x256"] == Goal(ratio=0.9, dispatches=2)
+    assert goals["adam", "50x100K"] == Goal(dispatches=10)
+    assert jit_webgpu.SUITE.geometric_mean == 0.4
+
+
+@pytest.mark.parametrize("name", peers.SUITES)
+def test_a_suite_knows_its_contenders_and_works(name: str) -> None:
+    suite = peers.load(name)
+    assert suite.name == name
+    assert {suite.ours, *suite.peers} <= MODULES.keys()
+    for row in suite.rows():
+        assert row.work in WORKS
+        assert {*row.against} <= {*suite.peers}
 
 
 def test_a_worker_prepares_takes_turns_and_names_what_is_absent() -> None:
@@ -130,6 +183,16 @@ def test_a_worker_prepares_takes_turns_and_names_what_is_absent() -> None:
         worker.process.kill()
         worker.process.join()
         assert "its process ended" in worker.turn(timing.QUICK).failed
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("work", ["chain", "softmax", "layer_norm"])
+def test_a_peer_computes_the_functions(work: str) -> None:
+    worker = Worker("numpy", "cpu")
+    try:
+        assert worker.prepare(work, 4096).value is True
+        assert worker.dispatches().absent
     finally:
         worker.close()
 
