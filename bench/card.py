@@ -2,8 +2,8 @@
 
     python bench/card.py            # the first adapter that is no software; fails where there is none
 
-Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json, ...) and card.json
-(adapter, driver, limits, commit). CUDA and Metal join when they have devices.
+Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json, ...) and
+card.json (adapter, driver, limits, commit). CUDA and Metal join when they have devices.
 """
 
 from __future__ import annotations
