@@ -57,6 +57,8 @@ class Executor:
     BackendUnavailable, with the reason and the remedy, if that cannot be had; nothing falls back silently.
     """
 
+    tensor_over = Tensor  # for what runs below tensors, and returns some
+
     def __init__(self, backend: str = "auto", device: int | str | None = None) -> None:
         module, index = selector.select(backend, device)
         self.device = module.open_device(index)
@@ -86,6 +88,12 @@ class Executor:
         self.check_open()
         block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
         return Buffer(self, block, shape, element)
+
+    def new_buffer(self, layout: Layout) -> Buffer:
+        """A Buffer for a new contiguous tensor; the layout is trusted."""
+        nbytes = layout.size * layout.dtype.itemsize
+        block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
+        return Buffer(self, block, layout.shape, layout.dtype)
 
     def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
         """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from hologram.dtypes import DType, f32
 
+ALIGNMENT = (
+    256  # bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line
+)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -26,6 +30,8 @@ class Limits:
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
     host_resident: bool = False
     spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself
+    # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
+    tracks_whole_buffers: bool = False
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
 

@@ -78,13 +78,21 @@ class Buffer:
         "block",
         "dtype",
         "executor",
+        "exported",
         "key",
         "nbytes",
         "shape",
         "size",
     )
 
-    def __init__(self, executor: Executor, block: Block, shape: tuple[int, ...], dtype: DType) -> None:
+    def __init__(
+        self,
+        executor: Executor,
+        block: Block,
+        shape: tuple[int, ...],
+        dtype: DType,
+        lease: Lease | None = None,
+    ) -> None:
         self.executor = executor
         self.block: Block | None = block
         self.shape = shape
@@ -92,7 +100,8 @@ class Buffer:
         self.size = shape[0] if len(shape) == 1 else math.prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self.key: int | None = block.key(shape, dtype.name)
-        self._lease: Lease | None = Lease(block)
+        self._lease: Lease | None = lease or Lease(block)
+        self.exported = False  # whether others were ever given the memory: a view of it, or its address
         self._view: np.ndarray | None = None  # of memory that is always the host's: see Limits.host_resident
         block.holder = weakref.ref(self)
 
@@ -105,6 +114,7 @@ class Buffer:
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
         block, device = self.live_block("ptr"), self.executor.device
+        self.exported = True
         address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
         if address is not None:
             return address(block.memory, block.offset)
@@ -207,6 +217,15 @@ class Buffer:
         self._view = None
         self._lease = None
 
+    def hand_over(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
+        """A new buffer over this one's memory, which is large enough; this one is freed, its memory is not."""
+        lease, block = self._lease, self.live_block("donate")
+        if lease is None:  # another thread has freed it since
+            return self.hand_over(shape, dtype)
+        buffer = Buffer(self.executor, block, shape, dtype, lease)
+        self.free()
+        return buffer
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is None or np.dtype(dtype) == self.dtype.numpy:
             return self.to_numpy(copy=copy)
@@ -297,6 +316,7 @@ class Buffer:
         memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
         if memory is None or lease is None:
             return None
+        self.exported = True
         base = dlpack.HostRange((lease, memory), dlpack.address_of(memory), self.nbytes, memory.readonly)
         return np.asarray(base).view(self.dtype.numpy).reshape(self.shape)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.device import Binding, Device, Launch
 from hologram.opset.plan import Plan, Step
@@ -15,48 +17,151 @@ from hologram.runtime.observer import Observer, subject
 from hologram.runtime.planner import spread_rows, storage_bytes
 from hologram.runtime.pool import Block, Pool
 
+if TYPE_CHECKING:
+    from hologram.compiler import memory
+else:  # needed to compute, not to open
+    memory = lazy.module("hologram.compiler.memory")
+
 MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
 
 Operand = Buffer | None  # None stands for a number, which the steps' scalars hold
 
 
-class Launches:
-    """`cached` is the hot path's dictionary: it is looked up without a lock, and never replaced by another.
+class Records:
+    """Launches by key. `cached` is looked up without a lock, and never replaced by another dictionary."""
 
-    Observers are wound around launches when those are bound. `generation` grows when that changes: whoever keeps
-    launches elsewhere than here binds them anew then.
+    def __init__(self) -> None:
+        self.cached: dict[Any, Launch] = {}
+        self.lock = threading.RLock()
+        self._keys_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
+        self._tokens_of: dict[Any, set[int]] = {}  # and the reverse
+
+    def keep(self, key: Any, launch: Launch, tokens: Sequence[int], most: int) -> None:
+        """Caches a launch that touches blocks, instead of the oldest where `most` are held."""
+        with self.lock:
+            while len(self.cached) >= most:
+                self._drop(next(iter(self.cached)))
+            self.cached[key] = launch
+            self.touches(key, tokens)
+
+    def touches(self, key: Any, tokens: Sequence[int]) -> None:
+        """Notes that a cached launch touches blocks: it goes when one of them does."""
+        with self.lock:
+            if key in self.cached:
+                self._tokens_of.setdefault(key, set()).update(tokens)
+                for token in tokens:
+                    self._keys_of.setdefault(token, set()).add(key)
+
+    def forget(self, token: int) -> None:
+        """Drops the launches that touch a block."""
+        if token in self._keys_of:
+            with self.lock:
+                for key in tuple(self._keys_of.get(token, ())):
+                    self._drop(key)
+
+    def clear(self) -> None:
+        with self.lock:
+            self.cached.clear()
+            self._keys_of.clear()
+            self._tokens_of.clear()
+
+    def _drop(self, key: Any) -> None:
+        self.cached.pop(key, None)
+        for token in self._tokens_of.pop(key, ()):
+            others = self._keys_of[token]
+            others.discard(key)
+            if not others:
+                del self._keys_of[token]
+
+
+class Workspace:
+    """The scratch memory of a plan: a few arenas, taken for each call and given back at once.
+
+    Later work in the queue may reuse them, for it runs later; work of other threads cannot come in between.
+    """
+
+    def __init__(self, plan: Plan, first: int, device: Device, pool: Pool) -> None:
+        self._pool = pool
+        self._scratch = plan.scratch
+        self.arenas = memory.arrange(plan, first, device.limits)
+
+    def take(self) -> list[Block]:
+        """A block for each arena; raises OutOfMemory."""
+        blocks: list[Block] = []
+        try:
+            for nbytes in self.arenas.sizes:
+                blocks.append(self._pool.take(nbytes))
+        except BaseException:
+            self.give(blocks)
+            raise
+        return blocks
+
+    def give(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            self._pool.give(block)
+
+    def bindings(self, blocks: Sequence[Block]) -> list[Binding]:
+        """Of each scratch area."""
+        return [
+            Binding(block.memory, block.offset + place.offset, storage_bytes(s.size * s.dtype.itemsize))
+            for s, place in zip(self._scratch, self.arenas.places, strict=True)
+            for block in (blocks[place.arena],)
+        ]
+
+
+class Launches(Records):
+    """Those of single operations; and how every plan is bound.
+
+    Observers are wound around launches when those are bound. `generation` grows when that changes: launches bound
+    before are not kept, nor those of `others`.
     """
 
     def __init__(self, device: Device, pool: Pool) -> None:
-        self.cached: dict[Any, Launch] = {}
-        self._device = device
-        self._pool = pool
-        self._lock = threading.RLock()
-        self._keys_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
-        self._tokens_of: dict[Any, set[int]] = {}  # and the reverse
+        super().__init__()
+        self.device = device
+        self.pool = pool
+        self.others: weakref.WeakSet[Records] = weakref.WeakSet()
         self.generation = 0
         self._observers: tuple[Observer, ...] = ()
-        pool.on_release.append(self._forget)
+        pool.on_release.append(self._released)
 
     def prepare(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
         """A launch of a plan on operands, cached under `key` unless that is None.
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
-        plan = spread_rows(plan, self._device.limits)
-        steps = tuple(_checked(step) for step in plan.steps)
-        plan = Plan(steps, plan.scratch)
-        launch = self._with_scratch(key, plan, operands) if plan.scratch else self._bind(plan, operands)
-        if key is not None:
-            with self._lock:
-                if len(self.cached) >= MAX_LAUNCHES:
-                    self.clear()
-                blocks: list[Any] = [o.block for o in operands if o is not None]
-                if None not in blocks:  # freed by another thread since
-                    self.cached[key] = launch
-                    self._touches(key, [block.token for block in blocks])
+        generation = self.generation
+        plan = self.ready(plan, len(operands))
+        bindings = [binding(o.live_block(), o.nbytes) if o is not None else None for o in operands]
+        launch = self._with_scratch(key, plan, bindings) if plan.scratch else self.bind(plan, bindings)
+        blocks: list[Any] = [o.block for o in operands if o is not None]
+        # Another thread may have freed an operand since, or begun to watch.
+        if key is not None and None not in blocks and generation == self.generation:
+            self.keep(key, launch, [block.token for block in blocks], MAX_LAUNCHES)
         return launch
+
+    def ready(self, plan: Plan, operands: int) -> Plan:
+        """The plan as this device runs it: rows spread, scalars checked; `operands` counts inputs and outputs.
+
+        Raises UnsupportedDType for a scalar that its dtype cannot hold.
+        """
+        plan = spread_rows(plan, operands, self.device.limits)
+        return Plan(tuple(map(_checked, plan.steps)), plan.scratch)
+
+    def bind(self, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:
+        """Every step's kernel, bound, and shown to the observers."""
+        launches = []
+        for step in plan.steps:
+            bound: list[Any] = [bindings[k] for k in step.operands]
+            kernel = self.device.compile(step.kernel)
+            launch = kernel.bind(bound, step.scalars, step.grid)
+            if self._observers:
+                what = subject(step, kernel, bound)
+                for observer in self._observers:
+                    launch = observer.observed(what, launch)
+            launches.append(launch)
+        return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on; those cached so far are bound anew."""
@@ -67,73 +172,40 @@ class Launches:
         self._observe(tuple(o for o in self._observers if o is not observer))
 
     def _observe(self, observers: tuple[Observer, ...]) -> None:
-        with self._lock:
+        with self.lock:
             self._observers = observers
             self.generation += 1
             self.clear()
 
     def clear(self) -> None:
-        with self._lock:
-            self.cached.clear()
-            self._keys_of.clear()
-            self._tokens_of.clear()
+        super().clear()
+        for records in tuple(self.others):
+            records.clear()
 
-    def _bind(self, plan: Plan, operands: Sequence[Operand | Block]) -> Launch:
-        """Every step's kernel, bound."""
-        launches = []
-        for step in plan.steps:
-            kernel = self._device.compile(step.kernel)
-            bindings = [_binding(operands[k]) for k in step.operands]
-            launch = kernel.bind(bindings, step.scalars, step.grid)
-            if self._observers:
-                what = subject(step, kernel, bindings)
-                for observer in self._observers:
-                    launch = observer.observed(what, launch)
-            launches.append(launch)
-        return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
-
-    def _with_scratch(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
-        """Scratch memory is taken for each call and given back at once: later work in the queue may reuse it."""
+    def _with_scratch(self, key: Any, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:
+        workspace = Workspace(plan, len(bindings), self.device, self.pool)
         bound: dict[tuple[int, ...], Launch] = {}
 
         def launch() -> None:
-            blocks: list[Block] = []
+            blocks = workspace.take()
             try:
-                for scratch in plan.scratch:
-                    blocks.append(self._pool.take(storage_bytes(scratch.size * scratch.dtype.itemsize)))
-                tokens = tuple(b.token for b in blocks)
+                tokens = tuple([b.token for b in blocks])
                 call = bound.get(tokens)
                 if call is None:
                     if len(bound) >= MAX_BOUND:
                         bound.clear()
-                    call = bound[tokens] = self._bind(plan, [*operands, *blocks])
-                    self._touches(key, tokens)
+                    call = bound[tokens] = self.bind(plan, [*bindings, *workspace.bindings(blocks)])
+                    self.touches(key, tokens)
                 call()
             finally:
-                for block in blocks:
-                    self._pool.give(block)
+                workspace.give(blocks)
 
         return launch
 
-    def _touches(self, key: Any, tokens: Sequence[int]) -> None:
-        """Notes that a cached launch touches blocks: it goes when one of them does."""
-        with self._lock:
-            if key in self.cached:
-                self._tokens_of.setdefault(key, set()).update(tokens)
-                for token in tokens:
-                    self._keys_of.setdefault(token, set()).add(key)
-
-    def _forget(self, block: Block) -> None:
-        """Drops the launches that touch a block which goes back to the device."""
-        with self._lock:
-            for key in self._keys_of.pop(block.token, ()):
-                self.cached.pop(key, None)
-                for token in self._tokens_of.pop(key, ()):
-                    others = self._keys_of.get(token)
-                    if others is not None:
-                        others.discard(key)
-                        if not others:
-                            del self._keys_of[token]
+    def _released(self, block: Block) -> None:
+        self.forget(block.token)
+        for records in tuple(self.others):
+            records.forget(block.token)
 
 
 def _checked(step: Step) -> Step:
@@ -148,12 +220,10 @@ def _checked(step: Step) -> Step:
     return Step(step.kernel, step.operands, scalars, step.grid)
 
 
-def _binding(operand: Any) -> Binding:
-    if isinstance(operand, Block):
-        return Binding(operand.memory, operand.offset, operand.nbytes)
-    block = operand.block
+def binding(block: Block, nbytes: int) -> Binding:
+    """The bytes of an array at the start of a block."""
     # Adopted memory may end where its array does.
-    return Binding(block.memory, block.offset, min(storage_bytes(operand.nbytes), block.nbytes))
+    return Binding(block.memory, block.offset, min(storage_bytes(nbytes), block.nbytes))
 
 
 def _sequence(launches: tuple[Launch, ...]) -> Launch:

@@ -30,22 +30,24 @@ def overlaps(a: Any, b: Any) -> bool:
     )
 
 
-def spread_rows(plan: Plan, limits: Limits) -> Plan:
-    """The plan with programs that have few long rows split into several, where the device does not do that itself."""
+def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
+    """The plan with programs that have few long rows split into several, where the device does not do that itself.
+
+    `operands` counts the plan's inputs and outputs: its scratch comes after them.
+    """
     if limits.spreads_rows or not any(split.should_split(s.kernel, s.grid, limits) for s in plan.steps):
         return plan
     steps: list[Step] = []
     scratch = list(plan.scratch)
-    inputs = 1 + max(k for s in plan.steps for k in s.operands) - len(scratch)
     for step in plan.steps:
         if not split.should_split(step.kernel, step.grid, limits):
             steps.append(step)
             continue
         parted = split.split_rows(step, limits)
-        base = inputs + len(scratch)
+        base = operands + len(scratch)
         own = len(step.operands)
         for part in parted.steps:
-            operands = tuple(step.operands[k] if k < own else base + k - own for k in part.operands)
-            steps.append(Step(part.kernel, operands, part.scalars, part.grid))
+            positions = tuple(step.operands[k] if k < own else base + k - own for k in part.operands)
+            steps.append(Step(part.kernel, positions, part.scalars, part.grid))
         scratch += [Scratch(s.dtype, s.size) for s in parted.scratch]
     return Plan(tuple(steps), tuple(scratch))

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from hologram.device import Device
 from hologram.errors import DeviceLost, OutOfMemory
+from hologram.limits import ALIGNMENT
 
-ALIGNMENT = 256  # bytes: the binding alignment of WebGPU, and a multiple of every vector and cache line
 _COARSE_BELOW = 1 << 20
 _MAX_KEYS = 1024  # shapes and dtypes one block remembers before it starts anew
 

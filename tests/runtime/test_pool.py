@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from hologram.errors import OutOfMemory
-from hologram.runtime.pool import ALIGNMENT, Pool, size_class
+from hologram.limits import ALIGNMENT
+from hologram.runtime.pool import Pool, size_class
 from tests.devices import MemoryDevice, MemoryExecutor
 
 

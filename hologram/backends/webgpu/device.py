@@ -10,14 +10,14 @@ from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder
 from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
-from hologram.backends.webgpu.memory import ALIGNMENT, WORD, Memory, Transfers
+from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
 from hologram.backends.webgpu.timeline import timeline
 from hologram.device import Binding, DeviceInfo, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
-from hologram.limits import Limits
+from hologram.limits import ALIGNMENT, Limits
 from hologram.opset.plan import Tile
 
 

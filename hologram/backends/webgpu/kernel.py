@@ -10,14 +10,13 @@ from hologram.atlas.program import Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.intervals import Number
-from hologram.backends.webgpu.memory import ALIGNMENT
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.spelling import ProgramSpelling, Spelling, Text, TileSpelling
 from hologram.compiler.schedule import Schedule
 from hologram.device import Binding, Launch
 from hologram.errors import CompileError, ShapeError
-from hologram.limits import Limits
+from hologram.limits import ALIGNMENT, Limits
 from hologram.opset.plan import Tile
 
 

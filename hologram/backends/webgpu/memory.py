@@ -21,9 +21,8 @@ from hologram.backends.webgpu.native import (
     STORAGE,
 )
 from hologram.errors import BufferFreed, OutOfMemory
+from hologram.limits import ALIGNMENT
 
-# Allocations are rounded up to this: the alignment of bindings, and enough for any copy to be whole words.
-ALIGNMENT = 256
 WORD = 4  # what WebGPU's own copies are multiples of
 # Transfers through staging memory are cut into pieces of this size, so that staging stays small.
 PIECE_BYTES = 32 << 20
@@ -64,6 +63,7 @@ class Transfers:
         self.staging_size = 0
 
     def allocate(self, nbytes: int) -> Memory:
+        # Whole alignments, so that any copy can be whole words.
         size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
         if nbytes > self.max_buffer_bytes:
             name = self.encoder.device.adapter.name

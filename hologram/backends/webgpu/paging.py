@@ -16,9 +16,9 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, Instruction, Program, ScalarParameter
 from hologram.backends.webgpu.aliasing import ADDRESSING
 from hologram.backends.webgpu.intervals import Number, Reach
-from hologram.backends.webgpu.memory import ALIGNMENT
 from hologram.device import Binding
 from hologram.errors import ShapeError
+from hologram.limits import ALIGNMENT
 
 START, EXTENT = "page_start", "page_extent"
 

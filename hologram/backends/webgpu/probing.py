@@ -8,12 +8,11 @@ from functools import cache
 from importlib import metadata
 
 from hologram import dtypes
-from hologram.backends.webgpu.memory import ALIGNMENT
 from hologram.backends.webgpu.native import Adapter, library
 from hologram.config import config
 from hologram.device import BackendType, DeviceInfo, Probe
 from hologram.dtypes import DType
-from hologram.limits import Limits
+from hologram.limits import ALIGNMENT, Limits
 
 _WGPU = (0, 32)
 _INSTALL = "pip install 'wgpu>=0.32', which needs Python 3.11 or newer"
@@ -79,6 +78,7 @@ def limits(adapter: Adapter) -> Limits:
         unified_memory=adapter.kind in ("integrated", "cpu"),
         parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",
+        tracks_whole_buffers=True,
     )
 
 
