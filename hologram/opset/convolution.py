@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hologram.atlas.program import Program
 from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.convolution_tile import convolution_plan
+from hologram.opset.epilogue import add_epilogue, epilogue_reads, reads_rows
 from hologram.opset.form_map import Indexed
 from hologram.opset.layout import Layout
 from hologram.opset.matmul import epilogue_program
@@ -42,70 +44,113 @@ class Convolution(Indexed):
         limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        return (
-            self._tiled(inputs, outputs[0], attributes, limits)
-            or self._product(inputs, outputs[0], attributes, limits)
-            or super().plan(inputs, outputs, attributes, limits)
-        )
-
-    def _tiled(
-        self, inputs: Sequence[Input | None], out: Layout, attributes: Mapping[str, Any], limits: Limits
-    ) -> Plan | None:
-        """The plan by the tile kernel; None where that does not apply."""
         x, weight, bias = inputs
         assert isinstance(x, Layout)
         assert isinstance(weight, Layout)
+        steps = Steps(4)
+        positions = [0, 1, 3]
+        epilogue = None
+        if isinstance(bias, Layout):
+            place = Place(2, bias)
+            if bias.offset or not bias.is_contiguous:
+                place = steps.place(bias.dtype, bias.shape)
+                steps.copy(Place(2, bias), place)
+            positions.insert(2, place.position)
+            epilogue = epilogue_program(types.computing(outputs[0].dtype), bias.dtype, "none")
+        plan = self._as_product(x, weight, outputs[0], attributes, limits, epilogue)
+        if plan is None:
+            return super().plan(inputs, outputs, attributes, limits)
+        steps.extend(plan, positions)
+        return steps.plan()
+
+    def fused_plan(
+        self,
+        x: Layout,
+        weight: Layout,
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program,
+    ) -> Plan:
+        """Steps for out = epilogue(x convolved with weight), for x, weight, what the epilogue reads, and out.
+
+        The epilogue's matrix has a row for every place of every image, and a column for every channel (epilogue.py).
+        """
+        plan = self._as_product(x, weight, out, attributes, limits, epilogue)
+        if plan is not None or not out.size:
+            return plan or Plan(())
+        reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+        steps = Steps(3 + len(reads))
+        dtype = self.infer((x, weight, None), attributes)[0].dtype
+        value = steps.place(dtype, (out.shape[0], *out.shape[2:], out.shape[1]))
+        rank = out.ndim
+        last = (0, *range(2, rank), 1)  # channels last, and back
+        first = (0, rank - 1, *range(1, rank - 1))
+        plain = self._as_product(x, weight, value.layout.permute(first), attributes, limits, None)
+        if plain is not None:
+            steps.extend(plain, (0, 1, value.position))
+        else:
+            plain = super().plan((x, weight, None), (value.layout.permute(first),), attributes, limits)
+            steps.extend(plain, (0, 1, 2, value.position))
+        target = Place(2 + len(reads), out.permute(last))
+        add_epilogue(steps, epilogue, value, reads, target, out.shape[1])
+        return steps.plan()
+
+    def _as_product(
+        self,
+        x: Layout,
+        weight: Layout,
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program | None,
+    ) -> Plan | None:
+        """The plan by the tile kernel, else by a matrix product; None where neither applies."""
+        dtype = types.computing(x.dtype)
         channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
         small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
-        if small or not limits.workgroup_memory or types.computing(out.dtype) not in limits.tile_dtypes:
+        if small or dtype not in limits.tile_dtypes:
             return None
-        given = bias if isinstance(bias, Layout) else None
-        return convolution_plan(x, weight, given, out, attributes, limits)
+        if limits.workgroup_memory:
+            plan = convolution_plan(x, weight, out, attributes, limits, epilogue)
+            if plan is not None:
+                return plan
+        return self._laid_out(x, weight, out, attributes, limits, epilogue)
 
-    def _product(
-        self, inputs: Sequence[Input | None], out: Layout, attributes: Mapping[str, Any], limits: Limits
+    def _laid_out(
+        self,
+        x: Layout,
+        weight: Layout,
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program | None,
     ) -> Plan | None:
-        """The plan as a product; None where that does not apply."""
-        x, weight, bias = inputs
-        assert isinstance(x, Layout)
-        assert isinstance(weight, Layout)
-        dtype = types.computing(out.dtype)
+        """The plan as a product of the weights and of windows laid out as rows; None where that does not apply."""
         images, channels, *places = out.shape
         taps, area = math.prod(weight.shape[1:]), math.prod(places)
-        matrix = weight.reshape((channels, taps)) if weight.size else None
-        flat = out.reshape((images, channels, area)) if out.size else None
-        if (
-            self.columns is None
-            or attributes["groups"] != 1
-            or dtype not in limits.tile_dtypes
-            or matrix is None
-            or flat is None
-        ):
-            return None
-        if channels < LEAST_CHANNELS or taps < LEAST_TAPS or area * taps > MOST_COLUMNS:
+        matrix = weight.reshape((channels, taps))
+        flat = out.reshape((images, channels, area))
+        plain = attributes["groups"] == 1 and area * taps <= MOST_COLUMNS
+        if self.columns is None or matrix is None or flat is None or not plain:
             return None
         together = min(images, MOST_COLUMNS // (area * taps), limits.max_workgroups)
-        steps = Steps(4)
-        columns = steps.place(dtype, (together, *places, *weight.shape[1:]))
-        reads: list[Place] = []
-        if isinstance(bias, Layout):
-            reads = [Place(2, bias)]
-            if bias.offset or not bias.is_contiguous:
-                reads = [steps.place(bias.dtype, bias.shape)]
-                steps.copy(Place(2, bias), reads[0])
-        epilogue = epilogue_program(dtype, reads[0].layout.dtype if reads else None, "none")
+        reads = range(2, 2 + len(epilogue_reads(epilogue)))
+        if epilogue is not None and together < images and reads_rows(epilogue):
+            return None  # it counts the rows of all images, a product those of its own
+        steps = Steps(3 + len(reads))
+        columns = steps.place(types.computing(x.dtype), (together, *places, *weight.shape[1:]))
+        shaping = {n: attributes[n] for n in ("stride", "padding", "dilation")} | {"window": weight.shape[2:]}
         for first in range(0, images, together):
             count = min(together, images - first)
             part = columns.layout.narrow(0, 0, count)
-            shaping = {n: attributes[n] for n in ("stride", "padding", "dilation")}
-            shaping["window"] = weight.shape[2:]
             source = x.narrow(0, first, count)
             steps.extend(self.columns.plan((source,), (part,), shaping, limits), (0, columns.position))
             rows = part.reshape((count, area, taps))
             target = flat.narrow(0, first, count).permute((0, 2, 1))
             assert rows is not None
-            plan = product_plan(rows, matrix.permute((1, 0)), target, out.dtype, limits, epilogue)
-            steps.extend(plan, (columns.position, 1, *(p.position for p in reads), 3))
+            plan = product_plan(rows, matrix.permute((1, 0)), target, x.dtype, limits, epilogue)
+            steps.extend(plan, (columns.position, 1, *reads, 2 + len(reads)))
         return steps.plan()
 
 

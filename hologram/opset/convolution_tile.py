@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hologram.atlas.program import Program
 from hologram.dtypes import DType, u32
 from hologram.limits import Limits
 from hologram.opset import types
+from hologram.opset.epilogue import epilogue_reads, reads_rows
 from hologram.opset.layout import Layout
-from hologram.opset.matmul import epilogue_program
 from hologram.opset.plan import Plan, Step, Tile
-from hologram.opset.product import epilogue_reads
 from hologram.opset.steps import Place, Steps
 
 SCALARS = (
@@ -38,8 +38,7 @@ def _threads(results: int, channels: int, dtype: DType, limits: Limits) -> int:
     return 16 if roomy and results >= LARGE and channels > 64 else 8
 
 
-def _tile(dtype: DType, bias: DType | None, threads: int) -> Tile:
-    epilogue = epilogue_program(dtype, bias, "none")
+def _tile(dtype: DType, epilogue: Program | None, threads: int) -> Tile:
     reads = epilogue_reads(epilogue)
     return Tile(
         stem="conv2d",
@@ -62,12 +61,12 @@ def _bytes(layout: Layout, dtype: DType) -> int:
 def convolution_plan(
     x: Layout,
     weight: Layout,
-    bias: Layout | None,
     out: Layout,
     attributes: Mapping[str, Any],
     limits: Limits,
+    epilogue: Program | None = None,
 ) -> Plan | None:
-    """Steps for operands x, weight, bias, out.
+    """Steps for x, weight, what the epilogue reads, and out, whose images may have to be launched in parts.
 
     None where one image outnumbers a launch's workgroups, or an operand is larger than a kernel can see.
 
@@ -75,7 +74,7 @@ def convolution_plan(
     is empty. Other dtypes than the computing one, and layouts the kernel cannot describe, go through scratch.
     """
     axes, groups = x.ndim - 2, attributes["groups"]
-    dtype = types.computing(out.dtype)
+    dtype = types.computing(x.dtype)
     images, channels, *places = out.shape
     area = places[0] * places[-1] if axes == 2 else places[0]
     m, k = channels // groups, weight.size // channels
@@ -86,7 +85,11 @@ def convolution_plan(
     if not together or not seen or max(groups, -(-m // side)) > limits.max_workgroups:
         return None
 
-    steps = Steps(4)
+    reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+    if 3 + len(reads) > limits.max_bindings or (epilogue and together < images and reads_rows(epilogue)):
+        return None  # the epilogue counts the rows of all images, a launch those of its own
+    steps = Steps(3 + len(reads))
+    final = Place(2 + len(reads), out)
     source = Place(0, x) if _reads(x, dtype) else _copied(steps, Place(0, x), dtype)
     rows = weight.reshape((channels, k))
     taps = Place(1, weight)
@@ -95,15 +98,12 @@ def convolution_plan(
         rows = Layout.contiguous(dtype, (channels, k))
     flat = out.reshape((images, channels, area))
     direct = flat is not None and _reads(flat, dtype)
-    target = Place(3, flat) if flat is not None and direct else steps.place(dtype, (images, channels, area))
-    reads: list[Place] = []
-    if bias is not None:
-        whole = bias.is_contiguous and not bias.offset
-        reads = [Place(2, bias) if whole else steps.place(bias.dtype, bias.shape)]
-        if not whole:
-            steps.copy(Place(2, bias), reads[0])
-
-    tile = _tile(dtype, reads[0].layout.dtype if reads else None, threads)
+    target = (
+        Place(final.position, flat)
+        if flat is not None and direct
+        else steps.place(dtype, (images, channels, area))
+    )
+    tile = _tile(dtype, epilogue, threads)
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)
     sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
     moves = (*_pair(attributes["stride"], axes, 1), *_pair(attributes["padding"], axes, 0))
@@ -115,9 +115,9 @@ def convolution_plan(
         lines = [number for i in (part, rows, result) for number in (i.offset, *i.strides)]
         grid = (-(-count * area // side), -(-m // side), groups)
         step = Step(tile, tuple(range(3 + len(reads))), (*scalars, *lines), grid)
-        steps.add(step, [p.position for p in (source, taps, target, *reads)])
-    if not direct:
-        steps.copy(Place(target.position, Layout.contiguous(dtype, out.shape)), Place(3, out))
+        steps.add(step, (source.position, taps.position, target.position, *reads))
+    if target.position != final.position:
+        steps.copy(Place(target.position, Layout.contiguous(dtype, out.shape)), final)
     return steps.plan()
 
 

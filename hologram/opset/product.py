@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,20 +13,14 @@ from hologram.atlas.program import Program
 from hologram.dtypes import DType, u32
 from hologram.limits import Limits
 from hologram.opset import types
-from hologram.opset.form_map import copy_plan, indexed
+from hologram.opset.epilogue import add_epilogue, epilogue_reads
+from hologram.opset.form_map import indexed
 from hologram.opset.layout import Layout
 from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Sample
-from hologram.opset.plan import Plan, Scratch, Step, Tile
+from hologram.opset.plan import Plan, Step, Tile
 from hologram.opset.samples import array
 from hologram.opset.steps import Place, Steps
-
-
-def epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
-    """The buffers that only the epilogue reads."""
-    if epilogue is None:
-        return ()
-    return tuple((b.name, b.dtype, "read") for b in epilogue.buffers if b.name not in ("value", "result"))
 
 
 @dataclass(frozen=True)
@@ -67,20 +61,20 @@ TILE_K = 16  # columns of a and rows of b that a workgroup brings in at once
 
 
 def product_tile(
-    product: Product, limits: Limits, epilogue: Program | None = None
+    sizes: tuple[int, int, int, int], dtype: DType, limits: Limits, epilogue: Program | None = None
 ) -> tuple[Tile, tuple[int, int, int]]:
-    """The tile kernel for a product on a device, and its grid in workgroups.
+    """The tile kernel for products of sizes (batch, m, k, n) on a device, and its grid in workgroups.
 
     Every thread computes 8 x 8 results. Real GPUs bring the operands through workgroup memory: larger workgroups reuse
     more of it, smaller ones leave no compute unit idle. Adapters that a CPU plays have dear barriers and no use for
     workgroup memory: there every thread reads from global memory alone (`matmul_register`).
     """
-    dtype = product.out.dtype
+    batch, m, _, n = sizes
     constants: tuple[tuple[str, int], ...] = ()
     if limits.software:
         stem, threads = "matmul_register", (8, 8)
     else:
-        large = product.batch * product.m * product.n >= 1 << 20
+        large = batch * m * n >= 1 << 20
         line = 8 * 16 + 4  # elements of a row of the tiles; the 4 keep rows on different banks
         roomy = 2 * TILE_K * line * types.computing(dtype).itemsize <= limits.shared_bytes
         roomy = roomy and limits.max_workgroup_threads >= 16 * 16
@@ -101,7 +95,7 @@ def product_tile(
         workgroup=(*threads, 1),
         epilogue=epilogue,
     )
-    return tile, (-(-product.n // (8 * threads[0])), -(-product.m // (8 * threads[1])), product.batch)
+    return tile, (-(-n // (8 * threads[0])), -(-m // (8 * threads[1])), batch)
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
@@ -133,85 +127,69 @@ def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
 def product_plan(
     a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, epilogue: Program | None = None
 ) -> Plan:
-    """Steps for out = a @ b, where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
+    """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
     What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch;
-    what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own.
+    what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own, as
+    it is where a kernel cannot see all it reads. `dtype` is that of the product, which `out` converts.
     """
-    inputs = 2 + len(epilogue_reads(epilogue))
+    reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+    steps = Steps(3 + len(reads))
+    target = Place(2 + len(reads), out)
+    fused = 3 + len(reads) <= limits.max_bindings
+    if fused and _tiled(steps, a, b, target, dtype, limits, epilogue):
+        return steps.plan()
+    value = target if epilogue is None else steps.place(dtype, out.shape)
+    if fused or not _tiled(steps, a, b, value, dtype, limits, None):
+        steps.add(_naive_step(a, b, value.layout), (0, 1, value.position))
+    if epilogue is not None:
+        add_epilogue(steps, epilogue, value, reads, target, out.shape[-1])
+    return steps.plan()
+
+
+def _tiled(
+    steps: Steps, a: Layout, b: Layout, target: Place, dtype: DType, limits: Limits, epilogue: Program | None
+) -> bool:
+    """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
+    out = target.layout
     deep = limits.software and a.shape[-1] > SOFTWARE_DEPTH
     if used not in limits.tile_dtypes or not a.shape[-1] or deep or _is_skinny(a, b, out, limits):
-        return _reduced_plan(a, b, out, inputs, epilogue)
+        return False
     batch = out.shape[:-2]
-    scratch: list[Scratch] = []
-    steps: list[Step] = []
-
-    def place_of(layout: Layout, line: int) -> tuple[int, Layout]:
-        """New scratch memory with rows of `line` elements, and the layout's place in it."""
-        *lead, columns = layout.shape
-        padded = Layout.contiguous(used, (*lead, line))
-        scratch.append(Scratch(used, padded.size))
-        return inputs + len(scratch), padded.narrow(len(lead), 0, columns)
-
-    ready: list[tuple[int, Layout]] = []
-    for position, layout in enumerate((a, b)):
-        view = _batched(layout, batch) if layout.dtype == used else None
-        if view is None or (limits.software and not _in_quads(view)):
-            whole = (
-                layout
-                if _batched(Layout.contiguous(used, layout.shape), batch)
-                else layout.expand((*batch, *layout.shape[-2:]))
-            )
-            place, copied = place_of(whole, -(-whole.shape[-1] // 4) * 4)
-            steps += [replace(s, operands=(position, place)) for s in copy_plan(whole, copied).steps]
-            view, position = _batched(copied, batch), place
-        assert view is not None
-        ready.append((position, view))
-    target = _batched(out, batch) if dtype == used else None
-    place = inputs
-    if target is None:
-        place, copied = place_of(out, out.shape[-1])
-        target = _batched(copied, batch)
-    assert target is not None
-    product = Product(
-        target.shape[0], out.shape[-2], a.shape[-1], out.shape[-1], ready[0][1], ready[1][1], target
-    )
-    tile, grid = product_tile(product, limits, epilogue)
+    direct = _batched(out, batch) if out.dtype == used else None
+    view = direct or _batched(Layout.contiguous(used, out.shape), batch)
+    assert view is not None
+    sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
+    tile, grid = product_tile(sizes, used, limits, epilogue)
     if max(grid) > limits.max_workgroups:
-        return _reduced_plan(a, b, out, inputs, epilogue)
-    operands = (ready[0][0], ready[1][0], place, *range(2, inputs))
-    steps.append(Step(tile, operands, product.scalars, grid))
-    if place != inputs:
-        steps += [
-            replace(s, operands=(place, inputs))
-            for s in copy_plan(Layout.contiguous(used, out.shape), out).steps
-        ]
-    return Plan(tuple(steps), tuple(scratch))
-
-
-def _reduced_plan(a: Layout, b: Layout, out: Layout, inputs: int, epilogue: Program | None) -> Plan:
-    """The product as a reduction; an epilogue follows as the element-wise program it is."""
-    target = Place(inputs, out)
-    steps = Steps(inputs + 1)
-    if epilogue is None:
-        steps.add(_naive_step(a, b, out), (0, 1, inputs))
-        return steps.plan()
-    product = steps.place(types.promoted((a.dtype, b.dtype)), out.shape)
-    steps.add(_naive_step(a, b, product.layout), (0, 1, product.position))
-    dtype = epilogue.buffer("value").dtype
-    value = product if product.layout.dtype == dtype else steps.place(dtype, out.shape)
-    result = target if out == value.layout else steps.place(dtype, out.shape)
-    if value is not product:
-        steps.copy(product, value)
-    ends = {"value": value.position, "result": result.position}
-    reads = iter(range(2, inputs))
-    places = tuple(ends[p.name] if p.name in ends else next(reads) for p in epilogue.buffers)
-    columns = out.shape[-1]
-    steps.add(Step(epilogue, tuple(range(len(places))), (), (out.size // columns, columns)), places)
+        return False
+    left, right = (_readable(steps, Place(k, i), used, batch, limits) for k, i in enumerate((a, b)))
+    result = target if direct else steps.place(used, out.shape)
+    product = Product(*sizes, left.layout, right.layout, view)
+    reads = range(2, 2 + len(epilogue_reads(epilogue)))
+    positions = (left.position, right.position, result.position, *reads)
+    steps.add(Step(tile, tuple(range(len(positions))), product.scalars, grid), positions)
     if result is not target:
         steps.copy(result, target)
-    return steps.plan()
+    return True
+
+
+def _readable(steps: Steps, source: Place, dtype: DType, batch: tuple[int, ...], limits: Limits) -> Place:
+    """An operand as (batch, rows, columns) where the tile kernels can read it: as it lies, or copied."""
+    layout = source.layout
+    view = _batched(layout, batch) if layout.dtype == dtype else None
+    if view is not None and (not limits.software or _in_quads(view)):
+        return Place(source.position, view)
+    if not _batched(Layout.contiguous(dtype, layout.shape), batch):
+        layout = layout.expand((*batch, *layout.shape[-2:]))
+    *lead, columns = layout.shape
+    padded = steps.place(dtype, (*lead, -(-columns // 4) * 4))
+    copied = Place(padded.position, padded.layout.narrow(len(lead), 0, columns))
+    steps.copy(Place(source.position, layout), copied)
+    view = _batched(copied.layout, batch)
+    assert view is not None
+    return Place(copied.position, view)
 
 
 def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:

@@ -68,6 +68,7 @@ atlas_matmul(const T* a, const T* b, T* out, Params params, Epilogue epilogue) {
 
     // Store.
     T* out_start = out + params.out_offset + (size_t)blockIdx.z * params.out_batch;
+    const unsigned batch_row = blockIdx.z * params.m;  // rows of the matrices before this one
 #pragma unroll
     for (unsigned i = 0; i < 8; i++) {
         const unsigned row = first_row + 4 * y + i % 4 + i / 4 * (TILE_M / 2);
@@ -75,7 +76,7 @@ atlas_matmul(const T* a, const T* b, T* out, Params params, Epilogue epilogue) {
         for (unsigned j = 0; j < 8; j++) {
             const unsigned column = first_column + 4 * x + j % 4 + j / 4 * (TILE_N / 2);
             if (row < params.m && column < params.n)
-                out_start[(size_t)row * params.out_row + (size_t)column * params.out_column] = (T)epilogue(c[i][j], row, column);
+                out_start[(size_t)row * params.out_row + (size_t)column * params.out_column] = (T)epilogue(c[i][j], batch_row + row, column);
         }
     }
 }

@@ -41,11 +41,12 @@ extern "C" __global__ void atlas_matmul_register(const T* a, const T* b, T* out,
     }
 
     T* out_start = out + params.out_offset + (size_t)blockIdx.z * params.out_batch;
+    const unsigned batch_row = blockIdx.z * params.m;  // rows of the matrices before this one
 #pragma unroll
     for (unsigned i = 0; i < 8; i++)
 #pragma unroll
         for (unsigned j = 0; j < 8; j++)
             if (row + i < params.m && column + j < params.n)
                 out_start[(size_t)(row + i) * params.out_row + (size_t)(column + j) * params.out_column] =
-                    (T)epilogue(c[i][j], row + i, column + j);
+                    (T)epilogue(c[i][j], batch_row + row + i, column + j);
 }

@@ -73,6 +73,7 @@ kernel void atlas_matmul(
 
     // Store.
     device T* out_start = out + params.out_offset + (ulong)group.z * params.out_batch;
+    const uint batch_row = group.z * params.m;  // rows of the matrices before this one
 #pragma unroll
     for (uint i = 0; i < 8; i++) {
         const uint row = first_row + 4 * y + i % 4 + i / 4 * (TILE_M / 2);
@@ -80,7 +81,7 @@ kernel void atlas_matmul(
         for (uint j = 0; j < 8; j++) {
             const uint column = first_column + 4 * x + j % 4 + j / 4 * (TILE_N / 2);
             if (row < params.m && column < params.n)
-                out_start[(ulong)row * params.out_row + (ulong)column * params.out_column] = (T)epilogue(c[i][j], row, column);
+                out_start[(ulong)row * params.out_row + (ulong)column * params.out_column] = (T)epilogue(c[i][j], batch_row + row, column);
         }
     }
 }

@@ -47,11 +47,12 @@ kernel void atlas_matmul_register(
     }
 
     device T* out_start = out + params.out_offset + (ulong)group.z * params.out_batch;
+    const uint batch_row = group.z * params.m;  // rows of the matrices before this one
 #pragma unroll
     for (uint i = 0; i < 8; i++)
 #pragma unroll
         for (uint j = 0; j < 8; j++)
             if (row + i < params.m && column + j < params.n)
                 out_start[(ulong)(row + i) * params.out_row + (ulong)(column + j) * params.out_column] =
-                    (T)epilogue(c[i][j], row + i, column + j);
+                    (T)epilogue(c[i][j], batch_row + row + i, column + j);
 }

@@ -36,16 +36,16 @@ fn b_at(start: u32, row: u32, column: u32) -> ACC {
     return ACC(b[start + row * params.b_row + column * params.b_column]);
 }
 
-fn store(start: u32, row: u32, column: u32, value: vec4<ACC>) {
-    // Up to four results of one row.
+fn store(start: u32, batch_row: u32, row: u32, column: u32, value: vec4<ACC>) {
+    // Up to four results of one row; `batch_row` counts the rows of the matrices before this one.
     if (row >= params.m) { return; }
     let place = start + row * params.out_row + column * params.out_column;
     let step = params.out_column;
     let left = params.n - min(column, params.n);
-    if (left > 0u) { out[place] = T(epilogue(value.x, row, column)); }
-    if (left > 1u) { out[place + step] = T(epilogue(value.y, row, column + 1u)); }
-    if (left > 2u) { out[place + 2u * step] = T(epilogue(value.z, row, column + 2u)); }
-    if (left > 3u) { out[place + 3u * step] = T(epilogue(value.w, row, column + 3u)); }
+    if (left > 0u) { out[place] = T(epilogue(value.x, batch_row + row, column)); }
+    if (left > 1u) { out[place + step] = T(epilogue(value.y, batch_row + row, column + 1u)); }
+    if (left > 2u) { out[place + 2u * step] = T(epilogue(value.z, batch_row + row, column + 2u)); }
+    if (left > 3u) { out[place + 3u * step] = T(epilogue(value.w, batch_row + row, column + 3u)); }
 }
 
 @compute @workgroup_size(WORKGROUP_X, WORKGROUP_Y, WORKGROUP_Z)
@@ -116,16 +116,17 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
 
     // Store.
     let start = params.out_offset + group.z * params.out_batch;
+    let batch_row = group.z * params.m;
     let row = first_row + 4u * local.y;
     let column = first_column + 4u * local.x;
     let low = row + 4u * WORKGROUP_Y;
     let right = column + 4u * WORKGROUP_X;
-    store(start, row, column, c00); store(start, row, right, c01);
-    store(start, row + 1u, column, c10); store(start, row + 1u, right, c11);
-    store(start, row + 2u, column, c20); store(start, row + 2u, right, c21);
-    store(start, row + 3u, column, c30); store(start, row + 3u, right, c31);
-    store(start, low, column, c40); store(start, low, right, c41);
-    store(start, low + 1u, column, c50); store(start, low + 1u, right, c51);
-    store(start, low + 2u, column, c60); store(start, low + 2u, right, c61);
-    store(start, low + 3u, column, c70); store(start, low + 3u, right, c71);
+    store(start, batch_row, row, column, c00); store(start, batch_row, row, right, c01);
+    store(start, batch_row, row + 1u, column, c10); store(start, batch_row, row + 1u, right, c11);
+    store(start, batch_row, row + 2u, column, c20); store(start, batch_row, row + 2u, right, c21);
+    store(start, batch_row, row + 3u, column, c30); store(start, batch_row, row + 3u, right, c31);
+    store(start, batch_row, low, column, c40); store(start, batch_row, low, right, c41);
+    store(start, batch_row, low + 1u, column, c50); store(start, batch_row, low + 1u, right, c51);
+    store(start, batch_row, low + 2u, column, c60); store(start, batch_row, low + 2u, right, c61);
+    store(start, batch_row, low + 3u, column, c70); store(start, batch_row, low + 3u, right, c71);
 }

@@ -17,15 +17,15 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> out: array<T>;
 @group(0) @binding(PARAMS) var<uniform> params: Params;
 
-fn store(place: u32, row: u32, column: u32, value: vec4<ACC>) {
-    // Up to four results of one row.
+fn store(place: u32, batch_row: u32, row: u32, column: u32, value: vec4<ACC>) {
+    // Up to four results of one row; `batch_row` counts the rows of the matrices before this one.
     if (row >= params.m) { return; }
     let left = params.n - min(column, params.n);
     let step = params.out_column;
-    if (left > 0u) { out[place] = T(epilogue(value.x, row, column)); }
-    if (left > 1u) { out[place + step] = T(epilogue(value.y, row, column + 1u)); }
-    if (left > 2u) { out[place + 2u * step] = T(epilogue(value.z, row, column + 2u)); }
-    if (left > 3u) { out[place + 3u * step] = T(epilogue(value.w, row, column + 3u)); }
+    if (left > 0u) { out[place] = T(epilogue(value.x, batch_row + row, column)); }
+    if (left > 1u) { out[place + step] = T(epilogue(value.y, batch_row + row, column + 1u)); }
+    if (left > 2u) { out[place + 2u * step] = T(epilogue(value.z, batch_row + row, column + 2u)); }
+    if (left > 3u) { out[place + 3u * step] = T(epilogue(value.w, batch_row + row, column + 3u)); }
 }
 
 @compute @workgroup_size(WORKGROUP_X, WORKGROUP_Y, WORKGROUP_Z)
@@ -138,12 +138,13 @@ fn atlas_matmul_register(@builtin(global_invocation_id) position: vec3<u32>) {
 
     let place = params.out_offset + position.z * params.out_batch + row * params.out_row + column * params.out_column;
     let half = 4u * params.out_column;
-    store(place, row + 0u, column, c00); store(place + half, row + 0u, column + 4u, c01);
-    store(place + 1u * params.out_row, row + 1u, column, c10); store(place + 1u * params.out_row + half, row + 1u, column + 4u, c11);
-    store(place + 2u * params.out_row, row + 2u, column, c20); store(place + 2u * params.out_row + half, row + 2u, column + 4u, c21);
-    store(place + 3u * params.out_row, row + 3u, column, c30); store(place + 3u * params.out_row + half, row + 3u, column + 4u, c31);
-    store(place + 4u * params.out_row, row + 4u, column, c40); store(place + 4u * params.out_row + half, row + 4u, column + 4u, c41);
-    store(place + 5u * params.out_row, row + 5u, column, c50); store(place + 5u * params.out_row + half, row + 5u, column + 4u, c51);
-    store(place + 6u * params.out_row, row + 6u, column, c60); store(place + 6u * params.out_row + half, row + 6u, column + 4u, c61);
-    store(place + 7u * params.out_row, row + 7u, column, c70); store(place + 7u * params.out_row + half, row + 7u, column + 4u, c71);
+    let batch_row = position.z * params.m;
+    store(place, batch_row, row + 0u, column, c00); store(place + half, batch_row, row + 0u, column + 4u, c01);
+    store(place + 1u * params.out_row, batch_row, row + 1u, column, c10); store(place + 1u * params.out_row + half, batch_row, row + 1u, column + 4u, c11);
+    store(place + 2u * params.out_row, batch_row, row + 2u, column, c20); store(place + 2u * params.out_row + half, batch_row, row + 2u, column + 4u, c21);
+    store(place + 3u * params.out_row, batch_row, row + 3u, column, c30); store(place + 3u * params.out_row + half, batch_row, row + 3u, column + 4u, c31);
+    store(place + 4u * params.out_row, batch_row, row + 4u, column, c40); store(place + 4u * params.out_row + half, batch_row, row + 4u, column + 4u, c41);
+    store(place + 5u * params.out_row, batch_row, row + 5u, column, c50); store(place + 5u * params.out_row + half, batch_row, row + 5u, column + 4u, c51);
+    store(place + 6u * params.out_row, batch_row, row + 6u, column, c60); store(place + 6u * params.out_row + half, batch_row, row + 6u, column + 4u, c61);
+    store(place + 7u * params.out_row, batch_row, row + 7u, column, c70); store(place + 7u * params.out_row + half, batch_row, row + 7u, column + 4u, c71);
 }

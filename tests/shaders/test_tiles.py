@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,16 @@ from hologram.backends.metal.dialect import msl
 from hologram.compiler.lower import lower
 from hologram.compiler.shader import Shader, load
 from hologram.opset import OPERATIONS
+from hologram.opset.convolution import Convolution
 from hologram.opset.layout import Layout
 from hologram.opset.operation import Operation, Sample
 from hologram.opset.plan import Plan, Tile
+from hologram.opset.product import product_plan
 from tests.accuracy import check, widened
 from tests.compiler.test_native import compile_cubin
 from tests.devices import limits
 from tests.shaders.emulator import FLAGS, LANGUAGES, compiler
+from tests.test_epilogues import residual
 
 DIALECTS = {"metal": msl, "cu": cuda}
 NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")
@@ -56,6 +59,8 @@ class Case:
     sample: Sample
     plan: Plan
     outputs: tuple[Layout, ...]
+    operands: tuple[Any, ...]  # of the plan: the sample's, and what an epilogue reads
+    after: Callable[[np.ndarray], np.ndarray] = lambda x: x  # what an epilogue makes of the reference
 
 
 def cases() -> list[Case]:
@@ -73,7 +78,42 @@ def cases() -> list[Case]:
             outputs = operation.infer(inputs, attributes)
             plan = operation.plan(inputs, outputs, attributes, adapter)
             if any(isinstance(s.kernel, Tile) for s in plan.steps):
-                found.append(Case(operation, sample, plan, outputs))
+                found.append(Case(operation, sample, plan, outputs, sample.operands))
+    return [*found, *epilogue_cases()]
+
+
+def epilogue_cases() -> list[Case]:
+    """Tiles whose epilogue counts the rows of a whole batch, or of all images."""
+    rng = np.random.default_rng(2)
+    a, b, x, weight = (
+        rng.integers(-3, 4, s).astype(np.float32)
+        for s in ((3, 21, 33), (3, 33, 18), (2, 4, 9, 8), (18, 4, 3, 3))
+    )
+    bias, rest = rng.integers(-3, 4, (18,)), rng.integers(-3, 4, (2 * 7 * 6, 18))
+    further = (bias.astype(np.float32), rest.astype(np.float32))
+
+    def after(results: np.ndarray) -> np.ndarray:
+        last = np.moveaxis(results, 1, -1) if results.ndim == 4 else results
+        flat = last.reshape(-1, 18)
+        flat = flat + bias + 2 * rest[: len(flat)] + np.arange(len(flat))[:, None]
+        flat = np.maximum(flat, 0).reshape(last.shape)
+        return np.moveaxis(flat, -1, 1) if results.ndim == 4 else flat
+
+    found = []
+    for name, left, right in (("matmul", a, b), ("conv2d", x, weight)):
+        operation = OPERATIONS[name]
+        first, second = (Layout.contiguous(dtypes.f32, i.shape) for i in (left, right))
+        attributes = dict(operation.attributes)
+        inputs = [first, second, *(None for _ in operation.operands[2:])]
+        outputs = operation.infer(inputs, attributes)
+        for software in (False, True):
+            adapter = limits(software=software)
+            if isinstance(operation, Convolution):
+                plan = operation.fused_plan(first, second, outputs[0], attributes, adapter, residual(18))
+            else:
+                plan = product_plan(first, second, outputs[0], dtypes.f32, adapter, residual(18))
+            sample = Sample((left, right))
+            found.append(Case(operation, sample, plan, outputs, (left, right, *further), after))
     return found
 
 
@@ -132,7 +172,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def run(library: ctypes.CDLL, case: Case) -> list[np.ndarray]:
     """The outputs of a plan, run step by step in NumPy memory."""
-    memory: list[Any] = [np.ravel(o).copy() if isinstance(o, np.ndarray) else o for o in case.sample.operands]
+    memory: list[Any] = [np.ravel(o).copy() if isinstance(o, np.ndarray) else o for o in case.operands]
     memory += [np.full(o.size, 77, o.dtype.numpy) for o in case.outputs]
     memory += [np.full(s.size, 77, s.dtype.numpy) for s in case.plan.scratch]
     for step in case.plan.steps:
@@ -143,7 +183,7 @@ def run(library: ctypes.CDLL, case: Case) -> list[np.ndarray]:
             names = [b.name for b in step.kernel.buffers]
             scalars = {s.name: v for s, v in zip(step.kernel.scalars, step.scalars, strict=True)}
             evaluate(step.kernel, dict(zip(names, arrays, strict=True)), scalars, step.grid)
-    first = len(case.sample.operands)
+    first = len(case.operands)
     return [memory[first + k].reshape(o.shape) for k, o in enumerate(case.outputs)]
 
 
@@ -167,6 +207,7 @@ def launch(
 def test_emulated_tiles_compute(case: Case, library: ctypes.CDLL):
     wanted = case.operation.reference(*map(widened, case.sample.operands), **case.sample.attributes)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    wanted = tuple(map(case.after, wanted))
     for got, want, layout in zip(run(library, case), wanted, case.outputs, strict=True):
         check(got, want, layout.dtype, case.operation.ulp, case.operation.absolute, case.sample.operands)
 
