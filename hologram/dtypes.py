@@ -46,10 +46,11 @@ class DType:
         return self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_named, (self.name,))
+        return (named, (self.name,))
 
 
-def _named(name: str) -> DType:
+def named(name: str) -> DType:
+    """The dtype whose short name that is, `index` included; raises KeyError."""
     return index if name == index.name else _BY_NAME[name]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 from hologram.dtypes import DType, f32
 
@@ -34,6 +35,12 @@ class Limits:
     tracks_whole_buffers: bool = False
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+
+    @cached_property
+    def text(self) -> str:
+        """The same for equal limits, in every process."""
+        values = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
 
     @property
     def workgroup_memory(self) -> bool:

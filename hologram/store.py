@@ -69,17 +69,6 @@ def key(*parts: str) -> str:
     return json.dumps(parts)
 
 
-def digest_of_sources(*places: Path) -> str:
-    """SHA-256 of files and of those right in folders; it changes whenever a code generator that they hold does."""
-    found = hashlib.sha256()
-    for place in places:
-        for path in sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else (place,):
-            content = path.read_bytes()
-            found.update(f"{path.parent.name}/{path.name} {len(content)}\n".encode())
-            found.update(content)
-    return found.hexdigest()
-
-
 def shared() -> Store:
     """The process's store for the directory that the environment names now."""
     return _opened(config.cache_dir if config.cache else None, config.cache_bytes)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,16 @@ def test_a_kernel_does_without_a_directory(backend: str, folder: Path) -> None:
     assert counted(backend, before).compiled > 0
     assert counted(backend, before).stored == 0
     assert str(folder) in store.shared().problem
+
+
+def test_limits_are_spelled_alike_in_every_process_and_apart_from_others(executor: hg.Executor) -> None:
+    limits = executor.limits
+    again = replace(limits, dtypes=frozenset(sorted(limits.dtypes, key=str, reverse=True)))
+    others = [
+        replace(limits, dtypes=limits.dtypes - {hg.f16}),
+        replace(limits, max_workgroup_threads=limits.max_workgroup_threads // 2),
+        replace(limits, software=not limits.software),
+        replace(limits, tile_dtypes=frozenset()),
+    ]
+    assert again.text == limits.text
+    assert len({limits.text, *(other.text for other in others)}) == 5

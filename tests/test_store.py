@@ -269,21 +269,6 @@ def test_switched_off_it_only_counts(monkeypatch, tmp_path: Path) -> None:
     assert store.shared().root == tmp_path / "cache"
 
 
-def test_a_digest_of_sources_changes_with_any_of_them(tmp_path: Path) -> None:
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "a.py").write_text("x = 1")
-        (folder / "b.py").write_text("x = 2")
-    seen = {store.digest_of_sources(*folders)}
-    (folders[1] / "b.py").write_text("x = 3")
-    seen.add(store.digest_of_sources(*folders))
-    (folders[0] / "c.py").write_text("")
-    seen.add(store.digest_of_sources(*folders))
-    seen.add(store.digest_of_sources(folders[0]))
-    assert len(seen) == 4
-
-
 def test_tunings_are_records(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "cache"))
     name = store.key("matmul", "1024x1024x1024", "f32", "adapter", "driver")

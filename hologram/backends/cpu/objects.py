@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 from hologram import store
 from hologram.backends.cpu.engine import Code, Engine
+from hologram.compiler.sources import generator_digest
 
 KIND = "cpu"
 Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order
-
-
-@functools.lru_cache(maxsize=1)
-def generator() -> str:
-    """What programs become IR by, as a digest."""
-    own = Path(__file__).parent
-    package = own.parents[1]
-    return store.digest_of_sources(
-        package / "dtypes.py", *(package / name for name in ("atlas", "compiler")), own
-    )
 
 
 def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Written]) -> Code:
@@ -30,7 +20,7 @@ def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Writ
     `identity` tells apart all that `write` may give under one code generator. Raises CompileError.
     """
     shelf = store.shared()
-    key = store.key(identity, engine.target, generator())
+    key = store.key(identity, engine.target, generator_digest(Path(__file__).parent))
     content = shelf.get(KIND, key)
     if content is not None:
         try:

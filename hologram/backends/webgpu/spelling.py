@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
-from hologram import dtypes
+from hologram import dtypes, store
 from hologram.atlas.program import Access, Program
+from hologram.atlas.text import digest
 from hologram.backends.webgpu.dialect import wgsl
 from hologram.backends.webgpu.intervals import Number
+from hologram.backends.webgpu.sources import kept_source
 from hologram.compiler.codegen import generate
 from hologram.compiler.dialect import words
 from hologram.compiler.lower import lower
@@ -54,26 +56,36 @@ class ProgramSpelling:
         self.immediates = size <= max_immediate_bytes
         self.parameter_bytes = size
         self.dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
-        self.program = lower(program, self.dialect)
+        self._given = program
         self._schedules: dict[tuple[int, ...], Schedule] = {}
 
     @cached_property
-    def _only_schedule(self) -> Schedule:
-        """That of a program without reductions, whatever the grid."""
-        return choose(self.program, self.dialect, self.limits)
+    def _lowered(self) -> Program:
+        return lower(self._given, self.dialect)
 
-    def schedule(self, grid: Sequence[int]) -> Schedule:
-        if not self.program.reduced:
-            return self._only_schedule
+    @cached_property
+    def _identity(self) -> str:
+        """Of all that decides the texts, but the schedule."""
+        return store.key(
+            digest(self._given), self.limits.text, f"{self.immediates}", f"{self.dialect.read_write}"
+        )
+
+    def schedule(self, grid: Sequence[int]) -> Schedule | None:
+        """What suits the grid; None for a program without reductions, which has one schedule for all."""
+        if not self._given.reduced:
+            return None
         key = tuple(grid)
         if key not in self._schedules:
             if len(self._schedules) >= SCHEDULES_KEPT:
                 self._schedules.clear()
-            self._schedules[key] = choose(self.program, self.dialect, self.limits, grid)
+            self._schedules[key] = choose(self._lowered, self.dialect, self.limits, grid)
         return self._schedules[key]
 
     def text(self, schedule: Schedule | None) -> Text:
-        source = generate(self.program, self.dialect, self.limits, schedule=schedule)
+        source = kept_source(
+            store.key(self._identity, f"{schedule}"),
+            lambda: generate(self._lowered, self.dialect, self.limits, schedule=schedule),
+        )
         return Text(
             text=source.text,
             entry=source.entry,

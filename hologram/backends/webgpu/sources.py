@@ -1,0 +1,61 @@
+"""Generated WGSL that outlives the process. What the driver makes of it is the driver's own to keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+from hologram import dtypes, store
+from hologram.atlas.program import Access, BufferParameter, ScalarParameter
+from hologram.compiler.codegen import Source
+from hologram.compiler.schedule import Schedule, Sweep
+from hologram.compiler.sources import generator_digest
+
+KIND = "webgpu"
+
+
+def kept_source(identity: str, generate: Callable[[], Source]) -> Source:
+    """A generated kernel, from the store if any process generated it before.
+
+    `identity` tells apart all that `generate` may give under one code generator. Raises what `generate` does.
+    """
+    shelf = store.shared()
+    key = store.key(identity, generator_digest(Path(__file__).parent))
+    content = shelf.get(KIND, key)
+    if content is not None:
+        try:
+            return _unpacked(content)
+        except (ValueError, TypeError, KeyError):
+            shelf.discard(KIND, key)
+    source = generate()
+    shelf.compiled(KIND)
+    shelf.put(KIND, key, _packed(source))
+    return source
+
+
+def _packed(source: Source) -> bytes:
+    schedule = source.schedule
+    values = {field.name: getattr(source, field.name) for field in fields(source)} | {
+        "buffers": [(b.name, b.dtype.name, b.access.value) for b in source.buffers],
+        "parameters": [(p.name, p.dtype.name) for p in source.parameters],
+        "schedule": (schedule.sweep.value, schedule.workgroup, schedule.elements, schedule.threads),
+    }
+    return json.dumps(values).encode()
+
+
+def _unpacked(content: bytes) -> Source:
+    """Raises ValueError, TypeError or KeyError for what `_packed` did not make."""
+    values = json.loads(content)
+    sweep, *numbers = values["schedule"]
+    x, y, z = values["workgroup"]
+    return Source(
+        **values
+        | {
+            "workgroup": (x, y, z),
+            "buffers": tuple(BufferParameter(n, dtypes.named(d), Access(a)) for n, d, a in values["buffers"]),
+            "parameters": tuple(ScalarParameter(n, dtypes.named(d)) for n, d in values["parameters"]),
+            "schedule": Schedule(Sweep(sweep), *numbers),
+        }
+    )
