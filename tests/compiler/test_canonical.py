@@ -1,0 +1,91 @@
+"""Canonical form: variants of a program share it, other programs do not, and it changes no bit of a result."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from hologram.atlas.evaluate import evaluate
+from hologram.atlas.program import Program
+from hologram.atlas.text import format_program, parse_program
+from hologram.atlas.verify import verify
+from hologram.compiler.canonical import canonical, canonical_text, identity
+from tests.programs import Case, programs
+from tests.scramble import scramble
+
+BOUNDED = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    phases=[p for p in Phase if p is not Phase.explain],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+def spiced(case: Case, seed: int) -> dict[str, np.ndarray]:
+    """The case's inputs with subnormals and extremes among them; what is only written holds a strange number."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for parameter in case.program.buffers:
+        array = case.buffers[parameter.name].copy()
+        arrays[parameter.name] = array
+        if parameter.name.startswith(("out", "row")):
+            array[:] = True if parameter.dtype.kind == "bool" else 77
+        elif parameter.dtype.is_float:
+            tiny = np.array([5e-324, 1e-45, 6e-8, 1e-39, 1e308, 3e38, -1e-310], np.float64)
+            with np.errstate(all="ignore"):
+                special = tiny.astype(array.dtype)
+            chosen = rng.random(array.size) < 0.2
+            array[chosen] = special[rng.integers(0, special.size, chosen.sum())]
+    return arrays
+
+
+def results(
+    program: Program, names: list[str], arrays: dict[str, np.ndarray], case: Case
+) -> list[np.ndarray]:
+    """What the evaluator leaves in the buffers, as bits but for NaN, all of which are one."""
+    buffers = {b.name: arrays[n].copy() for b, n in zip(program.buffers, names, strict=True)}
+    scalars = dict(zip((s.name for s in program.scalars), case.scalars.values(), strict=True))
+    evaluate(program, buffers, scalars, case.grid)
+    found = []
+    for parameter in program.buffers:
+        array = buffers[parameter.name]
+        if parameter.dtype.is_float:
+            nan = np.isnan(array.astype(np.float64))
+            bits = array.view(f"u{array.itemsize}")
+            found.append(np.where(nan, np.asarray(np.nan, array.dtype).view(bits.dtype), bits))
+        else:
+            found.append(array)
+    return found
+
+
+@BOUNDED
+@given(case=programs(), seed=st.integers(0, 2**32 - 1))
+def test_variants_share_text_and_bits(case: Case, seed: int) -> None:
+    other = scramble(case.program, seed)
+    verify(other)
+    assert canonical_text(other) == canonical_text(case.program)
+    assert identity(other) == identity(case.program)
+    names = [b.name for b in case.program.buffers]
+    arrays = spiced(case, seed)
+    want = results(case.program, names, arrays, case)
+    for program in (other, canonical(case.program)):
+        got = results(program, names, arrays, case)
+        for name, g, w in zip(names, got, want, strict=True):
+            np.testing.assert_array_equal(g, w, err_msg=f"{name} of\n{format_program(program)}")
+
+
+@BOUNDED
+@given(case=programs())
+def test_the_form_is_a_program_and_its_own_form(case: Case) -> None:
+    form = canonical(case.program)
+    verify(form)
+    assert canonical(form) == form
+    assert (form.name, form.buffers, form.scalars) == (
+        case.program.name, case.program.buffers, case.program.scalars
+    )  # fmt: skip
+    assert parse_program(format_program(form)) == form
+    assert parse_program(canonical_text(form)) == parse_program(canonical_text(case.program))
