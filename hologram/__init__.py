@@ -21,6 +21,7 @@ _LAZY = {
     "BackendType": "hologram.device",
     "Program": "hologram.atlas.program",
     "explain_selection": "hologram.runtime.selector",
+    "jit": "hologram.trace.jit",
     "get_default_backend": "hologram.backend",
     "is_cuda_available": "hologram.backend",
     "is_metal_available": "hologram.backend",

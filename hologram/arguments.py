@@ -116,10 +116,13 @@ def disjoint(executor: Executor, operation: Operation, views: list[Any], targets
 
 def check_dtypes(executor: Executor, who: str, operands: Sequence[Any]) -> None:
     for operand in operands:
-        if isinstance(operand, Tensor) and operand.dtype not in executor.limits.dtypes:
-            raise UnsupportedDType(
-                f"{who}: {executor.backend} ({executor.device.info.name}) has no {operand.dtype}"
-            )
+        if isinstance(operand, Tensor):
+            check_dtype(executor, who, operand.dtype)
+
+
+def check_dtype(executor: Executor, who: str, dtype: DType) -> None:
+    if dtype not in executor.limits.dtypes:
+        raise UnsupportedDType(f"{who}: {executor.backend} ({executor.device.info.name}) has no {dtype}")
 
 
 def key(operand: Any) -> Any:

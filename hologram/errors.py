@@ -39,6 +39,10 @@ class ProgramError(HologramError, ValueError):
     """An Atlas program breaks a rule; the message names the line and the rule."""
 
 
+class TraceError(HologramError, TypeError):
+    """A function that is being traced asks for something that is known only when it runs."""
+
+
 class BufferFreed(HologramError, RuntimeError):
     """A buffer was used after `free()` or after its executor was closed."""
 

@@ -93,12 +93,67 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
+def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
+    return value.to(dtype) if isinstance(value, Value) else builder.constant(value, dtype)
+
+
 @dataclass(frozen=True, eq=False)
-class Elementwise(Kernelled):
+class Expression(Kernelled):
+    """An operation declared by what it does at one element, so that it can be written into any program."""
+
+    def written(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        attributes: Mapping[str, Any],
+        computing: types.Types,
+    ) -> tuple[Value, ...]:
+        """The declaration written into a program: its results at one place, in the result's dtype."""
+        computed, result = computing
+        wanted = iter(computed)
+        values = [o if o is None else _converted(builder, o, next(wanted)) for o in operands]
+        found = as_tuple(self.function(*values, **attributes))
+        return tuple(_converted(builder, value, result) for value in found)
+
+    def fused(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        inputs: Sequence[Input | None],
+        attributes: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
+        computing = self.computing_types([i for i in inputs if i is not None], attributes)
+        static, runtime = self.split_attributes(self.described(attributes))
+        scalars = self.runtime_scalars()
+        found = dict(static)
+        for name, number in runtime.items():
+            found[name] = builder.constant(number, scalars[name] or self.attribute_dtype(computing))
+        return self.written(builder, operands, found, computing)
+
+    def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
+        """Computing dtypes and the result's, where attributes have a say."""
+        return self.resolve(inputs)
+
+    def attribute_dtype(self, computing: types.Types) -> DType:
+        """The dtype of attributes that are passed at launch, unless `scalars` says another."""
+        computed, result = computing
+        return types.computing(computed[-1]) if computed else result
+
+    def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The attributes that the declaration is given."""
+        return attributes
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Expression):
     """Every output element depends on the operands' elements at the same place, after broadcasting."""
 
     @property
     def in_place(self) -> bool:
+        return True
+
+    @property
+    def pointwise(self) -> bool:
         return True
 
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
@@ -165,14 +220,13 @@ def _elementwise_program(
         Operand(builder, name, address, Access.WRITE, result)
         for name, address in zip(output_names(len(outputs)), outputs, strict=True)
     ]
-    widest = types.computing(computed[-1]) if computed else result
-    attributes = operation.scalar_values(builder, static, widest, runtime)
-    results = as_tuple(operation.function(*(values[n] for n in operation.operands), **attributes))
-    for target, value in zip(targets, results, strict=True):
-        target.put(
-            builder.value(value, result).to(result) if not isinstance(value, Value) else value.to(result),
-            *coordinates,
-        )
+    computing = (computed, result)
+    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
+    operands = [values[n] for n in operation.operands]
+    for target, value in zip(
+        targets, operation.written(builder, operands, attributes, computing), strict=True
+    ):
+        target.put(value, *coordinates)
     return builder.build()
 
 

@@ -16,7 +16,7 @@ from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.address import Address, Operand
-from hologram.opset.form_map import Kernelled, NumberType, Static, as_tuple, numbers_of, output_names, step_of
+from hologram.opset.form_map import Expression, NumberType, Static, numbers_of, output_names, step_of
 from hologram.opset.layout import Layout, broadcast, collapse, normalize_axes
 from hologram.opset.operation import Input, Operation, register
 from hologram.opset.plan import Plan
@@ -32,7 +32,7 @@ class Arrangement:
 
 
 @dataclass(frozen=True, eq=False)
-class Row(Kernelled):
+class Row(Expression):
     """An operation along rows: the axes named by the attribute `axis` (the name of that attribute is `axis_name`).
 
     The declaration gets each operand's element and may reduce; it gives one value per row (`keeps_shape` false: the
@@ -56,7 +56,7 @@ class Row(Kernelled):
         given = attributes[self.axis_name]
         return normalize_axes(given if ndim or given not in (-1, 0) else None, ndim, self.name)
 
-    def result_type(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
+    def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
         computed, result = self.resolve(inputs)
         wanted = attributes.get("dtype")
         if wanted is not None:
@@ -66,7 +66,7 @@ class Row(Kernelled):
 
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
-        _, result = self.result_type(present, attributes)
+        _, result = self.computing_types(present, attributes)
         shapes = [i.shape for i in present if isinstance(i, Layout)]
         shape = shapes[0] if self.arrange else broadcast(shapes, self.name)
         if self.arrange:
@@ -81,9 +81,10 @@ class Row(Kernelled):
             shape = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
         return (Layout.contiguous(result, shape),)
 
-    def _arrange(
+    def arranged(
         self, inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]
     ) -> Arrangement:
+        """Operands and outputs as rows."""
         if self.arrange is not None:
             return self.arrange(inputs, outputs, attributes)
         shape = broadcast([i.shape for i in inputs if isinstance(i, Layout)], self.name)
@@ -108,15 +109,13 @@ class Row(Kernelled):
         limits: Limits,
     ) -> Plan:
         present = tuple(i for i in inputs if i is not None)
-        computed, _ = self.result_type(present, attributes)
+        computed, _ = self.computing_types(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not all(o.size for o in outputs):
             return Plan(())
-        arrangement = self._arrange(present, outputs, attributes)
+        arrangement = self.arranged(present, outputs, attributes)
         layouts, targets, outer = _split_axes(arrangement, self.keeps_shape)
-        static, runtime = self.split_attributes(
-            {n: v for n, v in attributes.items() if n not in self._shaping}
-        )
+        static, runtime = self.split_attributes(self.described(attributes))
         keys = tuple(
             Address.of(i) if isinstance(i, Layout) else (dtype,)
             for i, dtype in zip(layouts, computed, strict=True)
@@ -140,10 +139,13 @@ class Row(Kernelled):
         grid = next(i.shape for i in layouts if isinstance(i, Layout))
         return Plan((step_of(program, operands, numbers, grid),))
 
-    @property
-    def _shaping(self) -> frozenset[str]:
-        """Attributes that are spent on the arrangement."""
-        return frozenset({self.axis_name, "keepdims", "dtype"})
+    def attribute_dtype(self, computing: types.Types) -> DType:
+        return types.computing(computing[0][0])
+
+    def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Without those that are spent on the arrangement."""
+        shaping = {self.axis_name, "keepdims", "dtype"}
+        return {n: v for n, v in attributes.items() if n not in shaping}
 
 
 def _split_axes(arrangement: Arrangement, keeps_shape: bool) -> tuple[list[Input], list[Layout], int]:
@@ -195,9 +197,12 @@ def _row_program(
         Operand(builder, name, address, Access.WRITE, address.dtype)
         for name, address in zip(output_names(len(outputs)), outputs, strict=True)
     ]
-    attributes = operation.scalar_values(builder, static, types.computing(computed[0]), runtime)
-    results = as_tuple(operation.function(*(values[n] for n in operation.operands), **attributes))
-    for target, value in zip(targets, results, strict=True):
+    computing = (computed, result)
+    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
+    operands = [values[n] for n in operation.operands]
+    for target, value in zip(
+        targets, operation.written(builder, operands, attributes, computing), strict=True
+    ):
         target.put(value, *coordinates[: len(target.address.steps)])
     return builder.build()
 

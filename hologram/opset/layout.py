@@ -197,3 +197,40 @@ def collapse(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
     return tuple(
         replace(layout, shape=sizes, strides=tuple(s[j] for _, s in axes)) for j, layout in enumerate(layouts)
     )
+
+
+def compose(inner: Layout, outer: Layout) -> Layout | None:
+    """Where `inner` lies at the coordinates that `outer` numbers: a layout of the outer shape, or None if none does.
+
+    `outer` gives positions in the row-major order of the inner shape. Each of its strides is split into steps along the
+    inner axes; the result exists if no coordinate then leaves its axis.
+    """
+    (plain,) = collapse([inner])
+    weights = row_major(plain.shape)
+    starts = _digits(outer.offset, weights)
+    low, high = list(starts), list(starts)
+    offset = plain.offset + sum(d * s for d, s in zip(starts, plain.strides, strict=True))
+    strides = []
+    for n, stride in zip(outer.shape, outer.strides, strict=True):
+        steps = _digits(stride, weights) if n > 1 else (0,) * len(weights)
+        for axis, step in enumerate(steps):
+            low[axis] += min(step * (n - 1), 0)
+            high[axis] += max(step * (n - 1), 0)
+        strides.append(sum(d * s for d, s in zip(steps, plain.strides, strict=True)))
+    inside = all(0 <= a and b < n for a, b, n in zip(low, high, plain.shape, strict=True))
+    return Layout(inner.dtype, outer.shape, tuple(strides), offset) if inside else None
+
+
+def _digits(number: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """A signed position as steps along axes of those weights, each of the number's sign."""
+    found, rest = [], abs(number)
+    for weight in weights:
+        digit, rest = divmod(rest, weight)
+        found.append(digit if number >= 0 else -digit)
+    return tuple(found)
+
+
+def settled(layout: Layout) -> Layout:
+    """The layout with stride 0 along axes of one element, so that equal ones compare equal."""
+    strides = (s if n > 1 else 0 for n, s in zip(layout.shape, layout.strides, strict=True))
+    return replace(layout, strides=tuple(strides))

@@ -17,10 +17,10 @@ from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset import types
-from hologram.opset.activation import gelu, sigmoid, silu, tanh
+from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.form_map import copy_plan
 from hologram.opset.layout import Layout, broadcast
-from hologram.opset.math import NUMBERS
+from hologram.opset.math import NUMBERS, add
 from hologram.opset.operation import Input, Operation, Sample, composite, register
 from hologram.opset.plan import Plan, Scratch
 from hologram.opset.product import product_plan
@@ -28,7 +28,7 @@ from hologram.opset.samples import array
 
 ACTIVATIONS = {
     "none": lambda x: x,
-    "relu": lambda x: atlas.maximum(x, 0.0),
+    "relu": relu,
     "gelu": gelu,
     "silu": silu,
     "sigmoid": sigmoid,
@@ -62,15 +62,25 @@ class MatMul(Operation):
         limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
+        return self.finished(inputs, outputs[0], limits, None) if outputs[0].size else Plan(())
+
+    @property
+    def takes_epilogue(self) -> bool:
+        return True
+
+    def finished(
+        self, inputs: Sequence[Input | None], out: Layout, limits: Limits, epilogue: Program | None
+    ) -> Plan:
         a, b, dtype = self._checked(inputs)
-        out = outputs[0]
-        if not out.size:
-            return Plan(())
         if a.ndim == 1:
             a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
         if b.ndim == 1:
             b, out = b.unsqueeze(1), out.unsqueeze(out.ndim)
-        return product_plan(a, b, out, dtype, limits)
+        if b.ndim == 2 and a.ndim > 2 and a.size:
+            # All rows of a are one matrix where its layout allows it.
+            rows, flat = a.reshape((-1, a.shape[-1])), out.reshape((-1, out.shape[-1]))
+            a, out = (a, out) if rows is None or flat is None else (rows, flat)
+        return product_plan(a, b, out, dtype, limits, epilogue)
 
 
 def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -128,6 +138,10 @@ def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 class Gemm(MatMul):
     """The product of two matrices whose sizes are given: operands and output may be flat."""
 
+    @property
+    def takes_epilogue(self) -> bool:
+        return False  # its operands may be flat: traced, it is a matmul
+
     def _shaped(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> list[Layout]:
         m, k, n = (attributes[name] for name in ("m", "k", "n"))
         found = []
@@ -166,11 +180,16 @@ def _gemm(a, b, *, m, k, n):
     """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
 
 
+def _gemm_parts(a, b, *, m, k, n):
+    return matmul(a.reshape(m, k), b.reshape(k, n))
+
+
 gemm = register(
     Gemm(
         name="gemm",
         function=_gemm,
         reference=lambda a, b, m, k, n: np.matmul(a, b),
+        parts=_gemm_parts,
         samples=_gemm_samples,
         dtypes=NUMBERS,
         ulp=4,
@@ -205,6 +224,10 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
 @dataclass(frozen=True, eq=False)
 class Linear(MatMul):
     """A matrix product whose results pass through bias and activation before they are stored."""
+
+    @property
+    def takes_epilogue(self) -> bool:
+        return False  # it has its own; traced, it is a matmul and what follows
 
     def _operands(
         self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]
@@ -301,9 +324,14 @@ def _linear(x, weight, bias=None, *, activation="none"):
     """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
 
 
+def _linear_parts(x, weight, bias, *, activation):
+    product = matmul(x, weight.permute(1, 0))
+    return ACTIVATIONS[activation](product if bias is None else add(product, bias))
+
+
 linear = register(
     Linear(
         name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
-        aten=("linear", "addmm"),
+        aten=("linear", "addmm"), parts=_linear_parts,
     )
 )  # fmt: skip

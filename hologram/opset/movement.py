@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from hologram import dtypes
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Builder, Value, select
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset.form_map import copy_plan, indexed
 from hologram.opset.layout import Layout, normalize_axis
-from hologram.opset.operation import Input, Operation, Sample, composite, register
+from hologram.opset.operation import Input, Number, Operation, Sample, composite, register
 from hologram.opset.plan import Plan, Step
 from hologram.opset.samples import SHAPES, array
 from hologram.opset.types import promoted
@@ -31,6 +31,21 @@ Coordinates = tuple[Value, ...]
 @dataclass(frozen=True, eq=False)
 class Copy(Operation):
     """Strided to strided, broadcasting and converting."""
+
+    @property
+    def pointwise(self) -> bool:
+        return True
+
+    def fused(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        inputs: Sequence[Input | None],
+        attributes: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
+        (x,) = operands
+        assert isinstance(x, Value)
+        return (x.to(self.infer(inputs, attributes)[0].dtype),)
 
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         (x,) = inputs
@@ -102,6 +117,36 @@ cast = register(
         out_names=("vector_cast",),
     )
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Overwrite(Operation):
+    """A new tensor with the elements of x, but where the layout `part` lies in it those of y."""
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        x = inputs[0]
+        assert isinstance(x, Layout)
+        return (Layout.contiguous(x.dtype, x.shape),)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        x, y = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(y, Layout)
+        whole = [replace(s, operands=(0, 2)) for s in copy_plan(x, outputs[0]).steps]
+        part = [replace(s, operands=(1, 2)) for s in copy_plan(y, attributes["part"]).steps]
+        return Plan((*whole, *part))
+
+
+# What writing into a part of a tensor is in a graph, whose values never change; it has no name outside.
+overwrite = Overwrite(
+    name="overwrite", function=lambda x, y, *, part: None, reference=lambda x, y, part: None, samples=lambda rng, d: ()
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hologram.atlas.builder import Value
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.program import Program
 from hologram.dtypes import FLOATS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.limits import Limits
@@ -58,6 +59,9 @@ class Operation:
     absolute: float = 0.0
     aten: tuple[str, ...] = ()
     gradient: Callable[..., Any] | None = None
+    # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
+    # themselves.
+    parts: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
 
@@ -102,6 +106,36 @@ class Operation:
     def in_place(self) -> bool:
         """Whether an output may be an input: each element is read only to compute the one stored in its place."""
         return False
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each element of the result depends on the operands at the same place alone; see `fused`."""
+        return False
+
+    def fused(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        inputs: Sequence[Input | None],
+        attributes: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
+        """The operation at one place as part of a larger program: its results, in their dtypes.
+
+        `operands` are the elements there, `inputs` what the operation sees of its operands. Only operations that are
+        `pointwise`, and reductions, can be written like this.
+        """
+        raise NotImplementedError
+
+    @property
+    def takes_epilogue(self) -> bool:
+        """Whether its kernels can pass each result through a program before they store it; see `finished`."""
+        return False
+
+    def finished(
+        self, inputs: Sequence[Input | None], out: Layout, limits: Limits, epilogue: Program | None
+    ) -> Plan:
+        """The plan with an epilogue, over operands that are the inputs, what the epilogue reads, and the output."""
+        raise NotImplementedError
 
     @property
     def results(self) -> int:
@@ -174,12 +208,15 @@ class Operation:
             executor, *rest = args
             return executor.apply(self, *self.bind(tuple(rest), kwargs))
         operands, attributes = self.bind(args, kwargs)
+        chosen: Any = None
         for operand in operands:
             if isinstance(operand, Value):
                 return self.function(*operands, **attributes)
-            apply = getattr(operand, "__apply__", None)
-            if apply is not None:
-                return apply(self, operands, attributes)
+            # As with Python's operators, the most derived class answers: a traced tensor before the others.
+            if hasattr(operand, "__apply__") and (chosen is None or isinstance(operand, type(chosen))):
+                chosen = operand
+        if chosen is not None:
+            return chosen.__apply__(self, operands, attributes)
         kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
         raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
 

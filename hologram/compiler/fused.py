@@ -1,0 +1,202 @@
+"""A group of fused operations as one Atlas program: values are pulled from what is stored back to what is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.compiler.fuse import Group, rows_of
+from hologram.compiler.graph import Graph, Node, Read
+from hologram.opset.form_row import Row
+from hologram.opset.layout import Layout, collapse, compose, row_major
+
+MOST_NAMES = 4  # operations that a kernel is named after
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A program and what a launch of it needs: the graph's values for its buffers, its scalars and its grid."""
+
+    program: Program
+    values: tuple[int, ...]
+    scalars: tuple[int, ...]
+    grid: tuple[int, ...]
+
+
+def kernel(group: Group, graph: Graph) -> Kernel:
+    """The program of a group without an anchor."""
+    layouts = list(dict.fromkeys(at for several in group.loads.values() for at in several))
+    layouts += [at for at in group.stores.values() if at not in layouts]
+    grid, reduced, simple = _collapsed(layouts, group)
+    writer = _Writer(group, graph, Builder(name_of(group, graph), rank=len(grid), reduced=reduced))
+    writer.places = {at: _Scalars(writer.builder, grid, reduced, s) for at, s in simple.items()}
+    return writer.kernel(grid)
+
+
+def epilogue(group: Group, graph: Graph) -> Kernel:
+    """What follows a product as the program that its tile takes: it reads `value` and writes `result`."""
+    assert group.anchor is not None
+    builder = Builder(name_of(group, graph), rank=2)
+    writer = _Writer(group, graph, builder)
+    layouts = [at for several in group.loads.values() for at in several]
+    writer.places = {at: _Constants(builder, at) for at in layouts}
+    return writer.epilogue(group.anchor.results[0])
+
+
+def name_of(group: Group, graph: Graph) -> str:
+    """The entry point's name: after the first operations, and the dtype of a result."""
+    inside = [n for n in graph.nodes if any(group.inlined.get(r) is n for r in n.results) and n is not group.anchor]
+    names = list(dict.fromkeys(n.operation.name for n in inside))
+    more = [f"{len(names) - MOST_NAMES}_more"] if len(names) > MOST_NAMES else []
+    return "_".join(["atlas", *names[:MOST_NAMES], *more, str(graph.layouts[next(iter(group.stores))].dtype)])
+
+
+def _collapsed(
+    layouts: Sequence[Layout], group: Group
+) -> tuple[tuple[int, ...], int, dict[Layout, Layout]]:
+    """The domain with as few axes as describe every layout, and the layouts over it."""
+    cut = len(group.shape) - group.reduced
+
+    def part(at: Layout, first: int, last: int, offset: int) -> Layout:
+        return Layout(at.dtype, at.shape[first:last], at.strides[first:last], offset)
+
+    outer = collapse([part(at, 0, cut, at.offset) for at in layouts])
+    if not group.reduced:
+        return outer[0].shape, 0, dict(zip(layouts, outer, strict=True))
+    inner = collapse([part(at, cut, len(group.shape), 0) for at in layouts])
+    joined = [
+        Layout(a.dtype, a.shape + b.shape, a.strides + b.strides, a.offset)
+        for a, b in zip(outer, inner, strict=True)
+    ]
+    return joined[0].shape, inner[0].ndim, dict(zip(layouts, joined, strict=True))
+
+
+@dataclass(frozen=True)
+class _Scalars:
+    """A position from strides that are extents where they can be, else scalars of the launch."""
+
+    builder: Builder
+    grid: tuple[int, ...]
+    reduced: int
+    layout: Layout
+
+    def position(self, scalars: dict[str, int]) -> Value:
+        b, layout = self.builder, self.layout
+        whole = not self.reduced and layout.strides == row_major(self.grid)
+        total = b.position(Opcode.LANE) if whole and len(self.grid) > 1 else None
+        for axis, stride in enumerate(layout.strides if total is None else ()):
+            if stride and self.grid[axis] > 1:
+                term = b.coordinate(axis) if stride == 1 else b.coordinate(axis) * self._stride(stride, axis, scalars)
+                total = term if total is None else total + term
+        if layout.offset:
+            offset = self._scalar("offset", layout.offset, scalars)
+            return offset if total is None else total + offset
+        return b.constant(0, dtypes.index) if total is None else total
+
+    def _stride(self, stride: int, axis: int, scalars: dict[str, int]) -> Value:
+        """The extents of the axes behind, where the axis steps over them all."""
+        if stride == math.prod(self.grid[axis + 1 :]):
+            extents = [self.builder.extent(k) for k in range(axis + 1, len(self.grid))]
+            product = extents[0]
+            for extent in extents[1:]:
+                product = product * extent
+            return product
+        return self._scalar("stride", stride, scalars)
+
+    def _scalar(self, kind: str, number: int, scalars: dict[str, int]) -> Value:
+        """A scalar of the launch; equal numbers share one."""
+        known = [n for n, x in scalars.items() if x == number and n.startswith(kind)]
+        name = known[0] if known else f"{kind}_{len(scalars)}"
+        scalars[name] = number
+        return self.builder.scalar(name, dtypes.index)
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """A position with its strides written into the program."""
+
+    builder: Builder
+    layout: Layout
+
+    def position(self, scalars: dict[str, int]) -> Value:
+        total = self.builder.constant(self.layout.offset, dtypes.index)
+        for axis, stride in enumerate(self.layout.strides):
+            if stride and self.layout.shape[axis] > 1:
+                total = total + self.builder.coordinate(axis) * stride
+        return total
+
+
+class _Writer:
+    """One program in the making."""
+
+    def __init__(self, group: Group, graph: Graph, builder: Builder) -> None:
+        self.group, self.graph, self.builder = group, graph, builder
+        self.places: dict[Layout, _Scalars] | dict[Layout, _Constants] = {}
+        self.scalars: dict[str, int] = {}
+        self.buffers: dict[int, BufferParameter] = {}
+        self.known: dict[tuple[int, Layout], Value] = {}
+
+    def kernel(self, grid: tuple[int, ...]) -> Kernel:
+        stores = self.group.stores
+        self._declare(self.group.loads)
+        targets = {}
+        for k, value in enumerate(stores):
+            name = "out" if len(stores) == 1 else f"out{k}"
+            targets[value] = self.builder.buffer(name, self.graph.layouts[value].dtype, Access.WRITE)
+        for value, at in stores.items():
+            result = self.pull(value, at)
+            self.builder.store(targets[value], self.places[at].position(self.scalars), result)
+        values = (*self.buffers, *stores)
+        return Kernel(self.builder.build(), values, tuple(self.scalars.values()), grid)
+
+    def epilogue(self, product: int) -> Kernel:
+        (stored, at), b = next(iter(self.group.stores.items())), self.builder
+        dtype = self.graph.layouts[product].dtype
+        lane = b.position(Opcode.LANE)
+        value = b.load(b.buffer("value", dtype, Access.READ), lane)
+        self.known |= {(product, seen): value for seen in self.group.needs[product]}
+        self._declare(self.group.loads)
+        result = self.pull(stored, at)
+        b.store(b.buffer("result", dtype, Access.WRITE), lane, result)
+        return Kernel(b.build(), tuple(self.buffers), (), at.shape)
+
+    def _declare(self, values: dict[int, list[Layout]]) -> None:
+        for k, value in enumerate(values):
+            self.buffers[value] = self.builder.buffer(f"x{k}", self.graph.layouts[value].dtype, Access.READ)
+
+    def pull(self, value: int, at: Layout) -> Value:
+        """A value at a layout over the group's domain."""
+        found = self.known.get((value, at))
+        if found is None:
+            node = self.group.inlined.get(value)
+            found = self._load(value, at) if node is None else self._computed(node, at)
+            self.known[value, at] = found
+        return found
+
+    def _load(self, value: int, at: Layout) -> Value:
+        return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
+
+    def _computed(self, node: Node, at: Layout) -> Value:
+        layouts = self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
+        operands = [
+            self.pull(o.value, layout) if isinstance(o, Read) and layout is not None else o
+            for o, layout in zip(node.operands, layouts, strict=True)
+        ]
+        return node.operation.fused(self.builder, operands, node.inputs, node.attributes)[0]
+
+    def _rows(self, node: Node) -> list[Layout | None]:
+        rows = rows_of(node).over(self.group.shape)
+        return [o if isinstance(o, Layout) else None for o in rows.operands]
+
+
+def _through(node: Node, at: Layout) -> list[Layout | None]:
+    """The layouts at which an element-wise node reads its operands, where its result is needed at `at`."""
+    shape = node.layouts[0].shape
+    return [
+        compose(o.layout.expand(shape), at) if isinstance(o, Read) else None for o in node.operands
+    ]

@@ -1,0 +1,1 @@
+"""hg.jit: a function of Tensors, traced into a graph, compiled, and replayed."""

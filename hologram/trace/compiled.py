@@ -1,0 +1,121 @@
+"""A traced function, compiled for one signature: its plan, ready to replay, and how results are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hologram.compiler.assemble import Assembly, assemble
+from hologram.errors import BufferFreed, ShapeError
+from hologram.executor import Executor
+from hologram.opset.layout import Layout
+from hologram.runtime.replay import Replay
+from hologram.tensor import Tensor
+from hologram.trace.recorder import Recorder
+from hologram.trace.signature import filled
+from hologram.trace.traced import Traced
+from hologram.trace.tree import mapped
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through."""
+
+    output: int
+    layout: Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Runs for tensors of the layouts it was traced with."""
+
+    who: str
+    assembly: Assembly
+    captured: tuple[Tensor, ...]
+    results: Any  # the tree that the function returned, with a Slot for every tensor
+    replay: Replay
+
+    def __call__(self, tensors: Sequence[Tensor]) -> Any:
+        """The function's result for tensors in the order of the signature; raises BufferFreed."""
+        for tensor in self.captured:
+            if tensor.key is None:
+                raise BufferFreed(f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed")
+        outputs = self.replay([*tensors, *self.captured] if self.captured else tensors)
+        results = self.results
+        if type(results) is Slot:
+            return _seen(outputs, results)
+        return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
+
+    @property
+    def dispatches(self) -> int:
+        """Kernels that a call launches."""
+        return len(self.assembly.plan.steps)
+
+
+def _seen(outputs: Sequence[Tensor], slot: Slot) -> Tensor:
+    tensor = outputs[slot.output]
+    return tensor if tensor.layout == slot.layout else Tensor(tensor.buffer, slot.layout)
+
+
+def compiled(
+    function: Callable[..., Any],
+    who: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    tensors: Sequence[Tensor],
+    donated: Sequence[int],
+    fast_math: bool = False,
+) -> Compiled:
+    """Traces a function on tensors of these layouts and compiles what it did. `donated` are numbers of tensors."""
+    executor = tensors[0].executor
+    recorder = Recorder(executor, who)
+    arguments = [recorder.argument(t.layout) for t in tensors]
+    positional, named = filled(args, kwargs, arguments)
+    returned = function(*positional, **named)
+    leaves: list[Traced] = []
+
+    def gather(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            leaves.append(leaf if isinstance(leaf, Traced) else recorder.capture(leaf))
+            return leaves[-1]
+        return leaf
+
+    tree = mapped(returned, gather)
+    recording, positions = recorder.finish(leaves)
+    places = iter(zip(positions, leaves, strict=True))
+
+    def slot(leaf: Any) -> Any:
+        if not isinstance(leaf, Traced):
+            return leaf
+        position, tensor = next(places)
+        return Slot(position, tensor.layout)
+
+    graph = recording.graph
+    assembly = assemble(graph, executor.limits, fast_math)
+    outputs = [graph.layouts[v] for v in graph.outputs]
+    replay = _replay(executor, assembly, outputs, donated, who)
+    return Compiled(who, assembly, recording.captured, mapped(tree, slot), replay)
+
+
+def _replay(
+    executor: Executor,
+    assembly: Assembly,
+    outputs: Sequence[Layout],
+    donated: Sequence[int],
+    who: str,
+) -> Replay:
+    inputs = list(assembly.graph.inputs.values())
+    pairs: dict[int, int] = {}
+    for number in donated:
+        given = inputs[number]
+        fits = [
+            k
+            for k, out in enumerate(outputs)
+            if k not in pairs and (out.dtype, out.shape) == (given.dtype, given.shape) and assembly.may_share(number, k)
+        ]
+        if not given.is_contiguous or given.offset:
+            raise ShapeError(f"{who}: a donated tensor must be contiguous, got strides {given.strides}")
+        if fits:
+            pairs[fits[0]] = number
+    return Replay(executor, assembly.plan, len(inputs), outputs, pairs)

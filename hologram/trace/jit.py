@@ -1,0 +1,94 @@
+"""hg.jit: calls of a function of Tensors become replays of what it did the first time."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from hologram.errors import TraceError
+from hologram.trace.compiled import Compiled, compiled
+from hologram.trace.signature import Call, call_of
+
+MAX_SIGNATURES = 256  # that one function is kept compiled for
+
+
+class Jitted:
+    """A function that is traced once for each signature of its arguments, and replayed after that."""
+
+    def __init__(self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
+        self.fast_math = fast_math
+        self.who = getattr(function, "__name__", type(function).__name__)
+        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = call_of(self.who, args, kwargs)
+        return self._of(call, args, kwargs)(call.tensors)
+
+    def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
+        """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
+        return self._of(call_of(self.who, args, kwargs), args, kwargs)
+
+    def dispatches(self, *args: Any, **kwargs: Any) -> int:
+        """Kernels that a call with these arguments launches."""
+        return self.compiled(*args, **kwargs).dispatches
+
+    def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
+        executor = call.tensors[0].executor
+        key = (executor, call.structure, *[executor.layout_id(t.layout) for t in call.tensors])
+        found = self._compiled.get(key)
+        if found is None:
+            donated = self._donated(call, args)
+            found = compiled(self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math)
+            self._compiled[key] = found
+            if len(self._compiled) > MAX_SIGNATURES:
+                self._compiled.popitem(last=False)
+        return found
+
+    def _donated(self, call: Call, args: Sequence[Any]) -> list[int]:
+        """Numbers of the tensors in the arguments that are given away."""
+        found: list[int] = []
+        for argument in self.donate:
+            if not 0 <= argument < len(args):
+                raise TraceError(f"{self.who}: donate names argument {argument}, got {len(args)} positional ones")
+            found += range(call.firsts[argument], call.firsts[argument + 1])
+        return found
+
+    def __repr__(self) -> str:
+        return f"<jitted {self.who}>"
+
+
+@overload
+def jit(function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False) -> Jitted: ...
+@overload
+def jit(*, donate: int | Sequence[int] = (), fast_math: bool = False) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None, *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Any:
+    """Compiles a function of Tensors: its operations run fused, in as few kernels as they fit into.
+
+        @hg.jit
+        def step(x, weight, bias):
+            return hg.softmax(hg.gelu(x @ weight + bias), dim=-1)
+
+    The function is called once for each signature of its arguments (structure, shapes, dtypes and strides of tensors,
+    values of everything else) with tensors that record what is done to them. After that a call runs the recording, not
+    the function: what depends on Python values is fixed per signature, and side effects happen once. Arguments and
+    results may be any nesting of tuples, lists and dicts. Tensors that the function closes over count with what
+    they hold when it is called.
+
+    Args:
+        function: what to compile; it must not write to its arguments.
+        donate: numbers of positional arguments whose memory results may take. Their tensors are freed by the call.
+        fast_math: allows results to differ in rounding and for NaN and infinities; see compiler/canonical.py.
+
+    Raises:
+        TraceError: the function asks for the elements of a tensor while it is traced (`if`, `float`, NumPy).
+    """
+    if function is None:
+        return functools.partial(jit, donate=donate, fast_math=fast_math)
+    return Jitted(function, donate, fast_math)

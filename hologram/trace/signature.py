@@ -1,0 +1,100 @@
+"""What a call is told apart by: the structure of its arguments, the layouts of its tensors, and everything else's value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram.errors import ShapeError, TraceError
+from hologram.executor import Executor
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.fitting import exactly
+from hologram.tensor import Tensor
+from hologram.trace.tree import mapped, ordered
+
+ARRAYS = (Buffer, np.ndarray)  # what becomes a tensor where one stands beside it
+
+
+class _Hole:
+    """Where a tensor stands among the arguments."""
+
+    def __repr__(self) -> str:
+        return "a tensor"
+
+
+HOLE = _Hole()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The arguments of a call: tensors in order, and the structure they stand in, hashable."""
+
+    tensors: list[Tensor]
+    structure: Any
+    firsts: tuple[int, ...]  # of each positional argument, the number of its first tensor; then that of the last
+
+
+def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Takes arguments apart; raises TraceError where no tensor is among them, TypeError for what cannot be hashed."""
+    walk = _Walk(who)
+    firsts = []
+    structure = []
+    for branch in args:
+        firsts.append(len(walk.tensors))
+        structure.append(walk.of(branch))
+    firsts.append(len(walk.tensors))
+    named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
+    executors = {id(t.executor): t.executor for t in walk.tensors if isinstance(t, Tensor)}
+    if len(executors) != 1:
+        found = " and ".join(map(str, executors.values())) or "none"
+        raise (ShapeError if executors else TraceError)(
+            f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
+        )
+    (executor,) = executors.values()
+    tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in walk.tensors]
+    return Call(tensors, (tuple(structure), named), tuple(firsts))
+
+
+def _tensor(executor: Executor, array: Any) -> Tensor:
+    return executor.as_tensor(array) if isinstance(array, Buffer) else executor.tensor(array)
+
+
+def filled(args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any]) -> tuple[Any, Any]:
+    """The arguments with other tensors in the tensors' places."""
+    rest = iter(tensors)
+
+    def leaf(found: Any) -> Any:
+        return next(rest) if isinstance(found, (Tensor, *ARRAYS)) else found
+
+    positional = tuple(mapped(branch, leaf) for branch in args)
+    return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}
+
+
+class _Walk:
+    """Takes trees apart."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        self.tensors: list[Any] = []
+
+    def of(self, tree: Any) -> Any:
+        """The structure of a tree, with every tensor replaced by HOLE."""
+        kind = type(tree)
+        if isinstance(tree, (Tensor, *ARRAYS)):
+            self.tensors.append(tree)
+            return HOLE
+        if kind is tuple or kind is list or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
+            return (kind, *[self.of(branch) for branch in tree])
+        if kind is dict:
+            return (dict, *[(key, self.of(tree[key])) for key in ordered(tree)])
+        try:
+            hash(tree)
+        except TypeError as error:
+            raise TraceError(
+                f"{self.who}: an argument that is no tensor is part of what a trace depends on, so it must be hashable, "
+                f"got {kind.__name__}"
+            ) from error
+        return (kind, exactly(tree))
