@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hologram.compiler.fuse import Fusion, Group
-from hologram.compiler.fused import Kernel, epilogue, kernel
+from hologram.compiler.fused import epilogue, kernel
 from hologram.compiler.graph import Graph
-from hologram.compiler.siblings import merged
+from hologram.compiler.siblings import Siblings
 from hologram.limits import Limits
 from hologram.opset.form_map import step_of
 from hologram.opset.layout import Layout
@@ -18,34 +18,22 @@ from hologram.opset.steps import Steps
 
 @dataclass(frozen=True)
 class Assembly:
-    """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about."""
+    """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about.
+
+    `donations` gives, by position, outputs the inputs whose memory they take: an output starts with the input's contents.
+    """
 
     graph: Graph
     groups: tuple[Group, ...]  # in the order they run
     plan: Plan
     counts: tuple[int, ...]  # the steps of each group
-
-    def may_share(self, given: int, output: int) -> bool:
-        """Whether an output may lie in an input's memory: when it is written, the input is not needed any more.
-
-        One kernel may do both, if each lane, or row, reads the elements it writes and no others.
-        """
-        target = len(self.graph.inputs) + output
-        source, value = list(self.graph.inputs)[given], self.graph.outputs[output]
-        homes = [group for group, count in zip(self.groups, self.counts, strict=True) for _ in range(count)]
-        reading = [k for k, step in enumerate(self.plan.steps) if given in step.operands]
-        writing = [k for k, step in enumerate(self.plan.steps) if target in step.operands]
-        last, first = max(reading, default=-1), min(writing, default=len(homes))
-        if last != first:
-            return last < first
-        group = homes[first]
-        return group.anchor is None and all(at == group.stores.get(value) for at in group.needs.get(source, ()))
+    donations: Mapping[int, int]
 
 
 def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
     """Fuses a graph for a device and plans its launches."""
-    fusion = Fusion(graph, limits)
-    groups = tuple(_ordered(merged(fusion)))
+    siblings = Siblings(Fusion(graph, limits))
+    groups = tuple(_ordered(siblings.groups))
     steps = Steps(len(graph.inputs) + len(graph.outputs))
     places = {value: k for k, value in enumerate((*graph.inputs, *graph.outputs))}
     for group in groups:
@@ -53,25 +41,56 @@ def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
             if value not in places:
                 layout = graph.layouts[value]
                 places[value] = steps.place(layout.dtype, layout.shape).position
-    counts = []
+    counts: list[int] = []
+    in_place: dict[int, int] = {}
     for group in groups:
-        before = len(steps.steps)
-        _emit(group, graph, limits, steps, places)
+        before, pairs = len(steps.steps), siblings.in_place(group)
+        _emit(group, graph, limits, steps, places, pairs)
         counts.append(len(steps.steps) - before)
-    return Assembly(graph, groups, steps.plan(), tuple(counts))
+        in_place |= pairs
+    plan = steps.plan()
+    donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
+    return Assembly(graph, groups, plan, tuple(counts), donations | _others(graph, plan, donations))
 
 
-def _emit(group: Group, graph: Graph, limits: Limits, steps: Steps, places: dict[int, int]) -> None:
+def _others(graph: Graph, plan: Plan, known: Mapping[int, int]) -> dict[int, int]:
+    """Outputs that are first written when a donated input has been read for the last time; with these inputs."""
+    found: dict[int, int] = {}
+    for position, source in enumerate(graph.inputs):
+        given = graph.layouts[source]
+        whole = given.is_contiguous and not given.offset
+        if source not in graph.donated or position in known.values() or not whole:
+            continue
+        last = max((k for k, step in enumerate(plan.steps) if position in step.operands), default=-1)
+        for k, value in enumerate(graph.outputs):
+            layout, target = graph.layouts[value], len(graph.inputs) + k
+            first = min((j for j, step in enumerate(plan.steps) if target in step.operands), default=-1)
+            fits = (layout.dtype, layout.size) == (given.dtype, given.size)
+            if k not in known and k not in found and fits and last < first:
+                found[k] = position
+                break
+    return found
+
+
+def _emit(
+    group: Group,
+    graph: Graph,
+    limits: Limits,
+    steps: Steps,
+    places: Mapping[int, int],
+    in_place: Mapping[int, int],
+) -> None:
+    """Appends a group's launches."""
     node = group.anchor
     if node is None:
-        found = kernel(group, graph)
+        found = kernel(group, graph, in_place)
         numbers = {s.name: x for s, x in zip(found.program.scalars, found.scalars, strict=True)}
         step = step_of(found.program, range(len(found.values)), numbers, found.grid)
         steps.add(step, [places[v] for v in found.values])
         return
     reads = [places[r.value] for r in node.reads]
     if node.results[0] in group.inlined:
-        after: Kernel = epilogue(group, graph)
+        after = epilogue(group, graph)
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
         plan = node.operation.finished(node.inputs, layout, limits, after.program)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hologram import dtypes
@@ -20,7 +20,10 @@ MOST_NAMES = 4  # operations that a kernel is named after
 
 @dataclass(frozen=True)
 class Kernel:
-    """A program and what a launch of it needs: the graph's values for its buffers, its scalars and its grid."""
+    """A program and what a launch of it needs: the graph's values for its buffers, its scalars and its grid.
+
+    A buffer that is read and written is one of a result, and holds what it is computed from before.
+    """
 
     program: Program
     values: tuple[int, ...]
@@ -28,14 +31,14 @@ class Kernel:
     grid: tuple[int, ...]
 
 
-def kernel(group: Group, graph: Graph) -> Kernel:
-    """The program of a group without an anchor."""
+def kernel(group: Group, graph: Graph, in_place: Mapping[int, int]) -> Kernel:
+    """The program of a group without an anchor; `in_place` gives for results the loaded values whose memory they take."""
     layouts = list(dict.fromkeys(at for several in group.loads.values() for at in several))
     layouts += [at for at in group.stores.values() if at not in layouts]
     grid, reduced, simple = _collapsed(layouts, group)
     writer = _Writer(group, graph, Builder(name_of(group, graph), rank=len(grid), reduced=reduced))
     writer.places = {at: _Scalars(writer.builder, grid, reduced, s) for at, s in simple.items()}
-    return writer.kernel(grid)
+    return writer.kernel(grid, in_place)
 
 
 def epilogue(group: Group, graph: Graph) -> Kernel:
@@ -141,18 +144,20 @@ class _Writer:
         self.buffers: dict[int, BufferParameter] = {}
         self.known: dict[tuple[int, Layout], Value] = {}
 
-    def kernel(self, grid: tuple[int, ...]) -> Kernel:
-        stores = self.group.stores
-        self._declare(self.group.loads)
+    def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
+        stores, taken = self.group.stores, set(in_place.values())
+        self._declare([v for v in self.group.loads if v not in taken])
+        values = [*self.buffers, *stores]
         targets = {}
         for k, value in enumerate(stores):
             name = "out" if len(stores) == 1 else f"out{k}"
-            targets[value] = self.builder.buffer(name, self.graph.layouts[value].dtype, Access.WRITE)
+            access = Access.READ_WRITE if value in in_place else Access.WRITE
+            targets[value] = self.builder.buffer(name, self.graph.layouts[value].dtype, access)
+        self.buffers |= {source: targets[value] for value, source in in_place.items()}
+        results = {value: self.pull(value, at) for value, at in stores.items()}
         for value, at in stores.items():
-            result = self.pull(value, at)
-            self.builder.store(targets[value], self.places[at].position(self.scalars), result)
-        values = (*self.buffers, *stores)
-        return Kernel(self.builder.build(), values, tuple(self.scalars.values()), grid)
+            self.builder.store(targets[value], self.places[at].position(self.scalars), results[value])
+        return Kernel(self.builder.build(), tuple(values), tuple(self.scalars.values()), grid)
 
     def epilogue(self, product: int) -> Kernel:
         (stored, at), b = next(iter(self.group.stores.items())), self.builder
@@ -165,7 +170,7 @@ class _Writer:
         b.store(b.buffer("result", dtype, Access.WRITE), lane, result)
         return Kernel(b.build(), tuple(self.buffers), (), at.shape)
 
-    def _declare(self, values: dict[int, list[Layout]]) -> None:
+    def _declare(self, values: Iterable[int]) -> None:
         for k, value in enumerate(values):
             self.buffers[value] = self.builder.buffer(f"x{k}", self.graph.layouts[value].dtype, Access.READ)
 

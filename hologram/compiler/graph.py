@@ -49,11 +49,15 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes over `inputs` (values with the layouts they are given in); `outputs` are the values somebody wants, each once."""
+    """Nodes over `inputs` (values with the layouts they are given in); `outputs` are the values somebody wants, each once.
+
+    `donated` are inputs whose memory outputs may take.
+    """
 
     inputs: Mapping[int, Layout]
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
+    donated: frozenset[int] = frozenset()
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:

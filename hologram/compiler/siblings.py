@@ -2,41 +2,70 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hologram.compiler.fuse import Fusion, Group
 
 
-def merged(fusion: Fusion) -> list[Group]:
+class Siblings:
     """The groups of a fusion, those over one domain joined where none waits for the other.
 
     Where a launch is dear (any GPU) that holds for all of them; where it is cheap, on a CPU, for those that read a
     value in common, which is then read once.
     """
-    dear = not fusion.limits.spreads_rows
-    left: list[Group] = []
-    for group in fusion.groups:
-        host = next((other for other in left if _joins(fusion, other, group, dear)), None)
-        if host is None:
-            left.append(group)
-        else:
-            _join(fusion, host, group)
-    return left
 
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.dear = not fusion.limits.spreads_rows
+        self.readers = Counter(v for group in fusion.groups for v in group.sources)
+        self.groups: list[Group] = []
+        for group in fusion.groups:
+            host = next((other for other in self.groups if self.fits(other, group)), None)
+            if host is None:
+                self.groups.append(group)
+            else:
+                self.join(host, group)
 
-def _joins(fusion: Fusion, host: Group, group: Group, dear: bool) -> bool:
-    if host.anchor or group.anchor or (host.shape, host.reduced) != (group.shape, group.reduced):
-        return False
-    shared = host.sources & group.sources
-    if not (dear or shared):
-        return False
-    together = host.streams + group.streams - len(shared)
-    return together <= fusion.most_streams and not fusion.waits(host, group) and not fusion.waits(group, host)
+    def in_place(self, group: Group) -> dict[int, int]:
+        """The outputs that a group stores where it alone reads a donated input, lane by lane; with these inputs."""
+        found: dict[int, int] = {}
+        graph = self.fusion.graph
+        if group.anchor is not None or not graph.donated:
+            return found
+        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1]
+        for value, at in group.stores.items():
+            result = graph.layouts[value]
+            for source in free if value in graph.outputs else ():
+                given = graph.layouts[source]
+                same = given.is_contiguous and not given.offset and group.loads[source] == [at]
+                if same and (given.dtype, given.size) == (result.dtype, result.size):
+                    found[value] = source
+                    free.remove(source)
+                    break
+        return found
 
+    def streams(self, group: Group) -> int:
+        """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""
+        return group.streams - len(self.in_place(group))
 
-def _join(fusion: Fusion, host: Group, group: Group) -> None:
-    for value, layouts in group.needs.items():
-        for layout in layouts:
-            host.need(value, layout)
-    host.inlined |= group.inlined
-    host.reasons += group.reasons
-    for value, layout in group.stores.items():
-        fusion.store(host, value, layout)
+    def fits(self, host: Group, group: Group) -> bool:
+        """Whether two groups may become one."""
+        if host.anchor or group.anchor or (host.shape, host.reduced) != (group.shape, group.reduced):
+            return False
+        shared = host.sources & group.sources
+        if not (self.dear or shared):
+            return False
+        most, waits = self.fusion.most_streams, self.fusion.waits
+        together = self.streams(host) + self.streams(group) - len(shared)
+        return together <= most and not waits(host, group) and not waits(group, host)
+
+    def join(self, host: Group, group: Group) -> None:
+        """Moves a group into another."""
+        self.readers.subtract(host.sources & group.sources)
+        for value, layouts in group.needs.items():
+            for layout in layouts:
+                host.need(value, layout)
+        host.inlined |= group.inlined
+        host.reasons += group.reasons
+        for value, layout in group.stores.items():
+            self.fusion.store(host, value, layout)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hologram.compiler.assemble import Assembly, assemble
-from hologram.errors import BufferFreed, ShapeError
-from hologram.executor import Executor
+from hologram.errors import BufferFreed
 from hologram.opset.layout import Layout
 from hologram.runtime.replay import Replay
 from hologram.tensor import Tensor
@@ -82,7 +81,7 @@ def compiled(
         return leaf
 
     tree = mapped(returned, gather)
-    recording, positions = recorder.finish(leaves)
+    recording, positions = recorder.finish(leaves, donated)
     places = iter(zip(positions, leaves, strict=True))
 
     def slot(leaf: Any) -> Any:
@@ -94,28 +93,5 @@ def compiled(
     graph = recording.graph
     assembly = assemble(graph, executor.limits, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
-    replay = _replay(executor, assembly, outputs, donated, who)
+    replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     return Compiled(who, assembly, recording.captured, mapped(tree, slot), replay)
-
-
-def _replay(
-    executor: Executor,
-    assembly: Assembly,
-    outputs: Sequence[Layout],
-    donated: Sequence[int],
-    who: str,
-) -> Replay:
-    inputs = list(assembly.graph.inputs.values())
-    pairs: dict[int, int] = {}
-    for number in donated:
-        given = inputs[number]
-        fits = [
-            k
-            for k, out in enumerate(outputs)
-            if k not in pairs and (out.dtype, out.shape) == (given.dtype, given.shape) and assembly.may_share(number, k)
-        ]
-        if not given.is_contiguous or given.offset:
-            raise ShapeError(f"{who}: a donated tensor must be contiguous, got strides {given.strides}")
-        if fits:
-            pairs[fits[0]] = number
-    return Replay(executor, assembly.plan, len(inputs), outputs, pairs)

@@ -129,12 +129,18 @@ class Recorder:
             self.captured.append(tensor)
         return found
 
-    def finish(self, outputs: Sequence[Traced]) -> tuple[Recording, tuple[int, ...]]:
-        """The recording that keeps these tensors' values, and which output each of them is."""
+    def finish(
+        self, outputs: Sequence[Traced], donated: Sequence[int] = ()
+    ) -> tuple[Recording, tuple[int, ...]]:
+        """The recording that keeps these tensors' values, and which output each of them is.
+
+        `donated` are numbers of arguments that give their memory away.
+        """
         values = [self._kept(tensor) for tensor in outputs]
         distinct = tuple(dict.fromkeys(values))
         self.closed = True
-        graph = Graph(self.inputs, tuple(self.nodes), distinct)
+        given = list(self.inputs)
+        graph = Graph(self.inputs, tuple(self.nodes), distinct, frozenset(given[k] for k in donated))
         return Recording(graph, tuple(self.captured)), tuple(distinct.index(v) for v in values)
 
     def _kept(self, tensor: Traced) -> int:
