@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hologram.compiler.fuse import Fusion, Group
+from hologram.compiler.fuse import Fusion
 from hologram.compiler.fused import epilogue, kernel
 from hologram.compiler.graph import Graph
+from hologram.compiler.groups import Group
 from hologram.compiler.siblings import Siblings
 from hologram.limits import Limits
 from hologram.opset.form_map import step_of
@@ -20,7 +21,8 @@ from hologram.opset.steps import Steps
 class Assembly:
     """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about.
 
-    `donations` gives, by position, outputs the inputs whose memory they take: an output starts with the input's contents.
+    `donations` gives, by position, outputs the inputs whose memory they take: such an output starts with the contents of
+    its input.
     """
 
     graph: Graph
@@ -111,7 +113,9 @@ def _ordered(groups: list[Group]) -> Iterator[Group]:
         while stack:
             group = stack[-1]
             waiting = [
-                homes[v] for v in sorted(group.sources) if v in homes and id(homes[v]) not in done and homes[v] is not group
+                homes[v]
+                for v in sorted(group.sources)
+                if v in homes and id(homes[v]) not in done and homes[v] is not group
             ]
             if id(group) in done or not waiting:
                 stack.pop()

@@ -1,101 +1,26 @@
 """Fusion: which operations of a graph share a kernel.
 
-Nodes are met from the last to the first, so that everybody who needs a value is known when its own node is met. A group
-is a kernel in the making: a domain (axes, of which the last `reduced` form a row), the layouts over that domain at which
-it needs values, and the values it stores. An element-wise node moves into the groups that need its result (its operands
-are then needed there, at layouts composed with its own), a reduction gives its group a row, and what neither can goes
-to memory. Because views are layouts, they compose; nothing is ever read through a division.
+Nodes are met from the last to the first, so that everybody who needs a value is known when its own node is met. An
+element-wise node moves into the groups that need its result (its operands are then needed there, at layouts composed
+with its own), a reduction gives its group a row, and what neither can goes to memory. Because views are layouts, they
+compose; nothing is ever read through a division.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
-from hologram.compiler.graph import Graph, Node, Read
+from hologram.compiler.graph import Graph, Node
+from hologram.compiler.groups import Group, covers, lanes_of, rows_of, same, widened_by
 from hologram.compiler.weigh import weight
-from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset.form_row import Row
-from hologram.opset.layout import Layout, compose, row_major, settled
-from hologram.opset.operation import Number
+from hologram.opset.layout import Layout, compose
 
 CHEAP = 4  # instructions that are rather computed twice than kept in memory
 MOST_COPIES = 2  # kernels that compute a cheap value anew
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
 MOST_STREAMS = 40  # buffers of one kernel: each is a stream of memory, and registers
-
-
-@dataclass(eq=False)
-class Group:
-    """A kernel in the making. Layouts are over its domain, `shape`; an anchored group runs the plan of its anchor."""
-
-    shape: tuple[int, ...]
-    reduced: int = 0
-    anchor: Node | None = None
-    needs: dict[int, list[Layout]] = field(default_factory=dict)
-    inlined: dict[int, Node] = field(default_factory=dict)  # of the values needed, those computed here
-    stores: dict[int, Layout] = field(default_factory=dict)
-    reads: frozenset[int] = frozenset()  # values the anchor's plan reads
-    reasons: list[str] = field(default_factory=list)  # why it is a kernel of its own
-
-    @property
-    def loads(self) -> dict[int, list[Layout]]:
-        """The values that come from memory, with the layouts they are read at."""
-        return {v: layouts for v, layouts in self.needs.items() if v not in self.inlined}
-
-    @property
-    def sources(self) -> set[int]:
-        """Every value that comes from memory."""
-        return {v for v in self.needs if v not in self.inlined} | self.reads
-
-    @property
-    def streams(self) -> int:
-        """Buffers that the kernel sees."""
-        return len(self.sources | set(self.stores))
-
-    def need(self, value: int, layout: Layout) -> None:
-        layouts = self.needs.setdefault(value, [])
-        if layout not in layouts:
-            layouts.append(layout)
-
-    def evaluations(self, layout: Layout) -> int:
-        """How often a value at this layout is computed: once per row if it is the same along the row."""
-        cut = len(self.shape) - self.reduced
-        return math.prod(self.shape if any(layout.strides[cut:]) else self.shape[:cut])
-
-    def remap(
-        self, change: Callable[[Layout], Layout | None], shape: tuple[int, ...], reduced: int
-    ) -> Group | None:
-        """The group over another domain; None where a layout has no counterpart there."""
-        needs: dict[int, list[Layout]] = {}
-        for value, layouts in self.needs.items():
-            changed = [change(layout) for layout in layouts]
-            needs[value] = [c for c in changed if c is not None]
-            if len(needs[value]) != len(changed):
-                return None
-        stores = {v: change(layout) for v, layout in self.stores.items()}
-        if any(c is None for c in stores.values()):
-            return None
-        kept = {v: c for v, c in stores.items() if c is not None}
-        return Group(shape, reduced, self.anchor, needs, self.inlined, kept, self.reads, self.reasons)
-
-    def become(self, other: Group) -> None:
-        self.shape, self.reduced, self.anchor = other.shape, other.reduced, other.anchor
-        self.needs, self.stores, self.reads = other.needs, other.stores, other.reads
-
-
-def covers(layout: Layout, group: Group) -> bool:
-    """Whether the group's lanes, or its rows, number the value's elements one by one."""
-    cut = len(group.shape) - group.reduced
-    axes = sorted(
-        ((s, n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1), key=lambda a: -a[0]
-    )
-    if group.reduced and not any(layout.strides[cut:]):
-        pairs = zip(layout.strides[:cut], layout.shape[:cut], strict=True)
-        axes = sorted(((s, n) for s, n in pairs if n > 1), key=lambda a: -a[0])
-    return not layout.offset and tuple(s for s, _ in axes) == row_major([n for _, n in axes])
 
 
 class Fusion:
@@ -159,10 +84,15 @@ class Fusion:
                 return f"{name}: the kernel that needs it sees {group.streams} buffers already"
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
-        if times > size and (weight(node) > CHEAP or len(users) > MOST_COPIES):
-            if (times - size) * weight(node) > LAUNCH or len(users) > MOST_COPIES:
-                return f"{name}: it would be computed {times / size:.3g} times"
+        if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
+            return f"{name}: it would be computed {times / size:.3g} times"
         return ""
+
+    @staticmethod
+    def dear(node: Node, evaluations: int) -> bool:
+        """Whether so many evaluations of a node cost more than to keep its result."""
+        each = weight(node)
+        return each > CHEAP and evaluations * each > LAUNCH
 
     def evaluations(self, group: Group, node: Node, at: Layout) -> int:
         """How often a group computes a node at a layout: once a row, if the group will get the rows it comes from."""
@@ -245,7 +175,7 @@ class Fusion:
             return None, "what follows reads along other axes than rows and columns"
         (stored,) = changed.stores
         plain = Layout.contiguous(layout.dtype, shape)
-        if not all(_same(at, plain) for at in [*changed.needs[value], *changed.stores.values()]):
+        if not all(same(at, plain) for at in [*changed.needs[value], *changed.stores.values()]):
             return None, "what follows reads or stores it in another order"
         if self.graph.layouts[stored].dtype != layout.dtype:
             return None, "what follows has another dtype"
@@ -267,7 +197,7 @@ class Fusion:
         self.homes[value] = group
 
     def composed(self, group: Group, node: Node) -> list[tuple[int, Layout]] | None:
-        """The layouts at which a group needs a node's operands if it computes the node itself; None where one has none."""
+        """The layouts at which a group that computes a node needs its operands; None where one has none."""
         found: list[tuple[int, Layout]] = []
         shape = node.layouts[0].shape
         for at in group.needs[node.results[0]]:
@@ -303,116 +233,3 @@ class Fusion:
                 seen.add(id(now))
                 queue += [self.homes[v] for v in now.sources if v in self.homes]
         return False
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A reduction over its domain: its result there, and its operands."""
-
-    shape: tuple[int, ...]
-    reduced: int
-    result: Layout
-    operands: tuple[Layout | Number | None, ...]
-    keeps_shape: bool
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return math.prod(self.shape[: len(self.shape) - self.reduced])
-
-    def over(self, shape: tuple[int, ...]) -> Rows:
-        """The same over other axes, which hold as many rows of as many elements."""
-        if shape == self.shape:
-            return self
-        operands = tuple(_renumbered(o, shape) if isinstance(o, Layout) else o for o in self.operands)
-        return Rows(shape, self.reduced, _renumbered(self.result, shape), operands, self.keeps_shape)
-
-    def enter(self, group: Group, node: Node) -> None:
-        """Lets a group over this domain compute the reduction."""
-        group.inlined[node.results[0]] = node
-        for operand, layout in zip(node.operands, self.operands, strict=True):
-            if isinstance(operand, Read) and isinstance(layout, Layout):
-                group.need(operand.value, layout)
-
-
-def rows_of(node: Node) -> Rows:
-    """A reduction's rows."""
-    operation = node.operation
-    assert isinstance(operation, Row)
-    found = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.attributes)
-    shape = next(i.shape for i in found.inputs if isinstance(i, Layout))
-    present = iter(found.inputs)
-    operands = tuple(None if i is None else next(present) for i in node.inputs)
-    reduced = found.reduced
-    if not reduced:  # an array without axes is a row of one element
-        shape, reduced = (*shape, 1), 1
-        operands = tuple(_extended(o, shape) if isinstance(o, Layout) else o for o in operands)
-    result = _extended(found.outputs[0], shape)
-    return Rows(shape, reduced, result, operands, operation.keeps_shape)
-
-
-def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]:
-    """The group over the domain of a reduction that it needs; or None and the reason."""
-    if group.anchor is not None:
-        return None, f"{group.anchor.operation.name} reads it from memory"
-    if group.reduced:
-        outer = math.prod(group.shape[: len(group.shape) - group.reduced])
-        if outer == rows.count and math.prod(group.shape) == math.prod(rows.shape):
-            over = rows.over(group.shape)
-            if all(_same(at, over.result) for at in group.needs[value]):
-                return group, ""
-        return None, "the kernel that needs it runs over other rows"
-    (at, *_) = group.needs[value]
-    numbering = lanes_of(group, at, rows)
-    if numbering is None:
-        return None, "the kernel that needs it runs over other rows"
-    changed = group.remap(lambda at: _over(at, numbering, rows.shape), rows.shape, rows.reduced)
-    if changed is None or not all(_same(at, rows.result) for at in changed.needs[value]):
-        return None, "the kernel that needs it runs over other rows, or along several"
-    return changed, ""
-
-
-def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
-    """The group's lane for each element, or each row, of a reduction that it needs at a layout; None if there is none.
-
-    The axes along which the group needs the same result are the row; the others number the result.
-    """
-    axes = [k for k, n in enumerate(group.shape) if n > 1]
-    along = [k for k in axes if not at.strides[k]]
-    across = sorted((k for k in axes if at.strides[k]), key=lambda k: -at.strides[k])
-    weights = row_major(group.shape)
-    order = (*across, *along)
-    lanes = Layout(at.dtype, tuple(group.shape[k] for k in order), tuple(weights[k] for k in order))
-    cut = len(rows.shape) - rows.reduced
-    outer, inner = rows.result.strides[:cut], math.prod(rows.shape[cut:])
-    size = math.prod(group.shape)
-    if rows.keeps_shape:
-        return None if along or size != math.prod(rows.shape) else compose(lanes, rows.result)
-    if size == rows.count and not along:
-        return compose(lanes, Layout(at.dtype, rows.shape[:cut], outer))
-    if size != math.prod(rows.shape) or math.prod(group.shape[k] for k in along) != inner:
-        return None
-    strides = (*(s * inner for s in outer), *row_major(rows.shape[cut:]))
-    return compose(lanes, Layout(at.dtype, rows.shape, strides))
-
-
-def _same(a: Layout, b: Layout) -> bool:
-    return settled(a).strides == settled(b).strides and a.offset == b.offset
-
-
-def _renumbered(layout: Layout, shape: tuple[int, ...]) -> Layout:
-    found = compose(layout, Layout.contiguous(layout.dtype, shape))
-    if found is None:
-        raise ShapeError(f"a layout of shape {layout.shape} has no counterpart over {shape}")
-    return found
-
-
-def _extended(layout: Layout, shape: tuple[int, ...]) -> Layout:
-    """A result of rows over the rows' whole domain: the same all along."""
-    return Layout(layout.dtype, shape, layout.strides + (0,) * (len(shape) - layout.ndim), layout.offset)
-
-
-def _over(at: Layout, numbering: Layout, shape: tuple[int, ...]) -> Layout | None:
-    """A layout over the domain whose lanes `numbering` gives, over the axes of `shape`."""
-    found = compose(at, numbering)
-    return None if found is None else _extended(found, shape)

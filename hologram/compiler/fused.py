@@ -10,10 +10,11 @@ from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
-from hologram.compiler.fuse import Group, rows_of
 from hologram.compiler.graph import Graph, Node, Read
+from hologram.compiler.groups import Group, rows_of
 from hologram.opset.form_row import Row
 from hologram.opset.layout import Layout, collapse, compose, row_major
+from hologram.opset.operation import Number
 
 MOST_NAMES = 4  # operations that a kernel is named after
 
@@ -32,7 +33,7 @@ class Kernel:
 
 
 def kernel(group: Group, graph: Graph, in_place: Mapping[int, int]) -> Kernel:
-    """The program of a group without an anchor; `in_place` gives for results the loaded values whose memory they take."""
+    """The program of a group without an anchor; `in_place` gives results the loaded values whose memory they take."""
     layouts = list(dict.fromkeys(at for several in group.loads.values() for at in several))
     layouts += [at for at in group.stores.values() if at not in layouts]
     grid, reduced, simple = _collapsed(layouts, group)
@@ -53,15 +54,15 @@ def epilogue(group: Group, graph: Graph) -> Kernel:
 
 def name_of(group: Group, graph: Graph) -> str:
     """The entry point's name: after the first operations, and the dtype of a result."""
-    inside = [n for n in graph.nodes if any(group.inlined.get(r) is n for r in n.results) and n is not group.anchor]
+    inside = [
+        n for n in graph.nodes if any(group.inlined.get(r) is n for r in n.results) and n is not group.anchor
+    ]
     names = list(dict.fromkeys(n.operation.name for n in inside))
     more = [f"{len(names) - MOST_NAMES}_more"] if len(names) > MOST_NAMES else []
     return "_".join(["atlas", *names[:MOST_NAMES], *more, str(graph.layouts[next(iter(group.stores))].dtype)])
 
 
-def _collapsed(
-    layouts: Sequence[Layout], group: Group
-) -> tuple[tuple[int, ...], int, dict[Layout, Layout]]:
+def _collapsed(layouts: Sequence[Layout], group: Group) -> tuple[tuple[int, ...], int, dict[Layout, Layout]]:
     """The domain with as few axes as describe every layout, and the layouts over it."""
     cut = len(group.shape) - group.reduced
 
@@ -94,7 +95,11 @@ class _Scalars:
         total = b.position(Opcode.LANE) if whole and len(self.grid) > 1 else None
         for axis, stride in enumerate(layout.strides if total is None else ()):
             if stride and self.grid[axis] > 1:
-                term = b.coordinate(axis) if stride == 1 else b.coordinate(axis) * self._stride(stride, axis, scalars)
+                term = (
+                    b.coordinate(axis)
+                    if stride == 1
+                    else b.coordinate(axis) * self._stride(stride, axis, scalars)
+                )
                 total = term if total is None else total + term
         if layout.offset:
             offset = self._scalar("offset", layout.offset, scalars)
@@ -188,10 +193,13 @@ class _Writer:
 
     def _computed(self, node: Node, at: Layout) -> Value:
         layouts = self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
-        operands = [
-            self.pull(o.value, layout) if isinstance(o, Read) and layout is not None else o
-            for o, layout in zip(node.operands, layouts, strict=True)
-        ]
+        operands: list[Value | Number | None] = []
+        for operand, layout in zip(node.operands, layouts, strict=True):
+            if isinstance(operand, Read):
+                assert layout is not None
+                operands.append(self.pull(operand.value, layout))
+            else:
+                operands.append(operand)
         return node.operation.fused(self.builder, operands, node.inputs, node.attributes)[0]
 
     def _rows(self, node: Node) -> list[Layout | None]:
@@ -202,6 +210,4 @@ class _Writer:
 def _through(node: Node, at: Layout) -> list[Layout | None]:
     """The layouts at which an element-wise node reads its operands, where its result is needed at `at`."""
     shape = node.layouts[0].shape
-    return [
-        compose(o.layout.expand(shape), at) if isinstance(o, Read) else None for o in node.operands
-    ]
+    return [compose(o.layout.expand(shape), at) if isinstance(o, Read) else None for o in node.operands]

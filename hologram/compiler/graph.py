@@ -1,7 +1,8 @@
 """What a traced function becomes: operations on values, in an order they can run in.
 
-A value is storage, known by a number: an input of the graph, or a result of a node, which lies contiguous. Views are not
-nodes: an operand names a value and the layout it is read through, so reshaping, slicing and broadcasting cost nothing.
+A value is storage, known by a number: an input of the graph, or a result of a node, which lies contiguous. Views are
+not nodes: an operand names a value and the layout it is read through, so reshaping, slicing and broadcasting cost
+nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes over `inputs` (values with the layouts they are given in); `outputs` are the values somebody wants, each once.
+    """Nodes over `inputs` (values with the layouts they are given in), whose `outputs` somebody wants, each once.
 
     `donated` are inputs whose memory outputs may take.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hologram.compiler.fuse import Fusion, Group
+from hologram.compiler.fuse import Fusion
+from hologram.compiler.groups import Group
 
 
 class Siblings:

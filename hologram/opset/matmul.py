@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program

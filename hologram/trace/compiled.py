@@ -39,7 +39,9 @@ class Compiled:
         """The function's result for tensors in the order of the signature; raises BufferFreed."""
         for tensor in self.captured:
             if tensor.key is None:
-                raise BufferFreed(f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed")
+                raise BufferFreed(
+                    f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed"
+                )
         outputs = self.replay([*tensors, *self.captured] if self.captured else tensors)
         results = self.results
         if type(results) is Slot:

@@ -17,7 +17,9 @@ MAX_SIGNATURES = 256  # that one function is kept compiled for
 class Jitted:
     """A function that is traced once for each signature of its arguments, and replayed after that."""
 
-    def __init__(self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False
+    ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
@@ -54,7 +56,9 @@ class Jitted:
         found: list[int] = []
         for argument in self.donate:
             if not 0 <= argument < len(args):
-                raise TraceError(f"{self.who}: donate names argument {argument}, got {len(args)} positional ones")
+                raise TraceError(
+                    f"{self.who}: donate names argument {argument}, got {len(args)} positional ones"
+                )
             found += range(call.firsts[argument], call.firsts[argument + 1])
         return found
 
@@ -63,9 +67,13 @@ class Jitted:
 
 
 @overload
-def jit(function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False) -> Jitted: ...
+def jit(
+    function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Jitted: ...
 @overload
-def jit(*, donate: int | Sequence[int] = (), fast_math: bool = False) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Callable[[Callable[..., Any]], Jitted]: ...
 def jit(
     function: Callable[..., Any] | None = None, *, donate: int | Sequence[int] = (), fast_math: bool = False
 ) -> Any:

@@ -26,7 +26,7 @@ from hologram.trace.traced import Storage, Traced
 
 @dataclass(frozen=True)
 class Recording:
-    """A traced function's graph. Its first inputs are the arguments, the others tensors that the function closes over."""
+    """A traced function's graph: its first inputs are the arguments, the others tensors that the function closes over."""
 
     graph: Graph
     captured: tuple[Tensor, ...]
@@ -79,7 +79,9 @@ class Recorder:
         """New tensors with an operation's results."""
         self.check_open()
         if operation.parts is not None:
-            self._infer(operation, self._operands(operation, operands), attributes)  # its own checks come first
+            self._infer(
+                operation, self._operands(operation, operands), attributes
+            )  # its own checks come first
             return operation.parts(*operands, **attributes)
         given = self._operands(operation, operands)
         layouts = self._infer(operation, given, attributes)
@@ -163,14 +165,18 @@ class Recorder:
                 operand = operand.item()
             missing = operand is None and name in operation.optional
             if not (missing or isinstance(operand, (Traced, bool, int, float))):
-                raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}")
+                raise TypeError(
+                    f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}"
+                )
             if isinstance(operand, Traced) and operand.buffer.executor is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             found.append(operand)
         return found
 
     def _plain(self, operand: Any) -> Tensor:
-        return self.executor.as_tensor(operand) if isinstance(operand, Buffer) else self.executor.tensor(operand)
+        return (
+            self.executor.as_tensor(operand) if isinstance(operand, Buffer) else self.executor.tensor(operand)
+        )
 
     def _infer(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         layouts = operation.infer([o.layout if isinstance(o, Traced) else o for o in operands], attributes)
@@ -179,7 +185,11 @@ class Recorder:
         return layouts
 
     def _record(
-        self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any], layouts: Sequence[Layout]
+        self,
+        operation: Operation,
+        operands: Sequence[Any],
+        attributes: Mapping[str, Any],
+        layouts: Sequence[Layout],
     ) -> list[Traced]:
         reads = tuple(Read(self._value(o), o.layout) if isinstance(o, Traced) else o for o in operands)
         results = tuple(next(self._numbers) for _ in layouts)
@@ -194,4 +204,3 @@ class Recorder:
 
     def __repr__(self) -> str:
         return f"the trace of {self.who} on {self.executor}"
-

@@ -1,4 +1,4 @@
-"""What a call is told apart by: the structure of its arguments, the layouts of its tensors, and everything else's value."""
+"""What a call is told apart by: the structure of its arguments, the layouts of tensors, the values of all else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Call:
 
     tensors: list[Tensor]
     structure: Any
-    firsts: tuple[int, ...]  # of each positional argument, the number of its first tensor; then that of the last
+    firsts: tuple[
+        int, ...
+    ]  # of each positional argument, the number of its first tensor; then that of the last
 
 
 def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
@@ -82,19 +84,19 @@ class _Walk:
 
     def of(self, tree: Any) -> Any:
         """The structure of a tree, with every tensor replaced by HOLE."""
-        kind = type(tree)
+        kind: Any = type(tree)
         if isinstance(tree, (Tensor, *ARRAYS)):
             self.tensors.append(tree)
             return HOLE
         if kind is tuple or kind is list or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
             return (kind, *[self.of(branch) for branch in tree])
-        if kind is dict:
-            return (dict, *[(key, self.of(tree[key])) for key in ordered(tree)])
+        if isinstance(tree, dict):
+            return (kind, *[(key, self.of(tree[key])) for key in ordered(tree)])
         try:
             hash(tree)
         except TypeError as error:
             raise TraceError(
-                f"{self.who}: an argument that is no tensor is part of what a trace depends on, so it must be hashable, "
-                f"got {kind.__name__}"
+                f"{self.who}: an argument that is no tensor is part of what a trace depends on, so it must be "
+                f"hashable, got {kind.__name__}"
             ) from error
         return (kind, exactly(tree))

@@ -70,7 +70,7 @@ class Traced(Tensor):
     def tolist(self) -> NoReturn:
         self._unknown("the elements", "return the tensor and read it outside")
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304  (it raises)
         self._unknown(
             "the truth",
             "choose with hg.where instead of `if`, loop a fixed number of times, or make what it depends on a Python "
@@ -83,7 +83,7 @@ class Traced(Tensor):
     def __float__(self) -> NoReturn:
         self._unknown("the value", "compute with the tensor itself, or pass the number as a Python argument")
 
-    def __index__(self) -> NoReturn:
+    def __index__(self) -> NoReturn:  # noqa: PLE0305  (it raises)
         self._unknown("the value", "pass the index as a Python argument, or use hg.index_select")
 
     def __dlpack__(self, **wishes: Any) -> NoReturn:
