@@ -21,8 +21,8 @@ from hologram.opset.steps import Steps
 class Assembly:
     """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about.
 
-    `donations` gives, by position, outputs the inputs whose memory they take: such an output starts with the contents of
-    its input.
+    `donations` gives, by position, outputs the inputs whose memory they take: such an output starts with the contents
+    of its input.
     """
 
     graph: Graph

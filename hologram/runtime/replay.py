@@ -32,9 +32,8 @@ class Replay:
     """A plan with `inputs` inputs, whose outputs are new contiguous tensors. Any thread may call it.
 
     `donated` gives outputs the memory of inputs: output k that of input donated[k], whose buffer is then freed for
-    the caller. The plan must be right with both in one memory, and also without: where others were given the memory
-    (DLPack, `to_numpy(copy=False)`), where it is foreign, too small, or another input's too, the output gets memory
-    of its own.
+    the caller. Such an output starts with its input's contents: where others were given the memory (DLPack,
+    `to_numpy(copy=False)`), where it is foreign, too small, or another input's too, it gets a copy.
     """
 
     def __init__(
@@ -71,6 +70,9 @@ class Replay:
             given[k] if k in given else self._executor.new_buffer(layout)
             for k, layout in enumerate(self._outputs)
         ]
+        for k, j in self._donated.items():
+            if k not in given:
+                memories[k].copy_from(buffers[j])
         scratch = self._workspace.take()
         try:
             blocks = [*[b.live_block() for b in memories], *scratch]

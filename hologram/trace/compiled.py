@@ -34,6 +34,7 @@ class Compiled:
     captured: tuple[Tensor, ...]
     results: Any  # the tree that the function returned, with a Slot for every tensor
     replay: Replay
+    donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
         """The function's result for tensors in the order of the signature; raises BufferFreed."""
@@ -43,6 +44,8 @@ class Compiled:
                     f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed"
                 )
         outputs = self.replay([*tensors, *self.captured] if self.captured else tensors)
+        for number in self.donated:
+            tensors[number].buffer.free()
         results = self.results
         if type(results) is Slot:
             return _seen(outputs, results)
@@ -96,4 +99,4 @@ def compiled(
     assembly = assemble(graph, executor.limits, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
-    return Compiled(who, assembly, recording.captured, mapped(tree, slot), replay)
+    return Compiled(who, assembly, recording.captured, mapped(tree, slot), replay, tuple(donated))

@@ -29,6 +29,8 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = call_of(self.who, args, kwargs)
+        if call.traced:
+            return self.function(*args, **kwargs)
         return self._of(call, args, kwargs)(call.tensors)
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:

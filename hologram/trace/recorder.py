@@ -26,7 +26,7 @@ from hologram.trace.traced import Storage, Traced
 
 @dataclass(frozen=True)
 class Recording:
-    """A traced function's graph: its first inputs are the arguments, the others tensors that the function closes over."""
+    """A traced function's graph; its inputs are the arguments, then tensors that the function closes over."""
 
     graph: Graph
     captured: tuple[Tensor, ...]

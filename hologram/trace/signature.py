@@ -13,6 +13,7 @@ from hologram.executor import Executor
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.fitting import exactly
 from hologram.tensor import Tensor
+from hologram.trace.traced import Traced
 from hologram.trace.tree import mapped, ordered
 
 ARRAYS = (Buffer, np.ndarray)  # what becomes a tensor where one stands beside it
@@ -34,9 +35,8 @@ class Call:
 
     tensors: list[Tensor]
     structure: Any
-    firsts: tuple[
-        int, ...
-    ]  # of each positional argument, the number of its first tensor; then that of the last
+    firsts: tuple[int, ...]  # number of each positional argument's first tensor; then how many there are
+    traced: bool  # whether the call is made while another function is traced
 
 
 def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
@@ -49,6 +49,8 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         structure.append(walk.of(branch))
     firsts.append(len(walk.tensors))
     named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
+    if any(isinstance(t, Traced) for t in walk.tensors):
+        return Call(walk.tensors, (), (), traced=True)
     executors = {id(t.executor): t.executor for t in walk.tensors if isinstance(t, Tensor)}
     if len(executors) != 1:
         found = " and ".join(map(str, executors.values())) or "none"
@@ -57,7 +59,7 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         )
     (executor,) = executors.values()
     tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in walk.tensors]
-    return Call(tensors, (tuple(structure), named), tuple(firsts))
+    return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
 
 
 def _tensor(executor: Executor, array: Any) -> Tensor:

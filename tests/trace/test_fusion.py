@@ -1,0 +1,166 @@
+"""What fuses with what: the kernels of a function, counted, and its results against the same function run eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, the shapes of its arguments, and how many kernels it takes on the CPU."""
+
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    kernels: int
+    dtype: str = "float32"
+    elsewhere: int | None = None  # kernels where rows in odd strides are copied before a product
+
+
+def chain(a, b):
+    return hg.sigmoid(a * b + a) * hg.tanh(b) + hg.exp(a)
+
+
+def both_ways(a):
+    return a.T * 2 + a.T[::-1]
+
+
+def softmax_by_hand(x, axis=-1):
+    e = hg.exp(x - hg.max(x, axis=axis, keepdims=True))
+    return e / hg.sum(e, axis=axis, keepdims=True)
+
+
+def layer_norm_by_hand(x, weight, bias):
+    centred = x - hg.mean(x, axis=-1, keepdims=True)
+    variance = hg.mean(centred * centred, axis=-1, keepdims=True)
+    return centred / hg.sqrt(variance + 1e-5) * weight + bias
+
+
+def mlp(x, w1, b1, w2, b2):
+    return hg.gelu(x @ w1 + b1) @ w2 + b2 + x
+
+
+def adam(p, g, m, v):
+    m = m * 0.9 + g * 0.1
+    v = v * 0.99 + g * g * 0.01
+    return p - 1e-3 * (m / 0.1) / (hg.sqrt(v / 0.01) + 1e-8), m, v
+
+
+def heads(x):
+    weights = hg.softmax(x.reshape(4, 8, 16).permute(1, 0, 2) * 2, dim=-1)
+    return weights.permute(1, 0, 2).reshape(4, 128)
+
+
+def batch_norm_by_hand(x):
+    mean, variance = (f(x, axis=(0, 2, 3), keepdims=True) for f in (hg.mean, hg.var))
+    return hg.relu((x - mean) / hg.sqrt(variance + 1e-5))
+
+
+def gated(x):
+    y = x * 2 + 1
+    return y[:, :8] * hg.sigmoid(y[:, 8:])
+
+
+def written(a):
+    y = a * 2
+    y += 1
+    y[3:7] = 0.0
+    return y * a
+
+
+def diamond(x):
+    y = hg.relu(x)
+    return y @ y.T, y.sum()
+
+
+CASES = {
+    "chain": Case(chain, ((1000,), (1000,)), 1),
+    "chain, broadcast": Case(chain, ((10, 100), (100,)), 1),
+    "a dear operand, broadcast": Case(lambda a, b: hg.exp(b) * a, ((3000, 100), (100,)), 2),
+    "a cheap operand, broadcast": Case(lambda a, b: (b + 1) * a, ((3000, 100), (100,)), 1),
+    "views": Case(both_ways, ((30, 30),), 1),
+    "flip": Case(lambda x: hg.flip(x * 2, axis=1) + x, ((5, 6),), 1),
+    "slices": Case(gated, ((5, 16),), 1),
+    "a copy to another order": Case(lambda x: x.reshape(6, 5).T * 2 + 1, ((5, 6),), 1),
+    "softmax": Case(softmax_by_hand, ((50, 60),), 1),
+    "softmax down columns": Case(lambda x: softmax_by_hand(x, 0), ((50, 60),), 1),
+    "softmax in the middle": Case(lambda x: softmax_by_hand(x, 1), ((5, 20, 6),), 1),
+    "layer_norm": Case(layer_norm_by_hand, ((50, 60), (60,), (60,)), 1),
+    "layer_norm, before and after": Case(
+        lambda x, w, b: hg.gelu(hg.layer_norm(x * 2, w, b)) + x, ((50, 60), (60,), (60,)), 1
+    ),
+    "two reductions of one row": Case(lambda x: (hg.var(x * 3 + 1, axis=1) ** 2, hg.mean(x, axis=1)), ((50, 60),), 1),
+    "permuted softmax": Case(heads, ((4, 128),), 1),
+    "permuted result": Case(lambda x: (x - x.mean(axis=1, keepdims=True)).T.contiguous(), ((50, 60),), 1),
+    "batch_norm": Case(batch_norm_by_hand, ((2, 4, 5, 5),), 1),
+    "one row": Case(lambda x: (x - x.mean()) / x.std(), ((40, 50),), 1),
+    "a loss": Case(lambda x, y: ((x - y) ** 2).sum() / x.size, ((500, 60), (500, 60)), 1),
+    "no axes": Case(lambda x: x * 2.0 + x.sum(), ((),), 1),
+    "rows across rows": Case(lambda x: softmax_by_hand(x, 0) + softmax_by_hand(x, 1), ((20, 30),), 2),
+    "mlp": Case(mlp, ((64, 32), (32, 128), (128,), (128, 32), (32,)), 2),
+    "linear": Case(
+        lambda x, w, b: hg.linear(x, w, b, activation="gelu") * 2, ((2, 8, 16), (24, 16), (24,)), 1, elsewhere=2
+    ),
+    "gemm": Case(lambda a, b: hg.relu(hg.gemm(a, b, m=4, k=8, n=12)), ((32,), (96,)), 1),
+    "a residual, transposed": Case(lambda x, w, r: x @ w + r.T, ((16, 8), (8, 16), (16, 16)), 1),
+    "a product's reduction": Case(lambda x, w: hg.softmax(x @ w), ((16, 8), (8, 16)), 2),
+    "a product with a vector": Case(lambda a, x: hg.relu(a @ x), ((16, 8), (8,)), 2),
+    "adam": Case(adam, ((1000,),) * 4, 1),
+    "dead code": Case(lambda x: (hg.softmax(x), x + 1)[1], ((10, 10),), 1),
+    "half precision": Case(lambda a: hg.exp(a * a) + a, ((100,),), 1, "float16"),
+    "integers": Case(lambda x: ((x * 3 + 1) // 2 % 7, x > 2), ((5, 6),), 1, "int32"),
+    "double precision": Case(lambda x: hg.exp(x) + x.sum(axis=-1, keepdims=True), ((5, 6),), 1, "float64"),
+    "empty": Case(lambda x: (x * 2, x.sum(axis=0)), ((0, 5),), 1),
+    "in place": Case(written, ((20,),), 4),
+    "several users": Case(diamond, ((16, 16),), 2, elsewhere=3),
+}  # fmt: skip
+
+
+def arrays(case: Case) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    return [
+        (rng.uniform(0.25, 2, shape) * rng.choice([1, 3], shape)).astype(case.dtype) for shape in case.shapes
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
+    case = CASES[name]
+    if hg.dtypes.dtype(case.dtype) not in executor.limits.dtypes:
+        pytest.skip(f"{executor} has no {case.dtype}")
+    tensors = [executor.tensor(a) for a in arrays(case)]
+    jitted = hg.jit(case.function)
+    got, wanted = jitted(*tensors), case.function(*tensors)
+    pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
+    for ours, eager in pairs:
+        assert (ours.dtype, ours.shape) == (eager.dtype, eager.shape)
+        # One kernel or several, each value is rounded as before; a driver may contract a * b + c.
+        slack = 0.0 if executor.limits.host_resident else 2.0**-21
+        np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=slack, atol=slack)
+    kernels = case.kernels if executor.limits.host_resident else case.elsewhere or case.kernels
+    found = jitted.compiled(*tensors)
+    assert found.dispatches == kernels, [group.reasons for group in found.assembly.groups]
+
+
+def test_many_updates_share_kernels_where_launches_are_dear(executor: hg.Executor) -> None:
+    rng = np.random.default_rng(1)
+    count = 50
+    tensors = [executor.tensor(rng.uniform(0.5, 1, 100).astype(np.float32)) for _ in range(4 * count)]
+
+    def step(parameters, gradients, means, squares):
+        return [adam(*four) for four in zip(parameters, gradients, means, squares, strict=True)]
+
+    lists = [tensors[k * count : (k + 1) * count] for k in range(4)]
+    wanted = [[t.to_numpy() for t in three] for three in step(*lists)]
+    jitted = hg.jit(step, donate=(0, 2, 3))
+    kernels = jitted.dispatches(*lists)
+    assert kernels == 50 if executor.limits.spreads_rows else kernels <= 10
+    for ours, eager in zip(jitted(*lists), wanted, strict=True):
+        for a, b in zip(ours, eager, strict=True):
+            np.testing.assert_allclose(a.to_numpy(), b, rtol=1e-6)
