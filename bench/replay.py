@@ -26,17 +26,19 @@ def replay(suite: str, backend: str, goal: Goal, pace: Pace) -> Result:
     """Host time of a kernel: a call's, divided by the kernels that it launches.
 
     On a device that works on its own the call encodes and submits them, and waiting for them is not in the time; on the
-    CPU backend what they compute is. Raises ArithmeticError where the result is wrong.
+    CPU backend what they compute is. There is no time where the kernels are fewer, or their result is wrong.
     """
     name = f"host time of a kernel, {KERNELS} replayed"
     with hg.Executor(backend) as ex:
         compiled: Any = hg.jit(scans)
         values = np.random.default_rng(0).uniform(0.5, 1.0, ELEMENTS).astype(np.float32)
         x = ex.tensor(values)
-        _check(compiled(x).to_numpy(), values)
+        wrong = _wrong(compiled(x).to_numpy(), values)
         launched = compiled.dispatches(x)
         if launched < KERNELS:
-            missing = {"hologram jit": f"it made {launched} kernels of {KERNELS} operations"}
+            wrong = f"it made {launched} kernels of {KERNELS} operations"
+        if wrong:
+            missing = {"hologram jit": wrong}
             return Result(suite, name, str(ELEMENTS), None, {}, goal, missing, dispatches=launched)
         samples = []
         for turn in range(20 * pace.turns + 5):
@@ -47,15 +49,13 @@ def replay(suite: str, backend: str, goal: Goal, pace: Pace) -> Result:
             spent = time.perf_counter() - start
             if turn >= 5:
                 samples.append(spent / launched)
-        _check(compiled(x).to_numpy(), values)
     return Result(suite, name, str(ELEMENTS), microseconds(samples), {}, goal, dispatches=launched)
 
 
-def _check(found: np.ndarray, values: np.ndarray) -> None:
+def _wrong(found: np.ndarray, values: np.ndarray) -> str | None:
     wanted = values.astype(np.float64)
     for _ in range(KERNELS):
         wanted = np.cumsum(wanted)
-    if not np.allclose(found, wanted, rtol=1e-4):
-        raise ArithmeticError(
-            f"replay: {KERNELS} running sums must end in {wanted[-1]:.6g}, got {found[-1]:.6g}"
-        )
+    if np.allclose(found, wanted, rtol=1e-4):
+        return None
+    return f"wrong result: {KERNELS} running sums end in {wanted[-1]:.6g}, not {found[-1]:.6g}"

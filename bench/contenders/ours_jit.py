@@ -23,7 +23,7 @@ def _mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
     return hg.gelu(x @ w1 + b1) @ w2 + b2
 
 
-def _adam(p: Tensors, g: Tensors, m: Tensors, v: Tensors) -> tuple[Tensors, Tensors, Tensors]:
+def adam(p: Tensors, g: Tensors, m: Tensors, v: Tensors) -> tuple[Tensors, Tensors, Tensors]:
     m = [ADAM.first * a + (1 - ADAM.first) * b for a, b in zip(m, g, strict=True)]
     v = [ADAM.second * a + (1 - ADAM.second) * (b * b) for a, b in zip(v, g, strict=True)]
     scales = [hg.sqrt(b * (1 / ADAM.second_correction)) + ADAM.epsilon for b in v]
@@ -60,7 +60,7 @@ class OursJit:
     def _adam(self, inputs: Arrays) -> Job:
         """Parameters and means are replaced by their successors, whose memory they give."""
         ex = self.executor
-        compiled = hg.jit(_adam, donate=(0, 2, 3))
+        compiled = hg.jit(adam, donate=(0, 2, 3))
         g = [ex.tensor(row) for row in inputs["g"]]
 
         def fresh() -> tuple[Tensors, Tensors, Tensors]:

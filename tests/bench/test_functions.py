@@ -1,0 +1,26 @@
+"""The functions that the suites jit and jit-webgpu compile are those that the references compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from bench.contenders import ours_jit
+from bench.work import check, make_inputs
+
+SIZES = {"chain": 4096, "softmax": 4096, "layer_norm": 4096, "mlp": 32, "attention": 64, "matmul": 64}
+
+
+@pytest.mark.parametrize("work", ours_jit.FUNCTIONS)
+def test_a_function_computes_its_work(executor: hg.Executor, work: str) -> None:
+    inputs = make_inputs(work, SIZES[work])
+    found = ours_jit.FUNCTIONS[work](*map(executor.tensor, inputs.values()))
+    assert check(work, inputs, found.to_numpy()) is None
+
+
+def test_the_step_is_that_of_adam(executor: hg.Executor) -> None:
+    inputs = make_inputs("adam", 64)
+    state = ours_jit.adam(*([executor.tensor(row) for row in inputs[name]] for name in "pgmv"))
+    found = np.stack([[tensor.to_numpy() for tensor in tensors] for tensors in state])
+    assert check("adam", inputs, found) is None
