@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
 from hologram.cli.display import errors, output, print_json
-from hologram.cli.info import describe
+from hologram.cli.info import cache, cache_line, describe
 from hologram.device import DeviceInfo, Probe
 from hologram.display import duration, table
 from hologram.runtime import selector
@@ -56,6 +56,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             {
                 "backends": [describe(probe) for probe in probes],
                 "selection": selector.explain_selection(),
+                "cache": cache(),
                 "checks": [asdict(c) for c in checks],
                 "healthy": not failed,
             }
@@ -116,3 +117,5 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
             output.print(f"\n[bold]{probe.backend.value}[/] note: {escape(note)}", highlight=False)
     output.print("\n[bold]backend='auto' opens[/]", end=" ")
     output.print(selector.explain_selection(), markup=False, highlight=False)
+    output.print()
+    output.print(cache_line(cache()), markup=False, highlight=False)

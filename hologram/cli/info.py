@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from rich.markup import escape
 
 import hologram
+from hologram import store
 from hologram.cli.display import output, print_json
 from hologram.device import DeviceInfo, Probe
 from hologram.display import size, table
@@ -57,6 +59,8 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
     output.print(devices)
     output.print()
     output.print(facts["selection"], highlight=False, markup=False)
+    output.print()
+    output.print(cache_line(facts["cache"]), highlight=False, markup=False)
 
 
 def gather() -> dict[str, Any]:
@@ -66,7 +70,27 @@ def gather() -> dict[str, Any]:
         "platform": platform.platform(),
         "backends": [describe(probe) for probe in selector.backends()],
         "selection": selector.explain_selection(),
+        "cache": cache(),
     }
+
+
+def cache() -> dict[str, Any]:
+    """Where compiled kernels persist, how large that is, and why nothing is kept, where that showed."""
+    kept = store.shared()
+    return {
+        "directory": str(kept.root) if kept.root else None,
+        **asdict(kept.usage()),
+        "limit_bytes": kept.limit_bytes,
+        "problem": kept.problem,
+    }
+
+
+def cache_line(facts: dict[str, Any]) -> str:
+    """The cache in words."""
+    if facts["directory"] is None:
+        return "cache: switched off, nothing compiled persists"
+    held = f"{facts['entries']} entries, {size(facts['nbytes'])} of at most {size(facts['limit_bytes'])}"
+    return f"cache: {facts['directory']}, {held}" + (f"; {facts['problem']}" if facts["problem"] else "")
 
 
 def memory(buffer_bytes: int, shared_bytes: int) -> str:

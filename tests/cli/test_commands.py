@@ -48,6 +48,20 @@ def test_doctor_finds_every_available_device_working() -> None:
     assert all(0 <= c["error"] <= doctor.TOLERANCE for c in facts["checks"])
 
 
+def test_where_kernels_persist_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "cache"))
+    assert json.loads(invoke("info", "--json"))["cache"]["entries"] == 0
+    after = json.loads(invoke("doctor", "--json"))["cache"]
+    assert after["directory"] == str(tmp_path / "cache")
+    assert after["nbytes"] == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) > 0
+    assert f"{after['entries']} entries" in " ".join(invoke("info").split())
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "file"))
+    assert "are not kept" in json.loads(invoke("doctor", "--json"))["cache"]["problem"]
+    monkeypatch.setenv("HOLOGRAM_CACHE", "0")
+    assert "switched off" in invoke("info")
+
+
 def test_doctor_fails_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(device: DeviceInfo) -> doctor.Check:
         return doctor.Check(device.backend.value, device.name, problem="DeviceLost: gone")
