@@ -65,6 +65,10 @@ class Kernel(Protocol):
         """How many workgroups a launch over this grid takes; None where the device has no such thing."""
         ...
 
+    def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+        """The text that a launch over this grid is compiled from; see Device.source."""
+        ...
+
 
 class Clock(Enum):
     """What measures launches; the value says it in words."""
@@ -161,6 +165,16 @@ class Device(Protocol):
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
         ...
 
+    def source(
+        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    ) -> str:
+        """The text that a launch of the kernel over `grid` is compiled from, in the device's language.
+
+        The launch binds whole buffers, apart from one another and as large as it reaches. `scalars` are its numbers,
+        where the text depends on them; left out, each counts as 1.
+        """
+        ...
+
     def flush(self) -> None:
         """Hands everything enqueued to the hardware."""
         ...
@@ -199,4 +213,10 @@ class Backend(Protocol):
 
     def open_device(self, index: int) -> Device:
         """Opens the device with that index in the probe's list; raises BackendUnavailable."""
+        ...
+
+    def source(
+        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    ) -> str:
+        """As Device.source, on a usual device of this backend; none has to be here, and none is opened."""
         ...

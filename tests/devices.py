@@ -81,6 +81,9 @@ class MemoryDevice:
     def compile(self, kernel: Program | Tile) -> Kernel:
         raise UnsupportedDType("memory: this device holds memory only")
 
+    def source(self, kernel: Program | Tile, grid: Any, scalars: Any = ()) -> str:
+        raise UnsupportedDType("memory: this device holds memory only")
+
     def flush(self) -> None:
         pass
 

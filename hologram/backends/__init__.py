@@ -11,13 +11,16 @@ import importlib
 import pkgutil
 import sys
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hologram import lazy
+from hologram.atlas.program import Program
 from hologram.device import Backend, Probe
 from hologram.errors import BackendUnavailable
+from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -56,7 +59,7 @@ def _folders() -> list[str]:
 
 
 def _checked(name: str, module: Any) -> Backend:
-    missing = [a for a in ("TYPE", "probe", "open_device") if not hasattr(module, a)]
+    missing = [a for a in ("TYPE", "probe", "open_device", "source") if not hasattr(module, a)]
     if missing:
         raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
     return module
@@ -66,6 +69,17 @@ def _checked(name: str, module: Any) -> Backend:
 def probe(name: str) -> Probe:
     """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
     return load(name).probe()
+
+
+def source(
+    name: str, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+) -> str:
+    """The text that a backend compiles for a launch of a kernel, whether or not it has a device here.
+
+    Of an open device, `executor.device.source` tells the same for its own limits. Raises BackendUnavailable for a name
+    that no backend has, UnsupportedDType where its language lacks a type of the kernel.
+    """
+    return load(name).source(kernel, grid, scalars)
 
 
 def forget() -> None:

@@ -10,6 +10,7 @@ from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TER
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.arithmetic import float_remainder, integer_power, multiply_high
 from hologram.compiler.dialect import Dialect
+from hologram.compiler.report import passed
 from hologram.compiler.rewrite import rewrite
 from hologram.compiler.transcendental import EXPANDABLE, expand
 from hologram.dtypes import DType, bf16, f16, f32, i8, i16, i32, u8, u16, u32
@@ -26,10 +27,11 @@ def lower(program: Program, dialect: Dialect) -> Program:
     _refuse(program, dialect)
     narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
     if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
-        program = widen(program, narrow)
+        program = passed("widen narrow dtypes", program, widen(program, narrow))
     if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
-        program = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
-    return arithmetic(program, dialect)
+        expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
+        program = passed("expand functions", program, expanded)
+    return passed("expand arithmetic", program, arithmetic(program, dialect))
 
 
 def _refuse(program: Program, dialect: Dialect) -> None:

@@ -164,8 +164,8 @@ class Launches(Records):
         return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
 
     def watch(self, observer: Observer) -> None:
-        """Shows an observer every launch from now on; those cached so far are bound anew."""
-        self._observe((*self._observers, observer))
+        """Shows an observer every launch from now on, inside of those that watch already; all are bound anew."""
+        self._observe((observer, *self._observers))
 
     def unwatch(self, observer: Observer) -> None:
         """Ends what `watch` began."""

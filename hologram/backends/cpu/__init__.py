@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 
+from hologram.atlas.program import Program
 from hologram.backends.cpu.device import CpuDevice, describe
 from hologram.device import BackendType, Device, Probe
 from hologram.errors import BackendUnavailable
+from hologram.opset.plan import Tile
 
 TYPE = BackendType.CPU
 PREFERENCE = 100  # the last resort of `auto`
@@ -25,3 +28,8 @@ def open_device(index: int) -> Device:
     if index != 0:
         raise BackendUnavailable(f"cpu: there is one device, number 0, got {index}")
     return CpuDevice()
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    """The LLVM IR of a kernel, or what runs instead of any."""
+    return CpuDevice().source(kernel, grid, scalars)

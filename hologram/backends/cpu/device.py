@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,11 +22,13 @@ from hologram.opset.plan import Tile
 if TYPE_CHECKING:
     from hologram.backends.cpu import engine, interpret, pool, tiles
     from hologram.backends.cpu import kernel as compiled
+    from hologram.compiler import report
 else:  # needed to launch, not to open
     engine, interpret, pool, tiles, compiled = (
         lazy.module(f"hologram.backends.cpu.{name}")
         for name in ("engine", "interpret", "pool", "tiles", "kernel")
     )
+    report = lazy.module("hologram.compiler.report")
 
 
 def thread_count() -> int:
@@ -133,6 +136,7 @@ class CpuDevice:
         return found
 
     def _make(self, kernel: Program | Tile) -> Kernel:
+        report.compiled(kernel)
         if isinstance(kernel, Program):
             return (
                 compiled.ProgramKernel(kernel, self._host)
@@ -147,6 +151,12 @@ class CpuDevice:
         return compiled.Host(
             engine.shared_engine, lambda: pool.shared_pool(engine.shared_engine, threads), threads
         )
+
+    def source(
+        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    ) -> str:
+        """The LLVM IR of a kernel, or what runs instead of any; see hologram.device."""
+        return self.compile(kernel).source(grid, scalars)
 
     def timeline(self) -> Timeline:
         """The host's clock is the device's, and a mark has nothing to wait for."""

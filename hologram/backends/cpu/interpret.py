@@ -29,3 +29,7 @@ class InterpretedKernel:
             usable = b.nbytes - b.nbytes % parameter.dtype.itemsize
             buffers[parameter.name] = b.memory.bytes[b.offset : b.offset + usable].view(parameter.dtype.numpy)
         return lambda: evaluate(program, buffers, numbers, sizes)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+        """A line that says what runs."""
+        return f"; {self.program.name} is interpreted by Atlas' evaluator: there is no compiler for this CPU"

@@ -23,7 +23,9 @@ from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.pool import Pool
 from hologram.backends.cpu.schedule import Schedule, facts, schedule
+from hologram.backends.cpu.stream import VECTOR_BYTES
 from hologram.backends.cpu.writer import narrow
+from hologram.compiler.report import generated, passed
 from hologram.compiler.transcendental import expand, unless_scalar
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
@@ -48,6 +50,11 @@ def pack_scalar(number: int | float | bool, dtype: DType) -> int:
     return int.from_bytes(packed, "little", signed=True)
 
 
+def _empty(program: Program, grid: Sequence[int]) -> bool:
+    """Whether there is nothing to do; a row without elements still has its result."""
+    return not math.prod(grid[: program.rank - program.reduced])
+
+
 @dataclass(frozen=True)
 class Host:
     """What kernels share: the compiler and the threads, each opened at first need."""
@@ -62,7 +69,7 @@ class ProgramKernel:
 
     def __init__(self, program: Program, host: Host) -> None:
         self._source = program
-        self.program = expand(program, unless_scalar, wide=True)
+        self.program = passed("expand functions", program, expand(program, unless_scalar, wide=True))
         self._paths = paths(self.program)
         self._facts = facts(self.program)
         self._host = host
@@ -77,7 +84,7 @@ class ProgramKernel:
     ) -> Launch:
         """See device.Kernel. The launch runs on the calling thread, or on all threads if it is long enough."""
         program = self.program
-        if not math.prod(grid[: program.rank - program.reduced]) or not (program.reduced or math.prod(grid)):
+        if _empty(program, grid):
             return nothing
         named = {s.name: x for s, x in zip(program.scalars, scalars, strict=True)}
         spans = [
@@ -88,6 +95,22 @@ class ProgramKernel:
         scratch = np.zeros(plan.scratch + 1, np.int64)
         block = self._arguments(bindings, scalars, grid, plan, scratch)
         return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
+
+    def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+        """The LLVM IR that a launch over this grid would get; see device.Device.source."""
+        program = self.program
+        if _empty(program, grid):
+            return "; nothing is launched: the grid is empty"
+        numbers = scalars or (1,) * len(program.scalars)
+        named = {s.name: x for s, x in zip(program.scalars, numbers, strict=True)}
+        found = sites(self._paths, named, [max(n, 1) for n in grid])
+        spans, address = [], 0
+        for p in program.buffers:
+            reached = [s.span.high + 1 for s in found if s.span is not None and s.key[0] == p.name]
+            spans.append((address, max(reached, default=0) * p.dtype.itemsize, p))
+            address += -(-spans[-1][1] // VECTOR_BYTES) * VECTOR_BYTES
+        plan = schedule(program, self._facts, found, named, tuple(grid), spans, self._host.threads)
+        return module(program, plan.variant, self._host.engine().vector_bits)[0]
 
     def _arguments(
         self,
@@ -140,12 +163,14 @@ class ProgramKernel:
                 found = self._compiled.get(variant)
                 if found is None:
                     engine = self._host.engine()
-                    found = self._compiled[variant] = kept_code(
-                        engine,
-                        self.program.name,
-                        store.key(self._digest, variant.text),
-                        lambda: module(self.program, variant, engine.vector_bits),
-                    )
+                    name = self.program.name
+
+                    def text() -> tuple[str, tuple[str, ...]]:
+                        return module(self.program, variant, engine.vector_bits)
+
+                    generated(f"{name}, form {variant.form},", "LLVM IR", lambda: text()[0])
+                    key = store.key(self._digest, variant.text)
+                    found = self._compiled[variant] = kept_code(engine, name, key, text)
         return found
 
     @functools.cached_property

@@ -96,6 +96,19 @@ class TileKernel:
                 self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
             ) from error
 
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """A line that says what runs, and the program behind it where the tile has an epilogue."""
+        said = f"; {self.tile.entry} ({self.tile.stem}): BLAS through NumPy, numpy.matmul"
+        if self.tile.epilogue is None:
+            return said
+        numbers = dict(
+            zip(
+                (name for name, _ in self.tile.scalars), scalars or (1,) * len(self.tile.scalars), strict=True
+            )
+        )
+        rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
+        return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
+
 
 def _for_blas(view: np.ndarray) -> np.ndarray | None:
     """The view, if BLAS can read its matrices as they lie: one of the last two axes has stride 1."""

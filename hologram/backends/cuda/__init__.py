@@ -6,11 +6,22 @@ it sees and reports none as usable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from hologram import lazy
+from hologram.atlas.program import Program
 from hologram.device import BackendType, Probe
 from hologram.errors import BackendUnavailable
+from hologram.opset.plan import Tile
+
+if TYPE_CHECKING:
+    from hologram.backends.cuda import dialect, usual
+    from hologram.compiler import listing
+else:  # needed for source alone
+    dialect, usual = (lazy.module(f"hologram.backends.cuda.{name}") for name in ("dialect", "usual"))
+    listing = lazy.module("hologram.compiler.listing")
 
 TYPE: BackendType = BackendType.CUDA
 PREFERENCE: int = 10
@@ -82,3 +93,8 @@ def _name(driver: ModuleType, index: int) -> str:
 
 def _spelled(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    """The CUDA C++ of a kernel on a usual device; none has to be here. It depends on no scalar."""
+    return listing.listing(kernel, dialect.cuda(), usual.LIMITS, grid)

@@ -7,10 +7,21 @@ sees and reports none as usable.
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
+from hologram import lazy
+from hologram.atlas.program import Program
 from hologram.device import BackendType, Probe
 from hologram.errors import BackendUnavailable
+from hologram.opset.plan import Tile
+
+if TYPE_CHECKING:
+    from hologram.backends.metal import dialect, usual
+    from hologram.compiler import listing
+else:  # needed for source alone
+    dialect, usual = (lazy.module(f"hologram.backends.metal.{name}") for name in ("dialect", "usual"))
+    listing = lazy.module("hologram.compiler.listing")
 
 TYPE: BackendType = BackendType.METAL
 PREFERENCE: int = 20
@@ -45,3 +56,8 @@ def open_device(index: int) -> NoReturn:
     """Raises BackendUnavailable with the probe's reason."""
     found = probe()
     raise BackendUnavailable(f"metal: device {index} cannot be opened: {found.reason}. {found.remedy}")
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    """The MSL of a kernel on a usual device; none has to be here. It depends on no scalar."""
+    return listing.listing(kernel, dialect.msl(), usual.LIMITS, grid)

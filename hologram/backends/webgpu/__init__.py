@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hologram import lazy
+from hologram.atlas.program import Program
 from hologram.backends.webgpu.device import open_device
 from hologram.backends.webgpu.probing import probe
 from hologram.device import BackendType
+from hologram.opset.plan import Tile
+
+if TYPE_CHECKING:
+    from hologram.backends.webgpu import dialect, usual
+    from hologram.compiler import listing
+else:  # needed for source alone
+    dialect, usual = (lazy.module(f"hologram.backends.webgpu.{name}") for name in ("dialect", "usual"))
+    listing = lazy.module("hologram.compiler.listing")
 
 TYPE = BackendType.WEBGPU
 PREFERENCE = 30
 
-__all__ = ["PREFERENCE", "TYPE", "open_device", "probe"]
+__all__ = ["PREFERENCE", "TYPE", "open_device", "probe", "source"]
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    """The WGSL of a kernel on a usual device; none has to be here. It depends on no scalar."""
+    return listing.listing(kernel, dialect.wgsl(immediates=True), usual.LIMITS, grid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hologram.atlas.program import Program
@@ -15,6 +16,7 @@ from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
 from hologram.backends.webgpu.timeline import timeline
+from hologram.compiler.report import compiled
 from hologram.device import Binding, DeviceInfo, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import ALIGNMENT, Limits
@@ -142,8 +144,15 @@ class WebGPUDevice:
         with self.encoder.lock:
             self.encoder.check()
             if kernel not in self._kernels:
+                compiled(kernel)
                 self._kernels[kernel] = WebGPUKernel(kernel, self.workshop)
             return self._kernels[kernel]
+
+    def source(
+        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    ) -> str:
+        """The WGSL of a kernel; see hologram.device."""
+        return self.compile(kernel).source(grid, scalars)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.device."""

@@ -13,6 +13,7 @@ from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.spelling import ProgramSpelling, Spelling, Text, TileSpelling
+from hologram.compiler.report import generated
 from hologram.compiler.schedule import Schedule
 from hologram.device import Binding, Launch
 from hologram.errors import CompileError, ShapeError
@@ -65,6 +66,7 @@ class Form:
         """Raises CompileError."""
         if schedule not in self._variants:
             text = self.spelling.text(schedule)
+            generated(text.entry, "WGSL", lambda: text.text)
             size = text.parameter_bytes
             signature = Signature(
                 text.writable, size if text.immediates else 0, uniform=size > 0 and not text.immediates
@@ -147,6 +149,11 @@ class WebGPUKernel:
         """Those of a launch over this grid that binds whole buffers."""
         spelling = self.plain.spelling
         return math.prod(self.plain.variant(spelling.schedule(grid)).text.groups(grid))
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The WGSL of a launch over this grid; it depends on no scalar."""
+        spelling = self.plain.spelling
+        return spelling.text(spelling.schedule(grid)).text
 
     def _check(self, bindings: Sequence[Binding]) -> None:
         if len(bindings) != len(self.kernel.buffers):

@@ -1,0 +1,87 @@
+"""The source of kernels: of an open device, and of every backend without one."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+from hologram import backends, dtypes
+from hologram.atlas.program import Program
+from hologram.device import BackendType
+from hologram.errors import BackendUnavailable, UnsupportedDType
+from hologram.opset import OPERATIONS
+from hologram.opset.layout import Layout
+from hologram.opset.plan import Step, Tile
+from tests.golden.programs import PROGRAMS
+
+# What the text of a kernel has in each language: its start, for a Program and for a Tile.
+MARKS = {
+    BackendType.CPU: ('define void @"{name}.all"', "; {name} (matmul): BLAS through NumPy"),
+    BackendType.WEBGPU: ("fn {name}(", "fn {name}("),
+    BackendType.CUDA: ("{name}(", "{name}("),
+    BackendType.METAL: ("kernel void {name}(", "kernel void {name}("),
+}
+
+
+def product(limits: Any) -> Step:
+    """The step of a matrix product that is a tile."""
+    a, b = (Layout.contiguous(dtypes.f32, (256, 256)) for _ in range(2))
+    plan = OPERATIONS["matmul"].plan([a, b], [a], {}, limits)
+    (step,) = (s for s in plan.steps if isinstance(s.kernel, Tile))
+    return step
+
+
+@pytest.mark.parametrize("name", ["add_f32", "silu_f16", "softmax_f32"])
+def test_a_device_gives_the_source_of_a_program(executor: Any, name: str) -> None:
+    program = PROGRAMS[name]
+    text = executor.device.source(program, (64, 32)[: program.rank])
+    program_mark, _ = MARKS[BackendType(executor.backend)]
+    assert program_mark.format(name=program.name) in text
+
+
+def test_a_device_gives_the_source_of_a_tile(executor: Any) -> None:
+    step = product(executor.limits)
+    text = executor.device.source(step.kernel, step.grid, step.scalars)
+    _, tile_mark = MARKS[BackendType(executor.backend)]
+    assert tile_mark.format(name=step.kernel.entry) in text  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", MARKS)
+def test_a_backend_gives_source_without_a_device(kind: BackendType) -> None:
+    program = PROGRAMS["softmax_f32"]
+    text = backends.source(kind.value, program, (64, 32))
+    assert MARKS[kind][0].format(name=program.name) in text
+
+
+@pytest.mark.parametrize("kind", [k for k in MARKS if k is not BackendType.CPU])
+def test_a_hand_written_kernel_without_a_device(kind: BackendType) -> None:
+    step = product(limits_of(kind.value))
+    assert isinstance(step.kernel, Tile)
+    text = backends.source(kind.value, step.kernel, step.grid)
+    assert MARKS[kind][1].format(name=step.kernel.entry) in text
+
+
+def test_every_backend_is_asked() -> None:
+    assert set(backends.discover()) == {kind.value for kind in MARKS}
+
+
+def test_a_language_without_the_dtype_says_so() -> None:
+    program: Program = PROGRAMS["add_f32"]
+    from_f64 = OPERATIONS["exp"].plan(
+        [Layout.contiguous(dtypes.f64, (8,))], [Layout.contiguous(dtypes.f64, (8,))], {}, limits_of("metal")
+    )
+    with pytest.raises(UnsupportedDType, match="f64"):
+        backends.source("metal", from_f64.steps[0].kernel, (8,))
+    with pytest.raises(BackendUnavailable, match="abacus"):
+        backends.source("abacus", program, (8,))
+
+
+def limits_of(backend: str) -> Any:
+    return importlib.import_module(f"hologram.backends.{backend}.usual").LIMITS
+
+
+def test_an_empty_grid_has_no_code_on_the_cpu() -> None:
+    text = backends.source("cpu", PROGRAMS["softmax_f32"], (0, 4))
+    assert text == "; nothing is launched: the grid is empty"

@@ -1,0 +1,137 @@
+"""HOLOGRAM_DEBUG: each rung prints what it says, to stderr, and no more."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+from hologram import debug
+from hologram.debug import Rung
+
+SIZE = 1000
+TITLE = re.compile(r"^hologram (\w+): (.*)$")
+# An exponential twice, a matrix product, and a program whose text it prints for comparison.
+WORK = f"""
+import sys
+import hologram as hg
+from tests.golden.programs import PROGRAMS
+with hg.Executor(backend=sys.argv[1]) as executor:
+    x = executor.ones(({SIZE},))
+    hg.exp(x)
+    hg.exp(x)
+    square = executor.ones((32, 32))
+    hg.matmul(square, square)
+    program = PROGRAMS["silu_f16"]
+    half = executor.ones(({SIZE},), "f16")
+    executor.run(program, {{"a": half, "out": executor.empty(({SIZE},), "f16")}}, lanes={SIZE})
+    print(executor.device.source(program, ({SIZE},)))
+"""
+
+
+class Output:
+    """What one process printed: entries as (rung, title, body), and its stdout."""
+
+    def __init__(self, result: subprocess.CompletedProcess[str]) -> None:
+        self.text = result.stderr
+        self.stdout = result.stdout
+        self.entries: list[tuple[str, str, str]] = []
+        for line in result.stderr.splitlines():
+            found = TITLE.match(line)
+            if found:
+                self.entries.append((*found.groups(), ""))  # type: ignore[arg-type]
+            else:
+                rung, title, body = self.entries[-1]
+                assert line == "" or line.startswith("    "), line
+                self.entries[-1] = rung, title, f"{body}{line}\n"
+
+    def of(self, rung: Rung) -> list[tuple[str, str]]:
+        return [(title, textwrap.dedent(body)) for r, title, body in self.entries if r == rung.name.lower()]
+
+
+@pytest.fixture(scope="session")
+def outputs() -> dict[tuple[str, int], Output]:
+    return {}
+
+
+@pytest.fixture
+def output(executor: Any, outputs: dict[tuple[str, int], Output]) -> Any:
+    """What the work prints on a rung of the ladder; each runs once."""
+
+    def output(level: int) -> Output:
+        key = executor.backend, level
+        if key not in outputs:
+            outputs[key] = Output(
+                subprocess.run(
+                    [sys.executable, "-c", WORK, executor.backend],
+                    env={**os.environ, "HOLOGRAM_DEBUG": str(level)},
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    timeout=120,
+                )
+            )
+        return outputs[key]
+
+    return output
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_each_rung_prints_itself_and_those_below(output: Any, level: int) -> None:
+    assert {rung for rung, _, _ in output(level).entries} == {r.name.lower() for r in Rung if r <= level}
+
+
+def test_nothing_is_printed_unless_asked(output: Any) -> None:
+    assert output(0).text == ""
+
+
+def test_devices_with_the_reasons(output: Any, executor: Any) -> None:
+    ((title, body),) = output(1).of(Rung.DEVICE)
+    assert title.startswith(f"{executor.backend}: {executor.device.info.name}")
+    assert f"{executor.backend} was asked for" in body
+
+
+def test_launches_with_grid_and_time(output: Any) -> None:
+    titles = [title for title, _ in output(2).of(Rung.LAUNCH)]
+    exps = [t for t in titles if t.startswith("atlas_exp_f32,")]
+    assert len(exps) == 2
+    for title in exps:
+        assert re.fullmatch(
+            rf"atlas_exp_f32, grid {SIZE}, (\d+ workgroups, )?7.8 KiB bound, [\d.]+ (ns|µs|ms)", title
+        )
+    assert any(t.startswith("atlas_matmul") and " grid 1 x 1 x 1," in t for t in titles)
+
+
+def test_programs_once_each(output: Any) -> None:
+    programs = dict(output(3).of(Rung.PROGRAM))
+    assert len(programs) == len(output(3).of(Rung.PROGRAM))
+    (exp,) = (body for title, body in programs.items() if title.startswith("atlas_exp_f32 "))
+    assert "= exp %1 : f32\n" in exp
+    (tile,) = (body for title, body in programs.items() if "hand-written matmul" in title)
+    assert "buffers a: f32 (read), b: f32 (read), out: f32 (write)" in tile
+
+
+def test_source_is_what_the_device_gives(output: Any) -> None:
+    bodies = [body for title, body in output(4).of(Rung.SOURCE) if title.startswith("atlas_silu_f16")]
+    # WebGPU has another form for operands that lie in one GPU buffer.
+    assert output(4).stdout.strip() in [body.strip() for body in bodies]
+
+
+def test_rewrites_with_the_sizes(output: Any) -> None:
+    title = next(t for t, _ in output(5).of(Rung.REWRITE) if t.startswith("atlas_exp_f32: expand functions"))
+    before, after = map(int, re.findall(r"(\d+) -> (\d+) instructions", title)[0])
+    assert before < after
+
+
+def test_an_entry_is_a_line_and_an_indented_body(capsys: pytest.CaptureFixture[str]) -> None:
+    debug.show(Rung.SOURCE, "a in b", "one\n\n  two")
+    assert capsys.readouterr() == ("", "hologram source: a in b\n    one\n\n      two\n")
+
+
+def test_the_rungs_are_those_of_the_knob() -> None:
+    assert [int(r) for r in Rung] == [1, 2, 3, 4, 5]
