@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import arguments, debug, dtypes, lazy
+from hologram import arguments, dtypes, lazy
 from hologram.arguments import Operand
 from hologram.atlas.program import Access, Program
-from hologram.debug import Rung
 from hologram.device import Launch, Timeline, timeline
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
     from hologram.atlas import text, verify
     from hologram.opset import form_map
     from hologram.opset.operation import Operation
-    from hologram.runtime import printer
     from hologram.store import CacheStats
 else:  # needed to compute, not to open
     text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
     form_map, store = lazy.module("hologram.opset.form_map"), lazy.module("hologram.store")
-    printer = lazy.module("hologram.runtime.printer")
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
@@ -77,11 +74,6 @@ class Executor:
         self._layout_ids: dict[Layout, int] = {}
         self._layout_numbers = itertools.count()
         self._process = os.getpid()
-        if debug.shows(Rung.DEVICE):
-            title, *reasons = selector.explain_selection(backend, device).splitlines()
-            debug.show(Rung.DEVICE, title, "\n".join(line.strip() for line in reasons))
-        if debug.shows(Rung.LAUNCH):
-            self.bound.watch(printer.Printer(self.device))
 
     # Memory.
 

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hologram import lazy
+from hologram import debug, lazy
 from hologram.atlas.program import Program
+from hologram.debug import Rung
 from hologram.device import Binding, Device, Launch
 from hologram.opset.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
@@ -19,8 +20,9 @@ from hologram.runtime.pool import Block, Pool
 
 if TYPE_CHECKING:
     from hologram.compiler import memory
+    from hologram.runtime import printer
 else:  # needed to compute, not to open
-    memory = lazy.module("hologram.compiler.memory")
+    memory, printer = lazy.module("hologram.compiler.memory"), lazy.module("hologram.runtime.printer")
 
 MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
@@ -125,6 +127,8 @@ class Launches(Records):
         self.generation = 0
         self._observers: tuple[Observer, ...] = ()
         pool.on_release.append(self._released)
+        if debug.shows(Rung.LAUNCH):
+            self.watch(printer.Printer(device))
 
     def prepare(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
         """A launch of a plan on operands, cached under `key` unless that is None.

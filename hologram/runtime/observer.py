@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hologram.atlas.program import Program
 from hologram.device import Binding, Kernel, Launch
-from hologram.opset.plan import Step
+from hologram.opset.plan import Step, Tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,13 @@ class Observer(Protocol):
         ...
 
 
+def name_of(kernel: Program | Tile) -> str:
+    """A kernel's entry point."""
+    return kernel.name if isinstance(kernel, Program) else kernel.entry
+
+
 def subject(step: Step, kernel: Kernel, bindings: Sequence[Binding]) -> Subject:
     """What the launch of a step is."""
-    name = step.kernel.name if isinstance(step.kernel, Program) else step.kernel.entry
     # Memory that is bound twice is counted once.
     places = {(id(b.memory), b.offset, b.nbytes): b.nbytes for b in bindings}
-    return Subject(name, step.grid, kernel.workgroups(step.grid), sum(places.values()))
+    return Subject(name_of(step.kernel), step.grid, kernel.workgroups(step.grid), sum(places.values()))

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
+from hologram import debug
 from hologram.backends import discover, load, probe
 from hologram.backends import probes as backends
 from hologram.config import config
+from hologram.debug import Rung
 from hologram.device import Backend, BackendType, DeviceInfo
 from hologram.errors import BackendUnavailable
 
@@ -33,6 +35,8 @@ def select(name: str | BackendType = AUTO, device: int | str | None = None) -> t
     by software. `device` is an index, or part of a name. Raises BackendUnavailable when an explicit choice is not here.
     """
     chosen = choose(name, device)
+    if debug.shows(Rung.DEVICE):
+        debug.show(Rung.DEVICE, _title(chosen), "\n".join(chosen.reasons))
     return load(chosen.name), chosen.index
 
 
@@ -65,13 +69,12 @@ def explain_selection(name: str | BackendType = AUTO, device: int | str | None =
         chosen = choose(name, device)
     except BackendUnavailable as error:
         return f"nothing can be opened: {error}"
+    return "\n".join([_title(chosen), *(f"  {r}" for r in chosen.reasons)])
+
+
+def _title(chosen: Selection) -> str:
     info = probe(chosen.name).devices[chosen.index]
-    return "\n".join(
-        [
-            f"{chosen.name}: {info.name} (device {info.index}, {info.driver})",
-            *(f"  {r}" for r in chosen.reasons),
-        ]
-    )
+    return f"{chosen.name}: {info.name} (device {info.index}, {info.driver})"
 
 
 def get_default_backend() -> BackendType:

@@ -14,6 +14,9 @@ import pytest
 import hologram as hg
 from hologram import device
 from hologram.device import Clock, HostTimeline
+from hologram.opset import OPERATIONS
+from hologram.runtime.observer import name_of
+from hologram.runtime.replay import Replay
 from tests.devices import MemoryDevice
 
 SIZE = 1 << 16
@@ -193,3 +196,17 @@ def test_a_device_without_a_clock_is_waited_for() -> None:
     assert timeline.clock is Clock.WAIT
     assert (called, memory.synchronized) == ([1], 2)
     assert start <= end
+
+
+def test_a_profile_sees_each_kernel_of_a_replay(executor: Any) -> None:
+    x = executor.tensor(np.linspace(-3, 3, SIZE, dtype=np.float32).reshape((64, SIZE // 64)))
+    plan = OPERATIONS["softmax"].plan([x.layout], [x.layout], {"dim": 1}, executor.limits)
+    replay = Replay(executor, plan, 1, [x.layout])
+    (expected,) = (t.to_numpy() for t in replay([x]))
+    with executor.profile() as profile:
+        (got,) = replay([x])
+        replay([x])
+    replay([x])
+    names = [t.subject.kernel for t in profile.launches]
+    assert names == [name_of(s.kernel) for s in executor.bound.ready(plan, 2).steps] * 2
+    np.testing.assert_array_equal(got.to_numpy(), expected)
