@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -10,16 +9,13 @@ import pytest
 from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program, parse_program
-from hologram.backends.cpu.engine import Code
 from hologram.backends.cpu.kernel import Host, ProgramKernel
-from hologram.backends.cpu.memory import allocate
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.backends.webgpu.dialect import wgsl
 from hologram.compiler.codegen import generate
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lower import lower
-from hologram.device import Binding
 from hologram.limits import Limits
 from tests.golden.programs import PROGRAMS
 
