@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from hologram.compiler.canonical import canonical
 from hologram.compiler.fuse import Fusion
 from hologram.compiler.fused import epilogue, kernel
 from hologram.compiler.graph import Graph
@@ -47,7 +48,7 @@ def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
     in_place: dict[int, int] = {}
     for group in groups:
         before, pairs = len(steps.steps), siblings.in_place(group)
-        _emit(group, graph, limits, steps, places, pairs)
+        _emit(group, graph, limits, steps, places, pairs, fast_math)
         counts.append(len(steps.steps) - before)
         in_place |= pairs
     plan = steps.plan()
@@ -81,13 +82,15 @@ def _emit(
     steps: Steps,
     places: Mapping[int, int],
     in_place: Mapping[int, int],
+    fast_math: bool,
 ) -> None:
     """Appends a group's launches."""
     node = group.anchor
     if node is None:
         found = kernel(group, graph, in_place)
         numbers = {s.name: x for s, x in zip(found.program.scalars, found.scalars, strict=True)}
-        step = step_of(found.program, range(len(found.values)), numbers, found.grid)
+        program = canonical(found.program, fast_math=fast_math)
+        step = step_of(program, range(len(found.values)), numbers, found.grid)
         steps.add(step, [places[v] for v in found.values])
         return
     reads = [places[r.value] for r in node.reads]
@@ -95,7 +98,9 @@ def _emit(
         after = epilogue(group, graph)
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
-        plan = node.operation.finished(node.inputs, layout, limits, after.program)
+        plan = node.operation.finished(
+            node.inputs, layout, limits, canonical(after.program, fast_math=fast_math)
+        )
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
     plan = node.operation.plan(node.inputs, node.layouts, node.attributes, limits)

@@ -62,7 +62,7 @@ def _seen(outputs: Sequence[Tensor], slot: Slot) -> Tensor:
     return tensor if tensor.layout == slot.layout else Tensor(tensor.buffer, slot.layout)
 
 
-def compiled(
+def compile_traced(
     function: Callable[..., Any],
     who: str,
     args: Sequence[Any],

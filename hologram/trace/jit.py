@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from hologram.errors import TraceError
-from hologram.trace.compiled import Compiled, compiled
+from hologram.tensor import Tensor
+from hologram.trace.compiled import Compiled, compile_traced
 from hologram.trace.signature import Call, call_of
 
 MAX_SIGNATURES = 256  # that one function is kept compiled for
+MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
 
 
 class Jitted:
@@ -26,12 +28,26 @@ class Jitted:
         self.fast_math = fast_math
         self.who = getattr(function, "__name__", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
+        self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their keys
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            met = None if kwargs else self._met.get(tuple([tensor.key for tensor in args]))
+        except AttributeError:  # an argument is no tensor
+            met = None
+        return self._sorted_out(args, kwargs) if met is None else met(args)
+
+    def _sorted_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The general path: any arguments, a signature that may be new."""
         call = call_of(self.who, args, kwargs)
         if call.traced:
             return self.function(*args, **kwargs)
-        return self._of(call, args, kwargs)(call.tensors)
+        compiled = self._of(call, args, kwargs)
+        if not kwargs and all(type(a) is Tensor for a in args):
+            if len(self._met) >= MAX_MET:
+                self._met.clear()
+            self._met[tuple(tensor.key for tensor in args)] = compiled
+        return compiled(call.tensors)
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
@@ -47,10 +63,13 @@ class Jitted:
         found = self._compiled.get(key)
         if found is None:
             donated = self._donated(call, args)
-            found = compiled(self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math)
+            found = compile_traced(
+                self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math
+            )
             self._compiled[key] = found
             if len(self._compiled) > MAX_SIGNATURES:
                 self._compiled.popitem(last=False)
+                self._met.clear()
         return found
 
     def _donated(self, call: Call, args: Sequence[Any]) -> list[int]:
