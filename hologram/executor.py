@@ -11,6 +11,7 @@ import itertools
 import math
 import os
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ from hologram.limits import Limits
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Plan, Step, Tile
 from hologram.runtime import interchange, selector
-from hologram.runtime.boundary import BoundaryPool
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.boundary import CLASS_BYTES, BoundaryPool
+from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.fitting import exactly, fitted, same_names, sizes
 from hologram.runtime.launches import Launches
 from hologram.runtime.planner import overlaps, storage_bytes
@@ -48,6 +49,7 @@ else:  # needed to compute, not to open
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
+MAX_KINDS = 16384
 
 
 class Executor:
@@ -69,11 +71,13 @@ class Executor:
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
         self.closed = False
+        self.usable = True  # neither closed nor in a forked process
         self._lock = threading.RLock()
-        self._inferred: dict[Any, tuple[Layout, ...]] = {}  # layouts of results
+        self._inferred: dict[Any, tuple[tuple[Kind, Layout], ...]] = {}  # of results
+        self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
         self._layout_ids: dict[Layout, int] = {}
         self._layout_numbers = itertools.count()
-        self._process = os.getpid()
+        _open.add(self)
 
     # Memory.
 
@@ -82,25 +86,38 @@ class Executor:
 
         Raises ShapeError for negative sizes, UnsupportedDType for a dtype the device lacks, OutOfMemory.
         """
-        element = self._supported(dtype)
-        shape = sizes(shape, "allocate")
-        nbytes = math.prod(shape) * element.itemsize
-        self.check_open()
-        block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
-        return Buffer(self, block, shape, element)
+        return self.new_buffer(self.kind(sizes(shape, "allocate"), self._supported(dtype)))
 
-    def new_buffer(self, layout: Layout) -> Buffer:
-        """A Buffer for a new contiguous tensor; the layout is trusted."""
-        nbytes = layout.size * layout.dtype.itemsize
-        block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
-        return Buffer(self, block, layout.shape, layout.dtype)
+    def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
+        """What all buffers of a shape and dtype share."""
+        found = self._kinds.get((shape, dtype))
+        if found is None:
+            if len(self._kinds) >= MAX_KINDS:
+                self._kinds.clear()
+            nbytes = math.prod(shape) * dtype.itemsize
+            small = nbytes <= CLASS_BYTES
+            shelf = self.boundary.shelf(nbytes) if small else self.pool.shelf(storage_bytes(nbytes))
+            found = self._kinds.setdefault((shape, dtype), Kind(shape, dtype, shelf))
+        return found
+
+    def new_buffer(self, kind: Kind) -> Buffer:
+        """A Buffer of a kind, contents undefined; raises OutOfMemory."""
+        if not self.usable or self.pool.foreign:
+            self._refresh()
+        try:
+            block = kind.shelf.pop()
+        except IndexError:
+            block = self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
+        else:
+            block.home.lend(block)
+        return Buffer(self, block, kind)
 
     def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
         """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""
         element = self._supported(dtype)
         self.check_open()
         block = self.boundary.allocate(class_, pages)
-        return Buffer(self, block, (pages * 256 // element.itemsize,), element)
+        return Buffer(self, block, self.kind((block.nbytes // element.itemsize,), element))
 
     def empty(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor with undefined contents."""
@@ -180,12 +197,16 @@ class Executor:
         operands = arguments.tensors(self, operation, operands)
         inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
         key = (operation, tuple(map(self._signature, operands)), *map(exactly, attributes.values()))
-        layouts = self._inferred.get(key)
-        if layouts is None:
+        found = self._inferred.get(key)
+        if found is None:
             if len(self._inferred) >= MAX_INFERRED:
                 self._inferred.clear()
-            layouts = self._inferred[key] = operation.infer(inputs, attributes)
-        outputs = [Tensor(self.allocate(layout.shape, layout.dtype), layout) for layout in layouts]
+            layouts = operation.infer(inputs, attributes)
+            found = tuple(
+                (self.kind(sizes(x.shape, operation.name), self._supported(x.dtype)), x) for x in layouts
+            )
+            self._inferred[key] = found
+        outputs = [Tensor(self.new_buffer(kind), layout) for kind, layout in found]
         self.execute(operation, operands, outputs, attributes)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -334,8 +355,9 @@ class Executor:
         with self._lock:
             if self.closed:
                 return
-            if os.getpid() == self._process:
+            if self.usable:
                 self.device.synchronize()
+            self.usable = False
             self.closed = True
             self.bound.clear()
             self._inferred.clear()
@@ -380,13 +402,31 @@ class Executor:
             raise UnsupportedDType(f"{self.backend} ({self.device.info.name}) has no {element}")
         return element
 
+    def _refresh(self) -> None:
+        """What an allocation does first where there is something to do."""
+        self.check_open()
+        self.pool.release_foreign()
+
     def check_open(self) -> None:
         if self.closed:
             raise BufferFreed("the executor is closed")
-        if os.getpid() != self._process:
+        if not self.usable:
             raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
 
 
 def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:
     """A Tensor of an executor for another library's array; see Executor.from_dlpack."""
     return executor.from_dlpack(source, copy=copy)
+
+
+_open: weakref.WeakSet[Executor] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """The child has the parent's executors, but neither the threads nor the drivers behind them."""
+    for executor in _open:
+        executor.usable = False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

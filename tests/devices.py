@@ -13,7 +13,7 @@ from hologram.errors import OutOfMemory, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 from hologram.runtime.boundary import BoundaryPool
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.pool import Pool
 
 
@@ -110,12 +110,13 @@ class MemoryExecutor:
         self.device: Any = device or MemoryDevice()
         self.pool = Pool(self.device)
         self.boundary = BoundaryPool(self.pool)
+        self._kinds: dict[Any, Kind] = {}
 
     def allocate(self, shape: Any, dtype: Any = dtypes.f32) -> Buffer:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         dtype = dtypes.dtype(dtype)
-        nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        return Buffer(self, self.boundary.take_any(nbytes) or self.pool.take(nbytes), shape, dtype)
+        kind = self._kinds.setdefault((shape, dtype), Kind(shape, dtype))
+        return Buffer(self, self.boundary.take_any(kind.nbytes) or self.pool.take(kind.nbytes), kind)
 
     def close(self) -> None:
         self.pool.close()

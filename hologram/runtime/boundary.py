@@ -7,8 +7,6 @@ full. A page belongs to one holder at a time; freed pages are free for either us
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from typing import Any
 
 from hologram.errors import OutOfMemory, ShapeError
@@ -42,14 +40,13 @@ def coordinates(offset: int) -> tuple[int, int, int]:
 class Region(Block):
     """Contiguous pages of one class."""
 
-    __slots__ = ("class_", "named", "page", "pages")
+    __slots__ = ("class_", "page", "pages")
 
-    def __init__(self, home: Home, memory: Any, class_: int, page: int, pages: int) -> None:
-        super().__init__(home, memory, linear_offset(class_, page), pages * PAGE_BYTES)
+    def __init__(self, home: Home, memory: Any, class_: int, page: int, pages: int, shelf: list[Any]) -> None:
+        super().__init__(home, memory, linear_offset(class_, page), pages * PAGE_BYTES, shelf)
         self.class_ = class_
         self.page = page
         self.pages = pages
-        self.named = False
 
     def __repr__(self) -> str:
         return f"Region(class={self.class_}, page={self.page}, pages={self.pages}, token={self.token})"
@@ -66,27 +63,25 @@ def _first_fit(used: int, pages: int) -> int | None:
     return (starts & -starts).bit_length() - 1 if starts else None
 
 
-class BoundaryPool:
+class BoundaryPool(Home):
     """The regions of one executor, in one block of its pool, taken on first use. Any thread may call."""
 
     def __init__(self, pool: Pool) -> None:
+        super().__init__()
         self.pool = pool
         self._block: Block | None = None
-        self._lock = threading.RLock()
         self._used = [0] * CLASSES  # one bit a page
         self._regions: dict[tuple[int, int, int], Region] = {}  # a region asked for again keeps its token
-        self._idle: dict[
-            int, list[Region]
-        ] = {}  # given back by small buffers, by pages; their bits are still set
+        self._marked = 0  # regions whose bits are set
+        # By pages: what small buffers gave back. Their bits are still set.
+        self._shelves: tuple[list[Region], ...] = tuple([] for _ in range(PAGES + 1))
+        self._returned: list[Region] = []  # named regions that were given back
         self._highest = [CLASSES - 1] * (PAGES + 1)  # by pages: no class above has room for so many
-        self._returned: deque[Region] = deque()  # appended to without the lock
-        self._lent: dict[int, Region] = {}  # by token
-        self._freed = False
 
     @property
     def memory(self) -> Any:
         """The device's memory of the whole pool, for programs that address it as `[class, page, byte]`."""
-        with self._lock:
+        with self.lock:
             if self._block is None:
                 self._block = self.pool.take(TOTAL_BYTES)
                 self.pool.divide(self._block, self)
@@ -95,16 +90,22 @@ class BoundaryPool:
     @property
     def allocated(self) -> int:
         """Bytes in use."""
-        with self._lock:
+        with self.lock:
             self._collect()
-            return sum(region.nbytes for region in self._lent.values())
+            idle = sum(pages * len(shelf) for pages, shelf in enumerate(self._shelves))
+            self.lent = (sum(used.bit_count() for used in self._used) - idle) * PAGE_BYTES
+            return self.lent
 
     @property
     def count(self) -> int:
         """Regions in use."""
-        with self._lock:
+        with self.lock:
             self._collect()
-            return len(self._lent)
+            return self._marked - sum(map(len, self._shelves))
+
+    def shelf(self, nbytes: int) -> list[Region]:
+        """Where regions for that many bytes wait, at most those of a class; who pops one must `lend` it."""
+        return self._shelves[-(-nbytes // PAGE_BYTES) or 1]
 
     def allocate(self, class_: int, pages: int) -> Region:
         """The first free run of `pages` pages in a class.
@@ -119,7 +120,7 @@ class BoundaryPool:
             raise ShapeError(f"allocate_boundary: class must be in 0..{CLASSES - 1}, got {class_}")
         if not 1 <= pages <= PAGES:
             raise ShapeError(f"allocate_boundary: pages must be in 1..{PAGES}, got {pages}")
-        with self._lock:
+        with self.lock:
             self._collect()
             self._settle()
             page = _first_fit(self._used[class_], pages)
@@ -129,7 +130,7 @@ class BoundaryPool:
                     f"allocate_boundary: class {class_} has no {pages} free pages in a row; {free} of {PAGES} are free"
                 )
             region = self._mark(class_, page, pages)
-            region.named = True
+            region.shelf = self._returned
             return region
 
     def take_any(self, nbytes: int) -> Region | None:
@@ -137,43 +138,36 @@ class BoundaryPool:
         if nbytes > CLASS_BYTES:
             return None
         pages = -(-nbytes // PAGE_BYTES) or 1
-        with self._lock:
-            if self._returned:
-                self._collect()
-            idle = self._idle.get(pages)
-            if idle:
-                region = idle.pop()
-                self._lent[region.token] = region
-                return region
+        try:
+            region = self._shelves[pages].pop()
+        except IndexError:
+            pass
+        else:
+            self.lend(region)
+            return region
+        with self.lock:
+            self._collect()
             region = self._search(pages)
             if region is None and self._settle():
                 region = self._search(pages)
             return region
 
-    def give(self, block: Block) -> None:
-        """Takes a region back; its holder must not touch it again."""
-        assert isinstance(block, Region)
-        self._returned.append(block)
-        if self._freed:
-            self._leave()
-
     def free(self) -> None:
         """Frees the buffers that hold regions and gives the block back; while a view uses a region, with the view."""
-        with self._lock:
-            holders = [region.holder for region in self._lent.values() if region.holder is not None]
+        with self.lock:
+            holders = [region.holder for region in self._regions.values() if region.holder is not None]
         for holder in holders:
             buffer = holder()
             if buffer is not None:
                 buffer.free()
-        self._freed = True
-        self._leave()
+        self.closed = True
+        self.reclaim()
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._collect()
-            if self._block is not None and not self._lent:
+    def reclaim(self) -> None:
+        with self.lock:
+            if self._block is not None and not self.count:
                 block, self._block = self._block, None
-                self.pool.give(block)
+                self.pool.rejoin(block)
 
     def _search(self, pages: int) -> Region | None:
         for class_ in range(self._highest[pages], -1, -1):
@@ -186,32 +180,35 @@ class BoundaryPool:
 
     def _mark(self, class_: int, page: int, pages: int) -> Region:
         self._used[class_] |= (1 << pages) - 1 << page
+        self._marked += 1
         region = self._regions.get((class_, page, pages))
         if region is None:
-            region = self._regions[class_, page, pages] = Region(self, self.memory, class_, page, pages)
-        self._lent[region.token] = region
+            region = Region(self, self.memory, class_, page, pages, self._shelves[pages])
+            self._regions[class_, page, pages] = region
+        self.lend(region)
         return region
 
     def _collect(self) -> None:
-        """Takes in what was given back. Regions of small buffers are kept, to be handed out again as they are."""
+        """Takes in the named regions that were given back."""
         while self._returned:
-            region = self._returned.popleft()
-            region.holder = None
-            del self._lent[region.token]
-            if region.named:
-                region.named = False
-                self._clear(region)
-            else:
-                self._idle.setdefault(region.pages, []).append(region)
+            region = self._returned.pop()
+            region.shelf = self._shelves[region.pages]
+            self._clear(region)
 
     def _settle(self) -> bool:
         """Clears the pages of idle regions, so that they can be cut anew; True if there were any."""
-        idle = [region for regions in self._idle.values() for region in regions]
-        self._idle.clear()
-        for region in idle:
-            self._clear(region)
-        return bool(idle)
+        settled = False
+        for shelf in self._shelves:
+            while shelf:
+                try:
+                    region = shelf.pop()
+                except IndexError:  # another thread has taken it
+                    break
+                self._clear(region)
+                settled = True
+        return settled
 
     def _clear(self, region: Region) -> None:
+        self._marked -= 1
         self._used[region.class_] &= ~((1 << region.pages) - 1 << region.page)
         self._highest = [max(class_, region.class_) for class_ in self._highest]

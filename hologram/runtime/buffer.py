@@ -52,7 +52,7 @@ def _pattern(value: bool | int | float, dtype: DType) -> bytes:
 
 
 class Lease:
-    """The right to a block. A buffer holds it, and so does every view of its memory; the last to go gives it back."""
+    """The right to a block whose memory others were given: they hold it too, the last to go gives the block back."""
 
     __slots__ = ("block",)
 
@@ -61,6 +61,19 @@ class Lease:
 
     def __del__(self) -> None:
         self.block.home.give(self.block)
+
+
+class Kind:
+    """What buffers of one shape and dtype share. `shelf` is where blocks for them wait; see Pool."""
+
+    __slots__ = ("dtype", "nbytes", "shape", "shelf", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, shelf: list[Any] | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.size = math.prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self.shelf: list[Any] = [] if shelf is None else shelf
 
 
 class Buffer:
@@ -78,32 +91,29 @@ class Buffer:
         "block",
         "dtype",
         "executor",
-        "exported",
         "key",
         "nbytes",
         "shape",
         "size",
     )
 
-    def __init__(
-        self,
-        executor: Executor,
-        block: Block,
-        shape: tuple[int, ...],
-        dtype: DType,
-        lease: Lease | None = None,
-    ) -> None:
-        self.executor = executor
+    def __init__(self, executor: Executor, block: Block, kind: Kind) -> None:
+        # The right to the block is the buffer's own until others are given the memory: then they share a lease.
+        self._lease: Lease | None = None
         self.block: Block | None = block
-        self.shape = shape
-        self.dtype = dtype
-        self.size = shape[0] if len(shape) == 1 else math.prod(shape)
-        self.nbytes = self.size * dtype.itemsize
-        self.key: int | None = block.key(shape, dtype.name)
-        self._lease: Lease | None = lease or Lease(block)
-        self.exported = False  # whether others were ever given the memory: a view of it, or its address
+        self.executor = executor
+        self.shape = kind.shape
+        self.dtype = kind.dtype
+        self.size = kind.size
+        self.nbytes = kind.nbytes
+        self.key: int | None = block.keys.get(kind) or block.key(kind)
         self._view: np.ndarray | None = None  # of memory that is always the host's: see Limits.host_resident
         block.holder = weakref.ref(self)
+
+    def __del__(self) -> None:
+        block = self.block
+        if block is not None and self._lease is None:
+            block.home.give(block)
 
     @property
     def freed(self) -> bool:
@@ -114,7 +124,7 @@ class Buffer:
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
         block, device = self.live_block("ptr"), self.executor.device
-        self.exported = True
+        self._share()
         address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
         if address is not None:
             return address(block.memory, block.offset)
@@ -212,18 +222,41 @@ class Buffer:
 
     def free(self) -> None:
         """Gives the memory back; the buffer cannot be used afterwards. Freeing again does nothing."""
-        self.key = None
-        self.block = None
-        self._view = None
-        self._lease = None
+        block, lease = self._let_go()
+        if block is not None and lease is None:
+            block.home.give(block)
 
-    def hand_over(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
+    def _let_go(self) -> tuple[Block | None, Lease | None]:
+        """Ends the buffer; the caller, and no other thread that does the same, gets what it held."""
+        self.key = None
+        self._view = None
+        block = self.block
+        if block is None:
+            return None, None
+        with block.home.lock:
+            block, self.block = self.block, None
+            lease, self._lease = self._lease, None
+        return block, lease
+
+    def _share(self) -> Lease:
+        """The right to the memory, for others to hold as well; the buffer counts as shared from now on."""
+        with self.live_block("buffer").home.lock:
+            if self._lease is None:
+                self._lease = Lease(self.live_block("buffer"))
+            return self._lease
+
+    @property
+    def shared(self) -> bool:
+        """Whether others were ever given the memory (a view of it, or its address), or it is theirs."""
+        return self._lease is not None or self.live_block("buffer").adopted
+
+    def hand_over(self, kind: Kind) -> Buffer:
         """A new buffer over this one's memory, which is large enough; this one is freed, its memory is not."""
-        lease, block = self._lease, self.live_block("donate")
-        if lease is None:  # another thread has freed it since
-            return self.hand_over(shape, dtype)
-        buffer = Buffer(self.executor, block, shape, dtype, lease)
-        self.free()
+        block, lease = self._let_go()
+        if block is None:
+            raise self._gone("donate")
+        buffer = Buffer(self.executor, block, kind)
+        buffer._lease = lease
         return buffer
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -262,7 +295,7 @@ class Buffer:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.executor.device.info.backend is not BackendType.CUDA:
             raise AttributeError("__cuda_array_interface__: the buffer is not in CUDA memory")
-        self.live_block("__cuda_array_interface__")
+        self._share()
         self.executor.device.synchronize()
         return {
             "version": 3,
@@ -296,10 +329,13 @@ class Buffer:
     def live_block(self, action: str = "launch") -> Block:
         block = self.block
         if block is None:
-            raise BufferFreed(
-                f"{action}: the buffer of shape {self.shape} and dtype {self.dtype} was freed, or its executor closed"
-            )
+            raise self._gone(action)
         return block
+
+    def _gone(self, action: str) -> BufferFreed:
+        return BufferFreed(
+            f"{action}: the buffer of shape {self.shape} and dtype {self.dtype} was freed, or its executor closed"
+        )
 
     def _resident(self) -> np.ndarray | None:
         """The view that is kept for copies in and out; only where the memory is always the host's."""
@@ -312,12 +348,13 @@ class Buffer:
 
     def _host_view(self) -> np.ndarray | None:
         """A view for others to keep: it holds the lease."""
-        block, lease = self.live_block("to_numpy"), self._lease
+        block = self.live_block("to_numpy")
         memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
-        if memory is None or lease is None:
+        if memory is None:
             return None
-        self.exported = True
-        base = dlpack.HostRange((lease, memory), dlpack.address_of(memory), self.nbytes, memory.readonly)
+        base = dlpack.HostRange(
+            (self._share(), memory), dlpack.address_of(memory), self.nbytes, memory.readonly
+        )
         return np.asarray(base).view(self.dtype.numpy).reshape(self.shape)
 
     def _write(self, array: np.ndarray) -> None:

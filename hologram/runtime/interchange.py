@@ -11,7 +11,7 @@ from numpy.lib.array_utils import byte_bounds
 from hologram import dtypes
 from hologram.device import Device
 from hologram.errors import InteropError
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.dlpack import HostRange, contiguous_strides, host_array
 from hologram.runtime.pool import Pool
 
@@ -89,4 +89,4 @@ def _share(executor: Host, array: np.ndarray, dtype: dtypes.DType) -> Imported:
     shape = array.shape if contiguous else ((high - low) // array.itemsize,)
     offset = (array.ctypes.data - low) // array.itemsize
     strides = contiguous_strides(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
-    return Imported(Buffer(executor, block, shape, dtype), array.shape, strides, offset)
+    return Imported(Buffer(executor, block, Kind(shape, dtype)), array.shape, strides, offset)

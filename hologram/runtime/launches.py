@@ -87,12 +87,15 @@ class Workspace:
         self._pool = pool
         self._scratch = plan.scratch
         self.arenas = memory.arrange(plan, first, device.limits)
+        self._sizes = self.arenas.sizes
 
     def take(self) -> list[Block]:
         """A block for each arena; raises OutOfMemory."""
+        if not self._sizes:
+            return []
         blocks: list[Block] = []
         try:
-            for nbytes in self.arenas.sizes:
+            for nbytes in self._sizes:
                 blocks.append(self._pool.take(nbytes))
         except BaseException:
             self.give(blocks)

@@ -22,10 +22,35 @@ _tokens = itertools.count(1)
 _keys = itertools.count(1)
 
 
-class Home(Protocol):
-    """Where a block goes when its holder is done with it."""
+class Home:
+    """Where blocks come from, and go when their holders are done with them.
 
-    def give(self, block: Block) -> None: ...
+    `lent` counts the bytes that are out, `peak` the most there ever were. Both are written without a lock: exact as
+    long as threads take turns (the GIL), and `lent` is put right whenever statistics are asked for.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.lent = self.peak = 0
+        self.closed = False
+
+    def lend(self, block: Block) -> Block:
+        """Counts a block that was taken from its shelf."""
+        lent = self.lent = self.lent + block.nbytes
+        if lent > self.peak:
+            self.peak = lent
+        return block
+
+    def give(self, block: Block) -> None:
+        """Takes a block back; its holder must not touch it again. Never waits: finalisers may call it anywhere."""
+        self.lent -= block.nbytes
+        block.shelf.append(block)
+        if self.closed:
+            self.reclaim()
+
+    def reclaim(self) -> None:
+        """Hands back what is no longer needed, after the end."""
+        raise NotImplementedError
 
 
 class Divided(Protocol):
@@ -42,28 +67,38 @@ class Block:
     """A range of a device's memory: `nbytes` bytes (the capacity) from byte `offset` of `memory`.
 
     `token` is unique in the process and never used again; a block that is recycled keeps it. Bytes past what a holder
-    asked for are padding: a device may write to them to reach its copy alignment.
+    asked for are padding: a device may write to them to reach its copy alignment. `shelf` is the list it waits in while
+    nobody holds it: lists are popped and appended to by any thread, without a lock.
     """
 
-    __slots__ = ("adopted", "holder", "home", "keys", "memory", "nbytes", "offset", "token")
+    __slots__ = ("adopted", "holder", "home", "keys", "memory", "nbytes", "offset", "shelf", "token")
 
-    def __init__(self, home: Home, memory: Any, offset: int, nbytes: int, adopted: bool = False) -> None:
+    def __init__(
+        self,
+        home: Home,
+        memory: Any,
+        offset: int,
+        nbytes: int,
+        shelf: list[Any],
+        adopted: bool = False,
+    ) -> None:
         self.home = home
         self.memory = memory
         self.offset = offset
         self.nbytes = nbytes
+        self.shelf = shelf
         self.token = next(_tokens)
         self.adopted = adopted  # foreign memory: never recycled
-        self.keys: dict[tuple[tuple[int, ...], str], int] = {}
-        self.holder: weakref.ref[Any] | None = None
+        self.keys: dict[Any, int] = {}
+        self.holder: weakref.ref[Any] | None = None  # the last: it may have let go since
 
-    def key(self, shape: tuple[int, ...], dtype_name: str) -> int:
-        """An integer for this block seen with this shape and dtype: the same as long as the block exists."""
-        found = self.keys.get((shape, dtype_name))
+    def key(self, kind: Any) -> int:
+        """An integer for this block seen as a kind of buffer: the same as long as the block exists."""
+        found = self.keys.get(kind)
         if found is None:
             if len(self.keys) >= _MAX_KEYS:
                 self.keys.clear()
-            found = self.keys[shape, dtype_name] = next(_keys)
+            found = self.keys[kind] = next(_keys)
         return found
 
     def __repr__(self) -> str:
@@ -92,57 +127,59 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Pool:
-    """Blocks of one device. Any thread may call; `give` never waits, so that finalisers may call it anywhere.
+class Pool(Home):
+    """Blocks of one device. Any thread may call.
 
     `on_release` holds functions that are called with each block just before its memory goes back to the device (its
-    `keys` are what caches were keyed by).
+    token and `keys` are what caches were keyed by).
     """
 
     def __init__(self, device: Device) -> None:
+        super().__init__()
         self.device = device
         self._limit = device.limits.max_buffer_bytes
         self.on_release: list[Callable[[Block], None]] = []
-        self._lock = threading.RLock()
-        self._cached: dict[int, list[Block]] = {}
+        self._shelves: dict[int, list[Block]] = {}  # by size; a shelf is never replaced by another
+        self.foreign: list[
+            Block
+        ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
         self._blocks: dict[int, Block] = {}  # by token: every block whose memory is ours
-        self._returned: deque[Block] = deque()  # appended to without the lock
         self._leaving: deque[Block] = deque()  # no longer ours, not yet the device's
-        self._allocated = self._reserved = self._peak = self._count = 0
+        self._reserved = 0
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
-        self._closed = False
+
+    def shelf(self, nbytes: int) -> list[Block]:
+        """Where blocks for that many bytes wait; who pops one must `lend` it."""
+        size = min(size_class(nbytes), max(nbytes, self._limit))
+        found = self._shelves.get(size)
+        if found is None:
+            with self.lock:
+                found = self._shelves.setdefault(size, [])
+        return found
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes, contents undefined; raises OutOfMemory."""
-        size = size_class(nbytes)
-        if size > self._limit:
-            if nbytes > self._limit:
-                raise OutOfMemory(
-                    f"allocate: {self.device.info.name} has buffers of at most {self._limit:,} bytes, "
-                    f"asked for {nbytes:,}"
-                )
-            size = self._limit
-        with self._lock:
-            self._collect()
-            cached = self._cached.get(size)
-            if cached:
-                block = cached.pop()
-                self._lend(block)
-                return block
-        self._hand_back()
+        if nbytes > self._limit:
+            raise OutOfMemory(
+                f"allocate: {self.device.info.name} has buffers of at most {self._limit:,} bytes, "
+                f"asked for {nbytes:,}"
+            )
+        if self.foreign:
+            self.release_foreign()
+        shelf = self.shelf(nbytes)
+        try:
+            return self.lend(shelf.pop())
+        except IndexError:
+            pass
+        self.release_foreign()
+        size = min(size_class(nbytes), self._limit)
         memory = self._allocate(size)  # not under the lock: the device may take long, and may collect garbage
-        block = Block(self, memory, 0, size)
-        with self._lock:
-            self._keep(block)
-        return block
+        return self._keep(Block(self, memory, 0, size, shelf))
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
-        block = Block(self, memory, 0, nbytes, adopted=True)
-        with self._lock:
-            self._collect()
-            self._keep(block)
-        self._hand_back()
+        block = self._keep(Block(self, memory, 0, nbytes, self.foreign, adopted=True))
+        self.release_foreign()
         return block
 
     def divide(self, block: Block, inner: Divided) -> None:
@@ -150,46 +187,56 @@ class Pool:
         block.holder = weakref.ref(inner)
         self._divided = block, block.holder
 
-    def give(self, block: Block) -> None:
-        """Takes a block back; its holder must not touch it again."""
-        self._returned.append(block)
-        if self._closed:
-            self.release_cached()
+    def rejoin(self, block: Block) -> None:
+        """Takes the block back from the pool that had cut it up."""
+        self._divided = None
+        self.give(block)
 
     def release_cached(self) -> int:
         """Hands every cached block back to the device; returns how many bytes that were."""
-        with self._lock:
-            self._collect()
-            blocks = [block for cached in self._cached.values() for block in cached]
-            self._cached.clear()
-            for block in blocks:
-                self._drop(block)
+        nbytes = 0
+        with self.lock:
+            for shelf in tuple(self._shelves.values()):
+                nbytes += self._clear(shelf)
+        self.release_foreign()
+        return nbytes
+
+    def release_foreign(self) -> None:
+        """Lets go of the adopted blocks that were given back."""
+        with self.lock:
+            self._clear(self.foreign)
         self._hand_back()
-        return sum(block.nbytes for block in blocks)
+
+    def reclaim(self) -> None:
+        self.release_cached()
 
     def stats(self) -> PoolStats:
         """What is held now; the parts of a divided block count, not the block."""
-        with self._lock:
-            self._collect()
-            allocated, reserved, peak, count = self._allocated, self._reserved, self._peak, self._count
-            divided = self._divided
+        with self.lock:
+            self._clear(self.foreign)
+            waiting = [(len(shelf), size) for size, shelf in self._shelves.items()]
+            count = len(self._blocks) - sum(n for n, _ in waiting)
+            allocated = self.lent = self._reserved - sum(n * size for n, size in waiting)
+            reserved, divided = self._reserved, self._divided
+        self._hand_back()
+        peak = self.peak = max(self.peak, allocated)
         if divided is not None:  # not under the lock: the inner pool has its own, and may be waiting for ours
             block, reference = divided
             inner = reference()
-            if inner is not None and block.holder is reference:
+            if inner is not None:
                 allocated += inner.allocated - block.nbytes
                 count += inner.count - 1
         return PoolStats(allocated, reserved, peak, count)
 
     def close(self) -> None:
         """Frees the buffers that hold blocks, then releases everything; memory under a live view goes with the view."""
-        with self._lock:
+        with self.lock:
             holders = [block.holder for block in self._blocks.values() if block.holder is not None]
         for holder in holders:
             buffer = holder()
             if buffer is not None:
                 buffer.free()
-        self._closed = True
+        self.closed = True
         self.release_cached()
 
     def _allocate(self, size: int) -> Any:
@@ -208,41 +255,37 @@ class Pool:
                 f"{now.allocated:,} bytes are in use by {now.count:,} blocks. {error}"
             ) from error
 
-    def _keep(self, block: Block) -> None:
-        self._blocks[block.token] = block
-        self._reserved += block.nbytes
-        self._lend(block)
+    def _keep(self, block: Block) -> Block:
+        with self.lock:
+            self._blocks[block.token] = block
+            self._reserved += block.nbytes
+        return self.lend(block)
 
-    def _lend(self, block: Block) -> None:
-        self._count += 1
-        self._allocated += block.nbytes
-        self._peak = max(self._peak, self._allocated)
-
-    def _collect(self) -> None:
-        """Sorts the blocks that were given back into the cache."""
-        while self._returned:
-            block = self._returned.popleft()
-            block.holder = None
-            self._count -= 1
-            self._allocated -= block.nbytes
-            if block.adopted or self._closed:
-                self._drop(block)
-            else:
-                self._cached.setdefault(block.nbytes, []).append(block)
-
-    def _drop(self, block: Block) -> None:
-        del self._blocks[block.token]
-        self._reserved -= block.nbytes
-        self._leaving.append(block)
+    def _clear(self, shelf: list[Block]) -> int:
+        """Empties a shelf; the bytes that were on it. Other threads may take from it, and give, all the while."""
+        nbytes = 0
+        while shelf:
+            try:
+                block = shelf.pop()
+            except IndexError:
+                break
+            del self._blocks[block.token]
+            self._reserved -= block.nbytes
+            self._leaving.append(block)
+            nbytes += block.nbytes
+        return nbytes
 
     def _hand_back(self) -> None:
         """Releases what was dropped. Not under the lock: the callbacks take locks of their own."""
         if not self._leaving:
             return
-        if not self._closed:
+        if not self.closed:
             self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
         while self._leaving:
-            block = self._leaving.popleft()
+            try:
+                block = self._leaving.popleft()
+            except IndexError:  # another thread was quicker
+                break
             for callback in self.on_release:
                 callback(block)
             try:

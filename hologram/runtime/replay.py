@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hologram.device import Launch
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Plan
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.launches import Records, Workspace, binding
 from hologram.runtime.planner import storage_bytes
 from hologram.runtime.pool import Block
@@ -46,11 +46,13 @@ class Replay:
     ) -> None:
         self._executor = executor
         self._outputs = tuple(outputs)
+        self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
         self._donated = dict(donated)
         operands = inputs + len(self._outputs)
         self._plan = executor.bound.ready(plan, operands)
         self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
         self._records = Records()
+        self._cached = self._records.cached
         executor.bound.others.add(self._records)
 
     @property
@@ -63,61 +65,71 @@ class Replay:
 
         Raises BufferFreed for an input that was freed or donated, OutOfMemory.
         """
-        self._executor.check_open()
-        buffers = [tensor.buffer for tensor in inputs]
-        given: dict[int, Buffer] = self._given(buffers) if self._donated else {}
-        memories = [
-            given[k] if k in given else self._executor.new_buffer(layout)
-            for k, layout in enumerate(self._outputs)
-        ]
-        for k, j in self._donated.items():
-            if k not in given:
-                memories[k].copy_from(buffers[j])
+        new = self._executor.new_buffer
+        memories = self._memories(inputs) if self._donated else [new(kind) for kind in self._kinds]
+        key = [tensor.buffer.key for tensor in inputs]
+        for memory in memories:
+            key.append(memory.key)
         scratch = self._workspace.take()
         try:
-            blocks = [*[b.live_block() for b in memories], *scratch]
-            key = (*[b.key for b in buffers], *[b.token for b in blocks])
-            launch = self._records.cached.get(key) or self._bind(key, buffers, blocks)
+            for block in scratch:
+                key.append(block.token)
+            launch = self._cached.get(tuple(key))
+            if launch is None:
+                launch = self._bind(tuple(key), inputs, memories, scratch)
             launch()
         finally:
-            self._workspace.give(scratch)
-        for k, buffer in given.items():
-            memories[k] = buffer.hand_over(self._outputs[k].shape, self._outputs[k].dtype)
-        for j in self._donated.values():
-            buffers[j].free()
+            if scratch:
+                self._workspace.give(scratch)
+        if self._donated:
+            memories = self._hand_over(inputs, memories)
         return tuple(map(self._executor.tensor_over, memories, self._outputs))
 
-    def _given(self, buffers: Sequence[Buffer]) -> dict[int, Buffer]:
-        """For each output the donated buffer whose memory it takes."""
-        return {
-            k: buffers[j]
-            for k, j in self._donated.items()
-            if _may_take(self._outputs[k], buffers[j]) and buffers.count(buffers[j]) == 1
-        }
+    def _memories(self, inputs: Sequence[Tensor]) -> list[Buffer]:
+        """The buffers that outputs are written to: donated ones, where they may be, and new ones."""
+        self._executor.check_open()
+        buffers = [tensor.buffer for tensor in inputs]
+        memories = []
+        for k, kind in enumerate(self._kinds):
+            donated = buffers[self._donated[k]] if k in self._donated else None
+            if donated is not None and _may_take(kind, donated) and buffers.count(donated) == 1:
+                memories.append(donated)
+                continue
+            memories.append(self._executor.new_buffer(kind))
+            if donated is not None:
+                memories[k].copy_from(donated)
+        return memories
+
+    def _hand_over(self, inputs: Sequence[Tensor], memories: Sequence[Buffer]) -> list[Buffer]:
+        """Ends the donated buffers; the buffers of the outputs."""
+        donated = [inputs[j].buffer for j in self._donated.values()]
+        found = [
+            m.hand_over(kind) if m in donated else m for m, kind in zip(memories, self._kinds, strict=True)
+        ]
+        for buffer in donated:
+            buffer.free()
+        return found
 
     def _bind(
-        self, key: tuple[int | None, ...], buffers: Sequence[Buffer], blocks: Sequence[Block]
+        self,
+        key: tuple[int | None, ...],
+        inputs: Sequence[Tensor],
+        memories: Sequence[Buffer],
+        scratch: Sequence[Block],
     ) -> Launch:
-        """The plan bound to inputs and to blocks for outputs and scratch; kept, unless some are gone by now."""
-        count = len(self._outputs)
-        bindings = [binding(b.live_block(), b.nbytes) for b in buffers]
-        bindings += [binding(b, _nbytes(o)) for b, o in zip(blocks, self._outputs, strict=False)]
-        bindings += self._workspace.bindings(blocks[count:])
+        """The plan bound to memory; kept, unless some of it is gone by now."""
         bound = self._executor.bound
         generation = bound.generation
+        blocks = [*[t.buffer.live_block() for t in inputs], *[m.live_block() for m in memories]]
+        nbytes = [*[t.buffer.nbytes for t in inputs], *[kind.nbytes for kind in self._kinds]]
+        bindings = [*map(binding, blocks, nbytes), *self._workspace.bindings(scratch)]
         launch = bound.bind(self._plan, bindings)
-        touched: list[Any] = [*[b.block for b in buffers], *blocks]
         # Another thread may have freed an input since, or begun to watch.
-        if None not in key and None not in touched and generation == bound.generation:
-            self._records.keep(key, launch, [b.token for b in touched], MAX_SETS)
+        if None not in [t.buffer.key for t in inputs] and generation == bound.generation:
+            self._records.keep(key, launch, [b.token for b in (*blocks, *scratch)], MAX_SETS)
         return launch
 
 
-def _nbytes(layout: Layout) -> int:
-    return layout.size * layout.dtype.itemsize
-
-
-def _may_take(output: Layout, buffer: Buffer) -> bool:
-    """Whether an output fits into a buffer's memory, and nobody else was given that."""
-    block = buffer.live_block("donate")
-    return storage_bytes(_nbytes(output)) <= block.nbytes and not (block.adopted or buffer.exported)
+def _may_take(kind: Kind, buffer: Buffer) -> bool:
+    """Whether a buffer of a kind fits into the memory of another, which nobody else was given."""
+    return storage_bytes(kind.nbytes) <= buffer.live_block("donate").nbytes and not buffer.shared

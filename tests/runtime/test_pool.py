@@ -26,12 +26,12 @@ def test_size_classes_are_aligned_and_waste_little():
 def test_a_recycled_block_keeps_its_token_and_keys():
     pool = Pool(MemoryDevice())
     first = pool.take(1000)
-    key = first.key((250,), "f32")
-    assert first.key((250,), "i32") != key
+    key = first.key(((250,), "f32"))
+    assert first.key(((250,), "i32")) != key
     pool.give(first)
     again = pool.take(900)
     assert again is first
-    assert again.key((250,), "f32") == key
+    assert again.key(((250,), "f32")) == key
     assert pool.take(900).token != first.token
 
 
