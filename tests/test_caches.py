@@ -23,6 +23,11 @@ import hashlib, json, sys
 import numpy as np
 import hologram as hg
 
+@hg.jit
+def fused(x, a, b):
+    y = hg.gelu(hg.matmul(x, a) + b)
+    return hg.layer_norm(y) * 2.0 + hg.sum(hg.exp(-x), axis=1, keepdims=True), hg.softmax(x * x, dim=-1)
+
 with hg.Executor(backend=sys.argv[1]) as ex:
     x = ex.tensor(np.random.default_rng(0).standard_normal((48, 300)).astype(np.float32))
     a, b = ex.tensor(np.ones((300, 40), np.float32)), ex.tensor(np.full(40, 0.5, np.float32))
@@ -30,7 +35,7 @@ with hg.Executor(backend=sys.argv[1]) as ex:
         hg.softmax(x, dim=-1), hg.softmax(x, dim=0), hg.sum(x), hg.mean(x, axis=0), hg.tanh(x) * x + 1.5,
         hg.gelu(x[:, ::2]), hg.argmax(x, axis=1), hg.cumsum(x, axis=1), hg.sort(x, axis=1), hg.matmul(x, a) + b,
         hg.linear(x, a.permute(1, 0), b), hg.abs(x).astype(hg.i8) * 7, hg.exp(x.astype(hg.f16)),
-        hg.where(x > 0, x, 0.0),
+        hg.where(x > 0, x, 0.0), *fused(x, a, b),
     ]
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(r.to_numpy()).tobytes() for r in results)).hexdigest()
     stats = ex.cache_stats()
