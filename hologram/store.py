@@ -14,15 +14,19 @@ import os
 import re
 import stat
 import struct
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from hologram import debug
 from hologram.config import config
+from hologram.debug import Rung
+
+T = TypeVar("T")
 
 FORMAT = "v1"  # a folder of its own for each layout of the files
 MAGIC = b"hologram"
@@ -135,9 +139,24 @@ class Store:
         if place is not None:
             _remove(place)
 
-    def compiled(self, kind: str) -> None:
-        """Counts what was made because no entry held it."""
+    def kept(self, kind: str, key: str | None, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
+        """What `use` gives for the content kept under a key, or else for what `make` gives, which is kept from then on.
+
+        `use` raises ValueError, TypeError or KeyError for content that is no good, which is then made again. Without a
+        key it is always made, and not kept.
+        """
+        if key is not None:
+            content = self.get(kind, key)
+            if content is not None:
+                try:
+                    return use(content)
+                except (ValueError, TypeError, KeyError):
+                    self.discard(kind, key)
+        content = make()
         self._count(kind, "compiled")
+        if key is not None:
+            self.put(kind, key, content)
+        return use(content)
 
     def stats(self, kind: str) -> CacheStats:
         """This process's counts for a kind."""
@@ -202,11 +221,11 @@ class Store:
             self._counts[kind, what] += 1
 
     def _say(self, error: OSError) -> None:
-        """Notes the problem, and prints the first one where HOLOGRAM_DEBUG asks for it."""
+        """Notes the first problem, and prints it where HOLOGRAM_DEBUG asks for it."""
         if not self.problem:
             self.problem = f"kernels are not kept in {self.root}: {error}"
-            if config.debug:
-                print(f"hologram: {self.problem}", file=sys.stderr)
+            if debug.shows(Rung.DEVICE):
+                debug.show(Rung.DEVICE, self.problem)
 
 
 def _own(found: os.stat_result, path: Path) -> None:

@@ -106,6 +106,22 @@ def test_a_key_keeps_its_parts_apart() -> None:
     )
 
 
+def test_what_is_kept_is_made_once(kept: Store) -> None:
+    made = []
+
+    def make() -> bytes:
+        made.append(len(made))
+        return str(len(made)).encode()
+
+    assert [kept.kept("kind", "a", make, int) for _ in range(3)] == [1, 1, 1]
+    kept.put("kind", "a", b"no number")
+    assert [kept.kept("kind", "a", make, int) for _ in range(2)] == [2, 2]
+    assert [kept.kept("kind", None, make, int) for _ in range(2)] == [3, 4]
+    assert kept.stats("kind") == CacheStats(hits=4, misses=1, stored=3, corrupt=1, compiled=4)
+    with pytest.raises(ValueError, match="invalid literal"):
+        kept.kept("kind", "b", lambda: b"no number", int)
+
+
 def test_any_damage_is_found_and_the_entry_made_anew(kept: Store) -> None:
     content = bytes(range(64))
     kept.put("kind", "a", content)
@@ -236,7 +252,7 @@ def test_where_nothing_can_be_written_it_goes_without(tmp_path: Path, capsys, mo
         assert kept.get("kind", "a") is None
         kept.put("kind", "a", b"content")
     assert kept.stats("kind") == CacheStats(misses=3)
-    assert capsys.readouterr().err.count("hologram: kernels are not kept in") == 1
+    assert capsys.readouterr().err.count("hologram device: kernels are not kept in") == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is played by a small one")
@@ -262,8 +278,8 @@ def test_switched_off_it_only_counts(monkeypatch, tmp_path: Path) -> None:
     off = store.shared()
     off.put("off", "a", b"content")
     assert off.get("off", "a") is None
-    off.compiled("off")
-    assert off.stats("off") == CacheStats(misses=1, compiled=1)
+    assert off.kept("off", "a", lambda: b"made", bytes.decode) == "made"
+    assert off.stats("off") == CacheStats(misses=2, compiled=1)
     assert not (tmp_path / "cache").exists()
     monkeypatch.setenv("HOLOGRAM_CACHE", "1")
     assert store.shared().root == tmp_path / "cache"

@@ -19,19 +19,14 @@ def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Writ
 
     `identity` tells apart all that `write` may give under one code generator. Raises CompileError.
     """
-    shelf = store.shared()
-    key = store.key(identity, engine.target, generator_digest(Path(__file__).parent))
-    content = shelf.get(KIND, key)
-    if content is not None:
-        try:
-            return _loaded(engine, content)
-        except ValueError:
-            shelf.discard(KIND, key)
-    text, functions = write()
-    content = json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
-    shelf.compiled(KIND)
-    shelf.put(KIND, key, content)
-    return _loaded(engine, content)
+
+    def compiled() -> bytes:
+        text, functions = write()
+        return json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
+
+    generator = generator_digest(Path(__file__).parent)
+    key = None if generator is None else store.key(identity, engine.target, generator)
+    return store.shared().kept(KIND, key, compiled, lambda content: _loaded(engine, content))
 
 
 def _loaded(engine: Engine, content: bytes) -> Code:

@@ -22,19 +22,10 @@ def kept_source(identity: str, generate: Callable[[], Source]) -> Source:
 
     `identity` tells apart all that `generate` may give under one code generator. Raises what `generate` does.
     """
-    shelf = store.shared()
-    key = store.key(identity, generator_digest(Path(__file__).parent))
+    generator = generator_digest(Path(__file__).parent)
     # Rewrites that are to be shown have to be made.
-    content = None if debug.shows(Rung.REWRITE) else shelf.get(KIND, key)
-    if content is not None:
-        try:
-            return _unpacked(content)
-        except (ValueError, TypeError, KeyError):
-            shelf.discard(KIND, key)
-    source = generate()
-    shelf.compiled(KIND)
-    shelf.put(KIND, key, _packed(source))
-    return source
+    key = None if generator is None or debug.shows(Rung.REWRITE) else store.key(identity, generator)
+    return store.shared().kept(KIND, key, lambda: _packed(generate()), _unpacked)
 
 
 def _packed(source: Source) -> bytes:
