@@ -99,7 +99,7 @@ def _emit(
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
         plan = node.operation.finished(
-            node.inputs, layout, limits, canonical(after.program, fast_math=fast_math)
+            node.inputs, layout, node.attributes, limits, canonical(after.program, fast_math=fast_math)
         )
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 
 from hologram.compiler.graph import Graph, Node
-from hologram.compiler.groups import Group, covers, lanes_of, rows_of, same, widened_by
+from hologram.compiler.groups import Group, covers, lanes_in_order, lanes_of, rows_of, same, widened_by
 from hologram.compiler.weigh import weight
 from hologram.limits import Limits
+from hologram.opset import types
 from hologram.opset.form_row import Row
 from hologram.opset.layout import Layout, compose
 
@@ -154,31 +155,27 @@ class Fusion:
             self.store(group, value, layout)
 
     def epilogue(self, node: Node, users: list[Group]) -> tuple[Group | None, str]:
-        """The group that needs a product, over (rows, columns), if it can be the product's epilogue."""
-        if not node.operation.takes_epilogue or not users:
+        """The group that needs a product, over rows and columns, if it can be the product's epilogue; else why not."""
+        (value, *more), layout = node.results, node.layouts[0]
+        matrix = node.operation.matrix(node.inputs, layout) if not more and layout.size else None
+        if matrix is None or not users:
             return None, ""
-        (value,), (group, *others) = node.results, users
-        layout = node.layouts[0]
-        if others or value in self.kept:
-            return None, "more than its epilogue needs the product"
-        if any(r.layout.ndim < 2 for r in node.reads):
-            return None, "products with vectors are finished apart"
+        group = users[0]
+        if len(users) > 1 or value in self.kept:
+            return None, "more than its epilogue needs its result"
         if group.anchor is not None or group.reduced or len(group.stores) != 1:
             return None, "what follows is no single element-wise result"
-        if not layout.size or not layout.ndim or layout.dtype not in self.limits.tile_dtypes:
-            return None, f"products of {layout.dtype} are finished apart"
-        shape = (layout.size // layout.shape[-1], layout.shape[-1])
-        if math.prod(group.shape) != layout.size:
-            return None, "what follows has another size"
-        changed = group.remap(lambda at: compose(at, Layout.contiguous(at.dtype, shape)), shape, 0)
+        (stored,) = group.stores
+        accumulated = types.computing(layout.dtype)
+        if not accumulated == types.computing(self.graph.layouts[stored].dtype) in self.limits.tile_dtypes:
+            return None, f"kernels that finish products of {layout.dtype} are not here"
+        lanes, along = lanes_in_order(group, group.needs[value][0])
+        numbering = compose(lanes, matrix) if along == 1 and math.prod(group.shape) == layout.size else None
+        changed = group.remap(lambda at: compose(at, numbering), matrix.shape, 0) if numbering else None
         if changed is None:
             return None, "what follows reads along other axes than rows and columns"
-        (stored,) = changed.stores
-        plain = Layout.contiguous(layout.dtype, shape)
-        if not all(same(at, plain) for at in [*changed.needs[value], *changed.stores.values()]):
+        if not all(same(at, matrix) for at in [*changed.needs[value], *changed.stores.values()]):
             return None, "what follows reads or stores it in another order"
-        if self.graph.layouts[stored].dtype != layout.dtype:
-            return None, "what follows has another dtype"
         return changed, ""
 
     # Steps that several of them take.

@@ -12,6 +12,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.compiler.graph import Graph, Node, Read
 from hologram.compiler.groups import Group, rows_of
+from hologram.opset import types
 from hologram.opset.form_row import Row
 from hologram.opset.layout import Layout, collapse, compose, row_major
 from hologram.opset.operation import Number
@@ -48,8 +49,21 @@ def epilogue(group: Group, graph: Graph) -> Kernel:
     builder = Builder(name_of(group, graph), rank=2)
     writer = _Writer(group, graph, builder)
     layouts = [at for several in group.loads.values() for at in several]
-    writer.places = {at: _Constants(builder, at) for at in layouts}
+    writer.places = {
+        at: _Constants(builder, rows) for at, rows in zip(layouts, _rows_of(layouts), strict=True)
+    }
     return writer.epilogue(group.anchor.results[0])
+
+
+def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:
+    """Layouts over a matrix, with as few axes of rows as describe them all, and one of columns."""
+    if not layouts:
+        return []
+    rows = collapse([Layout(at.dtype, at.shape[:-1], at.strides[:-1], at.offset) for at in layouts])
+    return [
+        Layout(at.dtype, (*r.shape, at.shape[-1]), (*r.strides, at.strides[-1]), r.offset)
+        for r, at in zip(rows, layouts, strict=True)
+    ]
 
 
 def name_of(group: Group, graph: Graph) -> str:
@@ -126,16 +140,22 @@ class _Scalars:
 
 @dataclass(frozen=True)
 class _Constants:
-    """A position with its strides written into the program."""
+    """A position in a matrix with its strides written into the program; several axes of rows are found by division."""
 
     builder: Builder
     layout: Layout
 
     def position(self, scalars: dict[str, int]) -> Value:
-        total = self.builder.constant(self.layout.offset, dtypes.index)
-        for axis, stride in enumerate(self.layout.strides):
-            if stride and self.layout.shape[axis] > 1:
-                total = total + self.builder.coordinate(axis) * stride
+        b, (*rows, columns) = self.builder, self.layout.shape
+        total = b.constant(self.layout.offset, dtypes.index)
+        rest = b.coordinate(0)
+        terms = [(b.coordinate(1), self.layout.strides[-1], columns)]
+        for axis in reversed(range(len(rows))):
+            place, rest = (rest % rows[axis], rest // rows[axis]) if axis else (rest, rest)
+            terms.append((place, self.layout.strides[axis], rows[axis]))
+        for place, stride, n in terms:
+            if stride and n > 1:
+                total = total + place * stride
         return total
 
 
@@ -167,12 +187,14 @@ class _Writer:
     def epilogue(self, product: int) -> Kernel:
         (stored, at), b = next(iter(self.group.stores.items())), self.builder
         dtype = self.graph.layouts[product].dtype
+        accumulated = types.computing(dtype)
         lane = b.position(Opcode.LANE)
-        value = b.load(b.buffer("value", dtype, Access.READ), lane)
+        # Rounded as if it had been stored.
+        value = b.load(b.buffer("value", accumulated, Access.READ), lane).to(dtype)
         self.known |= {(product, seen): value for seen in self.group.needs[product]}
         self._declare(self.group.loads)
         result = self.pull(stored, at)
-        b.store(b.buffer("result", dtype, Access.WRITE), lane, result)
+        b.store(b.buffer("result", accumulated, Access.WRITE), lane, result.to(accumulated))
         return Kernel(b.build(), tuple(self.buffers), (), at.shape)
 
     def _declare(self, values: Iterable[int]) -> None:

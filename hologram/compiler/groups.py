@@ -155,25 +155,33 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
     return changed, ""
 
 
+def lanes_in_order(group: Group, at: Layout) -> tuple[Layout, int]:
+    """The group's lane for each element of a value that it needs at a layout, and how many lanes need the same element.
+
+    The axes along which all need the same come last.
+    """
+    axes = [k for k, n in enumerate(group.shape) if n > 1]
+    along = [k for k in axes if not at.strides[k]]
+    order = (*sorted((k for k in axes if at.strides[k]), key=lambda k: -at.strides[k]), *along)
+    weights = row_major(group.shape)
+    lanes = Layout(at.dtype, tuple(group.shape[k] for k in order), tuple(weights[k] for k in order))
+    return lanes, math.prod(group.shape[k] for k in along)
+
+
 def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
     """The group's lane for each element, or each row, of a reduction that it needs at a layout; None if there is none.
 
     The axes along which the group needs the same result are the row; the others number the result.
     """
-    axes = [k for k, n in enumerate(group.shape) if n > 1]
-    along = [k for k in axes if not at.strides[k]]
-    across = sorted((k for k in axes if at.strides[k]), key=lambda k: -at.strides[k])
-    weights = row_major(group.shape)
-    order = (*across, *along)
-    lanes = Layout(at.dtype, tuple(group.shape[k] for k in order), tuple(weights[k] for k in order))
+    lanes, along = lanes_in_order(group, at)
     cut = len(rows.shape) - rows.reduced
     outer, inner = rows.result.strides[:cut], math.prod(rows.shape[cut:])
     size = math.prod(group.shape)
     if rows.keeps_shape:
-        return None if along or size != math.prod(rows.shape) else compose(lanes, rows.result)
-    if size == rows.count and not along:
+        return None if along > 1 or size != math.prod(rows.shape) else compose(lanes, rows.result)
+    if size == rows.count and along == 1:
         return compose(lanes, Layout(at.dtype, rows.shape[:cut], outer))
-    if size != math.prod(rows.shape) or math.prod(group.shape[k] for k in along) != inner:
+    if size != math.prod(rows.shape) or along != inner:
         return None
     strides = (*(s * inner for s in outer), *row_major(rows.shape[cut:]))
     return compose(lanes, Layout(at.dtype, rows.shape, strides))

@@ -27,6 +27,13 @@ MOST_COLUMNS = 1 << 24  # elements of windows laid out at once; images beyond th
 LEAST_CHANNELS, LEAST_TAPS = 4, 8  # below these the reduction reads less than the product would write
 
 
+def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
+    """A convolution with a bias as one without, and an addition; 16-bit floats are rounded once, after it."""
+    if bias is None or types.computing(x.dtype) != x.dtype:
+        return None
+    return operation(x, weight, **attributes) + bias.reshape(-1, *(1 for _ in x.shape[2:]))
+
+
 @dataclass(frozen=True, eq=False)
 class Convolution(Indexed):
     """A reduction over windows which, where tiles apply, is `columns` and a matrix product.
@@ -35,6 +42,7 @@ class Convolution(Indexed):
     """
 
     columns: Indexed | None = None
+    parts: Callable[..., Any] | None = _without_bias
 
     def plan(
         self,
@@ -62,6 +70,23 @@ class Convolution(Indexed):
             return super().plan(inputs, outputs, attributes, limits)
         steps.extend(plan, positions)
         return steps.plan()
+
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        """A row for every place of every image, a column for every channel."""
+        return result.permute((0, *range(2, result.ndim), 1)) if inputs[2] is None else None
+
+    def finished(
+        self,
+        inputs: Sequence[Input | None],
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program,
+    ) -> Plan:
+        x, weight, _ = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(weight, Layout)
+        return self.fused_plan(x, weight, out, attributes, limits, epilogue)
 
     def fused_plan(
         self,

@@ -61,13 +61,25 @@ class MatMul(Operation):
         limits: Limits,
     ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        return self.finished(inputs, outputs[0], limits, None) if outputs[0].size else Plan(())
+        return self._product(inputs, outputs[0], limits, None) if outputs[0].size else Plan(())
 
-    @property
-    def takes_epilogue(self) -> bool:
-        return True
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
+        vectors = any(isinstance(i, Layout) and i.ndim < 2 for i in inputs)
+        shape = (result.size // result.shape[-1], result.shape[-1]) if not vectors else ()
+        return Layout.contiguous(result.dtype, shape) if shape else None
 
     def finished(
+        self,
+        inputs: Sequence[Input | None],
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program,
+    ) -> Plan:
+        return self._product(inputs, out, limits, epilogue)
+
+    def _product(
         self, inputs: Sequence[Input | None], out: Layout, limits: Limits, epilogue: Program | None
     ) -> Plan:
         a, b, dtype = self._checked(inputs)
@@ -137,9 +149,8 @@ def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 class Gemm(MatMul):
     """The product of two matrices whose sizes are given: operands and output may be flat."""
 
-    @property
-    def takes_epilogue(self) -> bool:
-        return False  # its operands may be flat: traced, it is a matmul
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        return None  # its operands may be flat: traced, it is a matmul
 
     def _shaped(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> list[Layout]:
         m, k, n = (attributes[name] for name in ("m", "k", "n"))
@@ -179,7 +190,7 @@ def _gemm(a, b, *, m, k, n):
     """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
 
 
-def _gemm_parts(a, b, *, m, k, n):
+def _gemm_parts(operation, a, b, *, m, k, n):
     return matmul(a.reshape(m, k), b.reshape(k, n))
 
 
@@ -224,9 +235,8 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
 class Linear(MatMul):
     """A matrix product whose results pass through bias and activation before they are stored."""
 
-    @property
-    def takes_epilogue(self) -> bool:
-        return False  # it has its own; traced, it is a matmul and what follows
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        return None  # it has an epilogue of its own; traced, it is a matmul and what follows
 
     def _operands(
         self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]
@@ -323,7 +333,9 @@ def _linear(x, weight, bias=None, *, activation="none"):
     """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
 
 
-def _linear_parts(x, weight, bias, *, activation):
+def _linear_parts(operation, x, weight, bias, *, activation):
+    if types.computing(x.dtype) != x.dtype:
+        return None  # 16-bit floats are rounded once, at the end
     product = matmul(x, weight.permute(1, 0))
     return ACTIVATIONS[activation](product if bias is None else add(product, bias))
 

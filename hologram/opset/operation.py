@@ -60,7 +60,7 @@ class Operation:
     aten: tuple[str, ...] = ()
     gradient: Callable[..., Any] | None = None
     # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
-    # themselves.
+    # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
     parts: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
@@ -126,15 +126,22 @@ class Operation:
         """
         raise NotImplementedError
 
-    @property
-    def takes_epilogue(self) -> bool:
-        """Whether its kernels can pass each result through a program before they store it; see `finished`."""
-        return False
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
+
+        None where its kernels cannot pass each element through a program before they store it; see `finished`.
+        """
+        return None
 
     def finished(
-        self, inputs: Sequence[Input | None], out: Layout, limits: Limits, epilogue: Program | None
+        self,
+        inputs: Sequence[Input | None],
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program,
     ) -> Plan:
-        """The plan with an epilogue, over operands that are the inputs, what the epilogue reads, and the output."""
+        """The plan with an epilogue, over the inputs that are tensors, what the epilogue reads, and the output."""
         raise NotImplementedError
 
     @property

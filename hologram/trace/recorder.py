@@ -78,13 +78,12 @@ class Recorder:
     def apply(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
         self.check_open()
-        if operation.parts is not None:
-            self._infer(
-                operation, self._operands(operation, operands), attributes
-            )  # its own checks come first
-            return operation.parts(*operands, **attributes)
         given = self._operands(operation, operands)
         layouts = self._infer(operation, given, attributes)
+        if operation.parts is not None:
+            taken_apart = operation.parts(operation, *given, **attributes)
+            if taken_apart is not None:
+                return taken_apart
         results = tuple(self._record(operation, given, attributes, layouts))
         return results[0] if len(results) == 1 else results
 

@@ -111,6 +111,18 @@ CASES = {
     "a residual, transposed": Case(lambda x, w, r: x @ w + r.T, ((16, 8), (8, 16), (16, 16)), 1),
     "a product's reduction": Case(lambda x, w: hg.softmax(x @ w), ((16, 8), (8, 16)), 2),
     "a product with a vector": Case(lambda a, x: hg.relu(a @ x), ((16, 8), (8,)), 2),
+    "convolution": Case(
+        lambda x, w, b, r: hg.relu(hg.conv2d(x, w, b, padding=1) + r),
+        ((2, 3, 6, 7), (8, 3, 3, 3), (8,), (2, 8, 6, 7)),
+        2,
+        elsewhere=4,
+    ),
+    "a convolution of one axis": Case(
+        lambda x, w, b: hg.gelu(hg.conv1d(x, w, b) * 2), ((2, 3, 20), (8, 3, 3), (8,)), 2, elsewhere=4
+    ),
+    "linear in half precision": Case(
+        lambda x, w, b: hg.linear(x, w, b) * 2, ((20, 16), (12, 16), (12,)), 5, "float16"
+    ),
     "adam": Case(adam, ((1000,),) * 4, 1),
     "dead code": Case(lambda x: (hg.softmax(x), x + 1)[1], ((10, 10),), 1),
     "half precision": Case(lambda a: hg.exp(a * a) + a, ((100,),), 1, "float16"),
