@@ -220,3 +220,7 @@ class Backend(Protocol):
     ) -> str:
         """As Device.source, on a usual device of this backend; none has to be here, and none is opened."""
         ...
+
+    def usual_limits(self) -> Limits:
+        """What `source` takes a usual device to be capable of."""
+        ...
