@@ -21,6 +21,7 @@ from hologram.opset.layout import Layout, compose
 CHEAP = 4  # instructions that are rather computed twice than kept in memory
 MOST_COPIES = 2  # kernels that compute a cheap value anew
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
+MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
 MOST_STREAMS = 40  # buffers of one kernel: each is a stream of memory, and registers
 
 
@@ -33,6 +34,7 @@ class Fusion:
         self.groups: list[Group] = []
         self.homes: dict[int, Group] = {}  # of every stored value
         self.kept = frozenset(graph.outputs)
+        self.rows_behind = self.followed()
         for node in reversed(graph.nodes):
             users = [g for g in self.groups if any(r in g.needs or r in g.reads for r in node.results)]
             if users or self.kept & set(node.results):
@@ -59,7 +61,8 @@ class Fusion:
             return
         for group in users:
             fits = group.anchor is None and any(covers(at, group) for at in group.needs.get(value, ()))
-            if fits and self.can_store(group, value, users) and self.composed(group, node) is not None:
+            fits = fits and not self.full(group, node) and self.can_store(group, value, users)
+            if fits and self.composed(group, node) is not None:
                 self.inline(group, node)
                 group.stores[value] = next(at for at in group.needs[value] if covers(at, group))
                 self.homes[value] = group
@@ -81,8 +84,9 @@ class Fusion:
                 return f"{name}: {group.anchor.operation.name} reads it from memory"
             if self.composed(group, node) is None:
                 return f"{name}: it is read in an order that its operands' axes cannot follow"
-            if group.streams + len(node.reads) > self.most_streams:
-                return f"{name}: the kernel that needs it sees {group.streams} buffers already"
+            full = self.full(group, node)
+            if full:
+                return f"{name}: {full}"
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
@@ -97,23 +101,26 @@ class Fusion:
 
     def evaluations(self, group: Group, node: Node, at: Layout) -> int:
         """How often a group computes a node at a layout: once a row, if the group will get the rows it comes from."""
-        followed = None if group.reduced else self.followed(node)
+        followed = None if group.reduced else self.rows_behind.get(node.results[0])
         if followed is not None:
             rows = rows_of(followed)
             if not rows.keeps_shape and lanes_of(group, at, rows) is not None:
                 return rows.count
         return group.evaluations(at)
 
-    def followed(self, node: Node) -> Node | None:
-        """The reduction that a value comes from by element-wise operations, if there is one."""
-        while node.operation.pointwise:
-            size = node.layouts[0].size
-            makers = [self.graph.makers.get(r.value) for r in node.reads]
-            before = [m for m in makers if m is not None and m.layouts[0].size == size]
-            if not before:
-                return None
-            node = before[0]
-        return node if isinstance(node.operation, Row) else None
+    def followed(self) -> dict[int, Node]:
+        """For every value that comes from a reduction by element-wise operations, that reduction."""
+        found: dict[int, Node] = {}
+        for node in self.graph.nodes:
+            if isinstance(node.operation, Row):
+                found |= dict.fromkeys(node.results, node)
+            elif node.operation.pointwise:
+                size = node.layouts[0].size
+                made = (r.value for r in node.reads if r.value in self.graph.makers)
+                before = next((v for v in made if self.graph.layouts[v].size == size), None)
+                if before in found:
+                    found[node.results[0]] = found[before]
+        return found
 
     def row(self, node: Node, users: list[Group]) -> None:
         """A reduction becomes the row of a kernel that needs its result, where their domains agree."""
@@ -125,8 +132,8 @@ class Fusion:
             widened, why = widened_by(group, value, rows)
             if widened is not None and not self.can_store(group, value, users):
                 widened, why = None, "another kernel that needs it comes first"
-            if widened is not None and widened.streams + len(node.reads) > self.most_streams:
-                widened, why = None, f"the kernel that needs it sees {group.streams} buffers already"
+            if widened is not None and self.full(widened, node):
+                widened, why = None, self.full(widened, node)
             if widened is None:
                 reason = f"{name}: {why}"
                 continue
@@ -183,6 +190,14 @@ class Fusion:
     @property
     def most_streams(self) -> int:
         return min(self.limits.max_bindings, MOST_STREAMS)
+
+    def full(self, group: Group, node: Node) -> str:
+        """Why a kernel cannot take in a further operation; empty if it can."""
+        if group.streams + len(node.reads) > self.most_streams:
+            return f"the kernel that needs it sees {group.streams} buffers already"
+        if group.computed + len(group.needs[node.results[0]]) > MOST_OPERATIONS:
+            return f"the kernel that needs it computes {group.computed} operations already"
+        return ""
 
     def opened(self, group: Group, reason: str) -> Group:
         group.reasons.append(reason)

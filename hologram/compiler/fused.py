@@ -15,7 +15,6 @@ from hologram.compiler.groups import Group, rows_of
 from hologram.opset import types
 from hologram.opset.form_row import Row
 from hologram.opset.layout import Layout, collapse, compose, row_major
-from hologram.opset.operation import Number
 
 MOST_NAMES = 4  # operations that a kernel is named after
 
@@ -68,9 +67,7 @@ def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:
 
 def name_of(group: Group, graph: Graph) -> str:
     """The entry point's name: after the first operations, and the dtype of a result."""
-    inside = [
-        n for n in graph.nodes if any(group.inlined.get(r) is n for r in n.results) and n is not group.anchor
-    ]
+    inside = sorted((n for n in group.inlined.values() if n is not group.anchor), key=lambda n: n.results)
     names = list(dict.fromkeys(n.operation.name for n in inside))
     more = [f"{len(names) - MOST_NAMES}_more"] if len(names) > MOST_NAMES else []
     return "_".join(["atlas", *names[:MOST_NAMES], *more, str(graph.layouts[next(iter(group.stores))].dtype)])
@@ -202,27 +199,39 @@ class _Writer:
             self.buffers[value] = self.builder.buffer(f"x{k}", self.graph.layouts[value].dtype, Access.READ)
 
     def pull(self, value: int, at: Layout) -> Value:
-        """A value at a layout over the group's domain."""
-        found = self.known.get((value, at))
-        if found is None:
-            node = self.group.inlined.get(value)
-            found = self._load(value, at) if node is None else self._computed(node, at)
-            self.known[value, at] = found
-        return found
+        """A value at a layout over the group's domain, and what it is made of before it."""
+        stack = [(value, at)]
+        while stack:
+            wanted = stack[-1]
+            if wanted not in self.known:
+                operands = self._operands(*wanted)
+                missing = [o for o in operands if o not in self.known]
+                if missing:
+                    stack += reversed(missing)
+                    continue
+                self.known[wanted] = self._found(*wanted)
+            stack.pop()
+        return self.known[value, at]
 
-    def _load(self, value: int, at: Layout) -> Value:
-        return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
+    def _operands(self, value: int, at: Layout) -> list[tuple[int, Layout]]:
+        """The values, and their layouts, that one at a layout is computed from; none where it is loaded."""
+        node = self.group.inlined.get(value)
+        if node is None:
+            return []
+        pairs = zip(node.operands, self._layouts(node, at), strict=True)
+        return [(o.value, layout) for o, layout in pairs if isinstance(o, Read) and layout is not None]
 
-    def _computed(self, node: Node, at: Layout) -> Value:
-        layouts = self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
-        operands: list[Value | Number | None] = []
-        for operand, layout in zip(node.operands, layouts, strict=True):
-            if isinstance(operand, Read):
-                assert layout is not None
-                operands.append(self.pull(operand.value, layout))
-            else:
-                operands.append(operand)
+    def _found(self, value: int, at: Layout) -> Value:
+        """A value whose operands are known."""
+        node = self.group.inlined.get(value)
+        if node is None:
+            return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
+        known = iter(self._operands(value, at))
+        operands = [self.known[next(known)] if isinstance(o, Read) else o for o in node.operands]
         return node.operation.fused(self.builder, operands, node.inputs, node.attributes)[0]
+
+    def _layouts(self, node: Node, at: Layout) -> list[Layout | None]:
+        return self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
 
     def _rows(self, node: Node) -> list[Layout | None]:
         rows = rows_of(node).over(self.group.shape)

@@ -45,6 +45,11 @@ class Group:
         """Buffers that the kernel sees."""
         return len(self.sources | set(self.stores))
 
+    @property
+    def computed(self) -> int:
+        """How many operations the kernel computes, each once for every layout that it is needed at."""
+        return sum(len(self.needs[v]) for v in self.inlined)
+
     def need(self, value: int, layout: Layout) -> None:
         layouts = self.needs.setdefault(value, [])
         if layout not in layouts:

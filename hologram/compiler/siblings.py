@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hologram.compiler.fuse import Fusion
+from hologram.compiler.fuse import MOST_OPERATIONS, Fusion
 from hologram.compiler.groups import Group
 
 
@@ -54,7 +54,7 @@ class Siblings:
         if host.anchor or group.anchor or (host.shape, host.reduced) != (group.shape, group.reduced):
             return False
         shared = host.sources & group.sources
-        if not (self.dear or shared):
+        if not (self.dear or shared) or host.computed + group.computed > MOST_OPERATIONS:
             return False
         most, waits = self.fusion.most_streams, self.fusion.waits
         together = self.streams(host) + self.streams(group) - len(shared)

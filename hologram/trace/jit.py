@@ -5,19 +5,12 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from hologram import lazy
 from hologram.errors import TraceError
 from hologram.tensor import Tensor
 from hologram.trace.compiled import Compiled, compile_traced
 from hologram.trace.signature import Call, call_of
-
-if TYPE_CHECKING:
-    from hologram.trace import explain
-    from hologram.trace.explain import Explanation
-else:  # needed by who asks, not by who calls
-    explain = lazy.module("hologram.trace.explain")
 
 MAX_SIGNATURES = 256  # that one function is kept compiled for
 MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
@@ -53,7 +46,9 @@ class Jitted:
         if not kwargs and all(type(a) is Tensor for a in args):
             if len(self._met) >= MAX_MET:
                 self._met.clear()
-            self._met[tuple(tensor.key for tensor in args)] = compiled
+            keys = tuple(tensor.key for tensor in args)
+            if None not in keys:  # as that of a freed tensor, and of a traced one
+                self._met[keys] = compiled
         return compiled(call.tensors)
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
@@ -63,15 +58,6 @@ class Jitted:
     def dispatches(self, *args: Any, **kwargs: Any) -> int:
         """Kernels that a call with these arguments launches."""
         return self.compiled(*args, **kwargs).dispatches
-
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What a call with these arguments runs, and why like this; nothing is computed. Print it."""
-        call = call_of(self.who, args, kwargs)
-        if call.traced:
-            raise TraceError(
-                f"{self.who}: explain is called while another function is traced; call it outside"
-            )
-        return explain.explained(self._of(call, args, kwargs), call.tensors[0].executor)
 
     def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
         executor = call.tensors[0].executor
