@@ -125,11 +125,31 @@ def timeline(device: Device) -> Timeline:
     return HostTimeline(Clock.WAIT, device.synchronize) if own is None else own()
 
 
+def sequence(device: Device, launches: Sequence[Launch]) -> Launch:
+    """One call for launches in order; for a device whose class has no `sequence()`, one that calls each."""
+    if len(launches) == 1:
+        return launches[0]
+    own = getattr(device, "sequence", None)
+    return in_turn(launches) if own is None else own(launches)
+
+
+def in_turn(launches: Sequence[Launch]) -> Launch:
+    """A call that calls each."""
+    fixed = tuple(launches)
+
+    def run() -> None:
+        for launch in fixed:
+            launch()
+
+    return fixed[0] if len(fixed) == 1 else run
+
+
 class Device(Protocol):
     """An open device. Methods may be called from any thread.
 
     A device that can do better than wait for each launch to time it has a method `timeline()` as well: a new
-    Timeline, whose marks do not wait.
+    Timeline, whose marks do not wait. One that can run several bound launches with less Python than calling each has
+    a method `sequence(launches)`, a Launch.
     """
 
     info: DeviceInfo
@@ -219,4 +239,8 @@ class Backend(Protocol):
         self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:
         """As Device.source, on a usual device of this backend; none has to be here, and none is opened."""
+        ...
+
+    def usual_limits(self) -> Limits:
+        """What `source` takes a usual device to be capable of."""
         ...

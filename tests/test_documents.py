@@ -14,13 +14,21 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
-def test_quickstart_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", program, re.MULTILINE)
-    exec(compile(program, "README.md", "exec"), {"__name__": "quickstart"})
+def test_the_readme_runs_as_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", programs[0], re.MULTILINE)
+    names = {"__name__": "quickstart"}  # the later programs go on where the first one ends
+    for program in programs:
+        exec(compile(program, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert len(expected) == 2
     assert [line for line in printed.splitlines() if line.startswith("[")] == expected
+    assert len(programs) == 2
+    assert "atlas_softmax_f32" in printed
+    assert (tmp_path / "trace.json").exists()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -20,6 +20,7 @@ from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.device import Backend, Probe
 from hologram.errors import BackendUnavailable
+from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def _folders() -> list[str]:
 
 
 def _checked(name: str, module: Any) -> Backend:
-    missing = [a for a in ("TYPE", "probe", "open_device", "source") if not hasattr(module, a)]
+    missing = [
+        a for a in ("TYPE", "probe", "open_device", "source", "usual_limits") if not hasattr(module, a)
+    ]
     if missing:
         raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
     return module
@@ -80,6 +83,11 @@ def source(
     that no backend has, UnsupportedDType where its language lacks a type of the kernel.
     """
     return load(name).source(kernel, grid, scalars)
+
+
+def usual_limits(name: str) -> Limits:
+    """What a usual device of a backend can do, whether or not there is one here."""
+    return load(name).usual_limits()
 
 
 def forget() -> None:

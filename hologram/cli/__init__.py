@@ -1,4 +1,4 @@
-"""The command `hologram`: what is here, whether it works, and a demonstration."""
+"""The command `hologram`: what is here, whether it works, what becomes of a function, and a demonstration."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from hologram.cli import demo, doctor, info
+from hologram.cli import demo, doctor, explain, info
 from hologram.cli.display import errors
 from hologram.errors import HologramError
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (info.info, doctor.doctor, demo.demo):
+for command in (info.info, doctor.doctor, demo.demo, explain.explain):
     app.command()(command)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.debug import Rung
-from hologram.device import Binding, Device, Launch
+from hologram.device import Binding, Device, Launch, in_turn, sequence
 from hologram.opset.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.fitting import fitted
@@ -170,7 +170,7 @@ class Launches(Records):
                 for observer in self._observers:
                     launch = observer.observed(what, launch)
             launches.append(launch)
-        return launches[0] if len(launches) == 1 else _sequence(tuple(launches))
+        return in_turn(launches) if self._observers else sequence(self.device, launches)
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on, inside of those that watch already; all are bound anew."""
@@ -233,11 +233,3 @@ def binding(block: Block, nbytes: int) -> Binding:
     """The bytes of an array at the start of a block."""
     # Adopted memory may end where its array does.
     return Binding(block.memory, block.offset, min(storage_bytes(nbytes), block.nbytes))
-
-
-def _sequence(launches: tuple[Launch, ...]) -> Launch:
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return run

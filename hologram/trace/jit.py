@@ -5,12 +5,19 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from hologram import lazy
 from hologram.errors import TraceError
 from hologram.tensor import Tensor
 from hologram.trace.compiled import Compiled, compile_traced
 from hologram.trace.signature import Call, call_of
+
+if TYPE_CHECKING:
+    from hologram.trace import explain
+    from hologram.trace.explain import Explanation
+else:  # needed by who asks, not by who calls
+    explain = lazy.module("hologram.trace.explain")
 
 MAX_SIGNATURES = 256  # that one function is kept compiled for
 MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
@@ -58,6 +65,15 @@ class Jitted:
     def dispatches(self, *args: Any, **kwargs: Any) -> int:
         """Kernels that a call with these arguments launches."""
         return self.compiled(*args, **kwargs).dispatches
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What a call with these arguments runs, and why like this; nothing is computed. Print it."""
+        call = call_of(self.who, args, kwargs)
+        if call.traced:
+            raise TraceError(
+                f"{self.who}: explain is called while another function is traced; call it outside"
+            )
+        return explain.explained(self._of(call, args, kwargs), call.tensors[0].executor)
 
     def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
         executor = call.tensors[0].executor

@@ -71,6 +71,41 @@ def test_a_chain_computes_what_its_steps_do(executor: Any, length: int, n: int) 
         np.testing.assert_array_equal(out.to_numpy(), chained(x, y, length))
 
 
+def test_kernels_and_tiles_in_turn(executor: Any) -> None:
+    """Neighbours become one call, but not across a launch of another sort; long kernels use all threads in between."""
+    n = 200
+    square = Layout.contiguous(f32, (n, n))
+    steps = Steps(3)
+    source = 0
+    for name in ("add", "matmul", "add", "add", "matmul", "multiply"):
+        target = steps.place(f32, (n, n)).position
+        plan = OPERATIONS[name].plan([square, square], [square], _defaults(name), executor.limits)
+        steps.extend(plan, (source, 1, target))
+        source = target
+    plan = OPERATIONS["add"].plan([square, square], [square], {}, executor.limits)
+    steps.extend(plan, (source, 1, 2))
+    random = np.random.default_rng(3)
+    x, y = (random.integers(-2, 3, (n, n)).astype(np.float32) for _ in range(2))
+    y *= random.random((n, n)) < 0.02  # so that sums of integers stay exact
+    wanted = ((((x + y) @ y + y + y) @ y) * y) + y
+    replay = Replay(executor, steps.plan(), 2, (square,))
+    for _ in range(3):
+        (out,) = replay([executor.tensor(x), executor.tensor(y)])
+        np.testing.assert_array_equal(out.to_numpy(), wanted)
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    return dict(OPERATIONS[name].attributes)
+
+
+def test_more_kernels_than_a_batch_holds(executor: Any) -> None:
+    replay = chain(executor, 300, 100)
+    x, y = arrays(14, 100)
+    y = np.where(y > 0, np.float32(1), np.float32(-1))
+    (out,) = replay([executor.tensor(x), executor.tensor(y)])
+    np.testing.assert_array_equal(out.to_numpy(), chained(x, y, 300))
+
+
 def test_scratch_of_a_chain_is_two_areas(executor: Any) -> None:
     assert chain(executor, 50, 5000).scratch_bytes == 2 * 20_224
 

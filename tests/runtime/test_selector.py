@@ -178,7 +178,9 @@ def _entries(monkeypatch):
 
 
 def test_a_third_party_is_found_by_its_entry_point(entries):
-    module = SimpleNamespace(TYPE="npu", PREFERENCE=1, probe=None, open_device=None, source=None)
+    module = SimpleNamespace(
+        TYPE="npu", PREFERENCE=1, probe=None, open_device=None, source=None, usual_limits=None
+    )
     entries.append(entry("npu", lambda: module))
     assert next(iter(package.discover().items())) == ("npu", module)
     assert list(package.discover())[-1] == "cpu"
@@ -195,7 +197,7 @@ def test_a_broken_third_party_is_said_and_left_out(entries):
 
 def test_a_module_that_is_no_backend_is_refused(entries):
     entries.append(entry("npu", lambda: SimpleNamespace(TYPE="npu", __name__="npu")))
-    with pytest.raises(TypeError, match=r"'npu'.*lacks probe, open_device, source"):
+    with pytest.raises(TypeError, match=r"'npu'.*lacks probe, open_device, source, usual_limits"):
         package.discover()
 
 

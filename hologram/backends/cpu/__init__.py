@@ -9,6 +9,7 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.device import CpuDevice, describe
 from hologram.device import BackendType, Device, Probe
 from hologram.errors import BackendUnavailable
+from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
 TYPE = BackendType.CPU
@@ -28,6 +29,11 @@ def open_device(index: int) -> Device:
     if index != 0:
         raise BackendUnavailable(f"cpu: there is one device, number 0, got {index}")
     return CpuDevice()
+
+
+def usual_limits() -> Limits:
+    """Those of this CPU."""
+    return describe().limits
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

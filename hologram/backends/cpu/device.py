@@ -15,7 +15,7 @@ from hologram import dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.config import config
-from hologram.device import BackendType, Clock, DeviceInfo, HostTimeline, Kernel, Timeline
+from hologram.device import BackendType, Clock, DeviceInfo, HostTimeline, Kernel, Launch, Timeline, in_turn
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
@@ -161,6 +161,10 @@ class CpuDevice:
     def timeline(self) -> Timeline:
         """The host's clock is the device's, and a mark has nothing to wait for."""
         return HostTimeline(Clock.CALL, self.synchronize)
+
+    def sequence(self, launches: Sequence[Launch]) -> Launch:
+        """One call for launches in order; see hologram.device.sequence."""
+        return compiled.sequence(launches, self._host.pool) if _compiles() else in_turn(launches)
 
     def flush(self) -> None:
         """Nothing waits."""

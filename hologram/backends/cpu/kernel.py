@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import struct
 import threading
@@ -27,7 +28,7 @@ from hologram.backends.cpu.stream import VECTOR_BYTES
 from hologram.backends.cpu.writer import narrow
 from hologram.compiler.report import generated, passed
 from hologram.compiler.transcendental import expand, unless_scalar
-from hologram.device import Binding, Launch
+from hologram.device import Binding, Launch, in_turn
 from hologram.dtypes import DType
 
 # Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
@@ -140,20 +141,15 @@ class ProgramKernel:
         arguments = block.ctypes.data
         kept = (block, code, kept)
         if plan.alone:
-            call = _STEP(code.addresses[0])
-            return _Bound(call, arguments, 0, plan.totals[0]).holding(kept)
+            total = plan.totals[0]
+            step = (code.addresses[0], arguments, total, max(total, 1))
+            return Bound(_STEP(code.addresses[0]), arguments, 0, total).of((step,), None, kept)
         pool = self._host.pool()
-        pool.start()
-        record = np.array(
-            [pool.address, len(code.addresses)]
-            + [
-                x
-                for a, total, s in zip(code.addresses, plan.totals, plan.slices, strict=True)
-                for x in (a, arguments, total, s)
-            ],
-            np.int64,
+        steps = tuple(
+            (address, arguments, total, size)
+            for address, total, size in zip(code.addresses, plan.totals, plan.slices, strict=True)
         )
-        return _Bound(_LAUNCH(pool.launch_address), record.ctypes.data).holding((record, pool, *kept))
+        return recorded(steps, pool, shared=True, kept=kept)
 
     def code(self, variant: Variant) -> Code:
         """Machine code for a variant, made at first need."""
@@ -179,9 +175,39 @@ class ProgramKernel:
         return digest(self._source)
 
 
-class _Bound(functools.partial):
-    """A call that keeps alive what it points to."""
+Step = tuple[int, int, int, int]  # function, its arguments, total, slice: one that holds the total runs alone
 
-    def holding(self, kept: Any) -> _Bound:
+
+class Bound(functools.partial):
+    """A call of compiled code: what it runs, the threads that share it, and what must stay alive for it."""
+
+    steps: tuple[Step, ...]
+    pool: Pool | None
+
+    def of(self, steps: tuple[Step, ...], pool: Pool | None, kept: Any) -> Bound:
+        self.steps = steps
+        self.pool = pool
         self.kept = kept
         return self
+
+
+def recorded(steps: tuple[Step, ...], pool: Pool, shared: bool, kept: Any) -> Bound:
+    """A call that runs steps one after another, on all threads where they are `shared`."""
+    if shared:
+        pool.start()
+    record = np.array([pool.address, len(steps), *(x for step in steps for x in step)], np.int64)
+    call = Bound(_LAUNCH(pool.launch_address), record.ctypes.data)
+    return call.of(steps, pool if shared else None, (record, pool, kept))
+
+
+def sequence(launches: Sequence[Launch], pool: Callable[[], Pool]) -> Launch:
+    """One call for launches in order: neighbours that are compiled code become one record, which Python starts once."""
+    calls: list[Launch] = []
+    for compiled, group in itertools.groupby(launches, lambda launch: type(launch) is Bound):
+        bound: Any = list(group)
+        if compiled and len(bound) > 1:
+            steps = tuple(step for b in bound for step in b.steps)
+            calls.append(recorded(steps, pool(), any(b.pool for b in bound), bound))
+        else:
+            calls += [launch for launch in bound if launch is not nothing]
+    return in_turn(calls)

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory
-from hologram.device import Binding, Kernel, Launch
+from hologram.device import Binding, Kernel, Launch, in_turn
 from hologram.errors import CompileError
 from hologram.opset.plan import Tile
 
@@ -55,16 +55,6 @@ def memory_of(array: np.ndarray) -> Memory:
     """A contiguous array's memory."""
     flat = array.reshape(-1).view(np.uint8)
     return Memory(flat, flat.ctypes.data, flat.size)
-
-
-def in_turn(*launches: Launch) -> Launch:
-    """All of them, one after another."""
-
-    def run() -> None:
-        for launch in launches:
-            launch()
-
-    return launches[0] if len(launches) == 1 else run
 
 
 @dataclass(frozen=True)
@@ -139,7 +129,7 @@ def matmul(call: TileCall) -> Launch:
         target = _epilogue(call, call.tile.epilogue, target, (batch * m, n), steps)
     if target is not out:
         steps.append(functools.partial(np.copyto, out, target.reshape(out.shape), casting="unsafe"))
-    return in_turn(*steps)
+    return in_turn(steps)
 
 
 def _shares(out: np.ndarray, *operands: np.ndarray) -> bool:

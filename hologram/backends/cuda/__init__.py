@@ -14,6 +14,7 @@ from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.device import BackendType, Probe
 from hologram.errors import BackendUnavailable
+from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ def _name(driver: ModuleType, index: int) -> str:
 
 def _spelled(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def usual_limits() -> Limits:
+    """Those of a usual device; none has to be here."""
+    return usual.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

@@ -14,6 +14,7 @@ from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.device import BackendType, Probe
 from hologram.errors import BackendUnavailable
+from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ def open_device(index: int) -> NoReturn:
     """Raises BackendUnavailable with the probe's reason."""
     found = probe()
     raise BackendUnavailable(f"metal: device {index} cannot be opened: {found.reason}. {found.remedy}")
+
+
+def usual_limits() -> Limits:
+    """Those of a usual device; none has to be here."""
+    return usual.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

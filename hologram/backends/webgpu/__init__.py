@@ -10,6 +10,7 @@ from hologram.atlas.program import Program
 from hologram.backends.webgpu.device import open_device
 from hologram.backends.webgpu.probing import probe
 from hologram.device import BackendType
+from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ else:  # needed for source alone
 TYPE = BackendType.WEBGPU
 PREFERENCE = 30
 
-__all__ = ["PREFERENCE", "TYPE", "open_device", "probe", "source"]
+__all__ = ["PREFERENCE", "TYPE", "open_device", "probe", "source", "usual_limits"]
+
+
+def usual_limits() -> Limits:
+    """Those of a usual device; none has to be here."""
+    return usual.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

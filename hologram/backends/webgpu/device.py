@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
-from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder
+from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
@@ -17,7 +17,7 @@ from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
 from hologram.backends.webgpu.timeline import timeline
 from hologram.compiler.report import compiled
-from hologram.device import Binding, DeviceInfo, Timeline
+from hologram.device import Binding, DeviceInfo, Launch, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import ALIGNMENT, Limits
 from hologram.opset.plan import Tile
@@ -153,6 +153,10 @@ class WebGPUDevice:
     ) -> str:
         """The WGSL of a kernel; see hologram.device."""
         return self.compile(kernel).source(grid, scalars)
+
+    def sequence(self, launches: Sequence[Launch]) -> Launch:
+        """One call for launches in order; see hologram.device.sequence."""
+        return sequence(self.encoder, launches)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.device."""

@@ -6,11 +6,14 @@ order of commands, and the barriers between dispatches of a pass, by itself.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from hologram.backends.webgpu.native import LogicalDevice
+from hologram.device import Launch, in_turn
 from hologram.errors import DeviceLost, HologramError, OutOfMemory
 
 # Dispatches after which a batch is submitted, so that the GPU works while the host encodes. On a software adapter a
@@ -20,6 +23,36 @@ BATCH_SOFTWARE = 256
 
 _OUT_OF_MEMORY = 3  # WGPUErrorType
 _SUCCESS = 1  # WGPUMapAsyncStatus
+
+
+class Dispatch(NamedTuple):
+    """All that a dispatch tells the encoder."""
+
+    pipeline: Any
+    group: Any  # WGPUBindGroup
+    parameters: Any  # immediates
+    size: int  # of them, in bytes
+    x: int
+    y: int
+    z: int
+    owners: tuple[Any, ...]  # what must stay alive
+
+
+class Recorded(functools.partial):
+    """A launch that appends dispatches: a partial of `_appender`'s function."""
+
+    @property
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        return self.args[0]
+
+
+def sequence(encoder: Encoder, launches: Sequence[Launch]) -> Launch:
+    """One call for launches in order: neighbours are appended together, under one lock."""
+    calls: list[Launch] = []
+    for recorded, group in itertools.groupby(launches, lambda launch: type(launch) is Recorded):
+        found: Any = list(group)
+        calls += [encoder.launch([d for r in found for d in r.dispatches])] if recorded else found
+    return in_turn(calls)
 
 
 class Encoder:
@@ -97,38 +130,14 @@ class Encoder:
         self._end_pass()
         return self._encoder()
 
-    def launch(
-        self,
-        pipeline: Any,
-        group: Any,
-        parameters: Any,
-        size: int,
-        groups: tuple[int, int, int],
-        owners: tuple[Any, ...],
-    ) -> Callable[[], None]:
-        """A call that appends one dispatch; `parameters` are `size` bytes of immediates, `owners` are kept alive."""
-        lib, null, encoder = self.lib, self.ffi.NULL, self
-        x, y, z = groups
-        set_pipeline = lib.wgpuComputePassEncoderSetPipeline
-        set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
-        set_immediates = lib.wgpuComputePassEncoderSetImmediates
-        dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
-
-        def launch(owners: tuple[Any, ...] = owners) -> None:
-            with encoder.lock:
-                pass_ = encoder.pass_ or encoder.begin()
-                if encoder.pipeline is not pipeline:
-                    set_pipeline(pass_, pipeline)
-                    encoder.pipeline = pipeline
-                set_bind_group(pass_, 0, group, 0, null)
-                if size:
-                    set_immediates(pass_, 0, parameters, size)
-                dispatch(pass_, x, y, z)
-                encoder.count += 1
-                if encoder.count >= encoder.batch:
-                    encoder.flush()
-
-        return launch
+    def launch(self, dispatches: Sequence[Dispatch]) -> Launch:
+        """A call that appends dispatches, at most a batch at a time, so that the GPU starts on them."""
+        append = _appender(self)  # not kept: the encoder goes with its last reference
+        parts = [
+            Recorded(append, tuple(dispatches[k : k + self.batch]))
+            for k in range(0, len(dispatches), self.batch)
+        ]
+        return in_turn(parts)
 
     # Submitting.
 
@@ -200,3 +209,31 @@ class Encoder:
             self.lib.wgpuComputePassEncoderEnd(self.pass_)
             self.lib.wgpuComputePassEncoderRelease(self.pass_)
             self.pass_ = None
+
+
+def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:
+    """The function that appends dispatches to the open pass. What it calls is looked up here, not each time."""
+    lib, null = encoder.lib, encoder.ffi.NULL
+    set_pipeline = lib.wgpuComputePassEncoderSetPipeline
+    set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
+    set_immediates = lib.wgpuComputePassEncoderSetImmediates
+    dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
+
+    def append(dispatches: Sequence[Dispatch]) -> None:
+        with encoder.lock:
+            pass_ = encoder.pass_ or encoder.begin()
+            current = encoder.pipeline
+            for pipeline, group, parameters, size, x, y, z, _ in dispatches:
+                if pipeline is not current:
+                    set_pipeline(pass_, pipeline)
+                    current = pipeline
+                set_bind_group(pass_, 0, group, 0, null)
+                if size:
+                    set_immediates(pass_, 0, parameters, size)
+                dispatch(pass_, x, y, z)
+            encoder.pipeline = current
+            encoder.count += len(dispatches)
+            if encoder.count >= encoder.batch:
+                encoder.flush()
+
+    return append

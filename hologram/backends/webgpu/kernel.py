@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
-from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
@@ -91,7 +91,8 @@ class Form:
             group = workshop.pipelines.group(layout, padded, uniform)
             immediates = workshop.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
-            return workshop.encoder.launch(variant.pipeline.handle, group, immediates, size, groups, owners)
+            dispatch = Dispatch(variant.pipeline.handle, group, immediates, size, *groups, owners)
+            return workshop.encoder.launch([dispatch])
 
 
 class WebGPUKernel:
@@ -138,12 +139,7 @@ class WebGPUKernel:
         cut, found = pages(program, bound, scalars, grid, limit)
         form = self._form(replace(shape, cut=cut))
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
-
-        def launch() -> None:
-            for page in launches:
-                page()
-
-        return launch
+        return sequence(self.workshop.encoder, launches)
 
     def workgroups(self, grid: Sequence[int]) -> int:
         """Those of a launch over this grid that binds whole buffers."""

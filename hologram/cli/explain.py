@@ -1,0 +1,163 @@
+"""`hologram explain`: what a function, or an Atlas program, becomes on each backend."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from textwrap import indent
+from typing import Annotated, Any
+
+import typer
+
+from hologram import backends
+from hologram.atlas.program import Program
+from hologram.atlas.text import parse_program
+from hologram.atlas.verify import verify
+from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
+from hologram.cli.display import output, print_json
+from hologram.compiler.canonical import canonical_text, identity
+from hologram.errors import UnsupportedDType
+from hologram.executor import Executor
+from hologram.trace.explain import Explanation, explained_elsewhere
+from hologram.trace.jit import Jitted
+
+USUAL_LANES = 1024  # along each axis of a program, where none are given
+
+
+@dataclass(frozen=True)
+class ExplainedProgram:
+    """An Atlas program: its canonical text with the SHA-256, and its source by backend."""
+
+    name: str
+    identity: str
+    canonical: str
+    lanes: tuple[int, ...]
+    sources: dict[str, str]
+
+    def text(self, *, source: bool = True) -> str:
+        """For people; with or without the sources."""
+        lanes = " x ".join(map(str, self.lanes))
+        parts = [
+            f"{self.name} over {lanes} lanes",
+            f"canonical form {self.identity}\n{_block(self.canonical)}",
+        ]
+        if source:
+            parts += [f"source for {backend}\n{_block(text)}" for backend, text in self.sources.items()]
+        return "\n\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def explain(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="file.py:function, module:function, or a file with the text of an Atlas program."
+        ),
+    ],
+    arguments: Annotated[
+        str,
+        typer.Option(
+            "--args", help="The function's arguments, as in a call: 'f32[1024,1024], f32, axis=-1'."
+        ),
+    ] = "",
+    lanes: Annotated[str, typer.Option(help="The grid of an Atlas program: '1024,64'.")] = "",
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="auto, cpu, webgpu, metal or cuda; it need not be here. May be repeated."),
+    ] = None,
+    source: Annotated[bool, typer.Option(help="With the generated source.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show what a function or an Atlas program becomes: canonical form, fusion and why, kernels, source."""
+    place, colon, name = target.rpartition(":")
+    found: list[Explanation] | list[ExplainedProgram]
+    if colon and not Path(target).is_file():
+        function = load(place, name)
+        given = parse_arguments(arguments)
+        found = [explain_function(function, given, b) for b in backend or ["auto"]]
+    else:
+        found = [explain_program(Path(target), lanes, backend or list(backends.discover()))]
+    if as_json:
+        print_json([e.as_dict() for e in found])
+        return
+    for explanation in found:
+        output.print(explanation.text(source=source), markup=False, highlight=False, soft_wrap=True)
+
+
+def load(place: str, name: str) -> Any:
+    """The function of that dotted name in a file, or in a module that can be imported."""
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise typer.BadParameter(f"there is no file {place}")
+        sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            raise typer.BadParameter(f"there is no module {place}: {error}") from error
+    try:
+        return functools.reduce(getattr, name.split("."), module)
+    except AttributeError as error:
+        raise typer.BadParameter(f"{place} has no {name}: {error}") from error
+
+
+def explain_function(function: Any, arguments: Arguments, backend: str) -> Explanation:
+    """Compiles a function, jitted already or not, for arguments on a backend; nothing is computed."""
+    jitted = function if isinstance(function, Jitted) else Jitted(function)
+    here = backend == "auto" or backends.probe(backend).available
+    with Executor(backend=backend if here else "cpu") as executor:
+
+        def tensor(wanted: TensorArgument) -> Any:
+            return executor.empty(wanted.shape, wanted.dtype)
+
+        positional, named = arguments.filled(tensor)
+        if here:
+            return jitted.explain(*positional, **named)
+        return explained_elsewhere(jitted.compiled(*positional, **named), backend, jitted.fast_math)
+
+
+def explain_program(path: Path, lanes: str, names: list[str]) -> ExplainedProgram:
+    """Reads a program; raises ProgramError for a text that is none."""
+    if not path.is_file():
+        raise typer.BadParameter(f"{path} is neither a file nor file.py:function nor module:function")
+    program = parse_program(path.read_text(encoding="utf-8"))
+    verify(program)
+    grid = _grid(program, lanes)
+    sources = {name: _source(program, grid, name) for name in names}
+    return ExplainedProgram(program.name, identity(program), canonical_text(program), grid, sources)
+
+
+def _source(program: Program, grid: tuple[int, ...], backend: str) -> str:
+    """For the device that would be opened, or else a usual one."""
+    try:
+        if backend != "auto" and not backends.probe(backend).available:
+            return backends.source(backend, program, grid)
+        with Executor(backend=backend) as executor:
+            return executor.device.source(program, grid)
+    except UnsupportedDType as error:
+        return f"none: {error}"
+
+
+def _grid(program: Program, lanes: str) -> tuple[int, ...]:
+    sizes = lanes.split(",") if lanes else [str(USUAL_LANES)] * program.rank
+    if len(sizes) != program.rank or not all(s.strip().isdecimal() for s in sizes):
+        axes = f"{program.rank} axes" if program.rank != 1 else "1 axis"
+        raise typer.BadParameter(f"--lanes: {program.name} has {axes}, got {lanes!r}")
+    return tuple(map(int, sizes))
+
+
+def _block(text: str) -> str:
+    return indent(text.rstrip("\n"), "    ", lambda line: bool(line.strip()))

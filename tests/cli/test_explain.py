@@ -1,0 +1,157 @@
+"""`hologram explain`: functions and programs, and how their arguments are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from hologram import backends
+from hologram.atlas.text import format_program, parse_program
+from hologram.cli import app
+from hologram.cli.calls import TensorArgument, parse_arguments
+from hologram.compiler.canonical import canonical_text, identity
+from hologram.dtypes import bf16, f32, i8
+from tests.golden.programs import PROGRAMS
+
+CODE = """
+import hologram as hg
+
+def step(x, weights, *, axis=-1):
+    return hg.softmax(x @ weights["w"] + weights["b"], dim=axis)
+
+@hg.jit
+def jitted(x):
+    return hg.exp(x)
+
+class Model:
+    @staticmethod
+    def forward(x):
+        return hg.sin(x)
+"""
+ARGUMENTS = 'f32[64,32], {"w": f32[32,16], "b": f32[16]}, axis=1'
+runner = CliRunner()
+
+
+def invoke(*arguments: str, status: int = 0) -> str:
+    result = runner.invoke(app, ["explain", *arguments])
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result.output
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "explained_model.py"
+    path.write_text(CODE, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def atlas(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.atlas"
+    path.write_text(format_program(PROGRAMS["softmax_f32"]), encoding="utf-8")
+    return path
+
+
+def test_a_function(file: str, executor: Any) -> None:
+    text = invoke(f"{file}:step", "--args", ARGUMENTS, "--backend", executor.backend)
+    assert text.startswith(
+        f"step on {executor.backend} ({executor.device.info.name}): 3 operations in 2 launches"
+    )
+    for said in ("apart because: ", "hand-written matmul", "canonical form ", "source"):
+        assert said in text
+
+
+def test_a_function_without_source(file: str, executor: Any) -> None:
+    backend = ("--backend", executor.backend)
+    brief = invoke(f"{file}:jitted", "--args", "f32[8]", *backend, "--no-source")
+    assert "canonical form" in brief
+    assert len(brief) < len(invoke(f"{file}:jitted", "--args", "f32[8]", *backend))
+
+
+def test_a_function_as_json_for_backends_that_need_not_be_here(file: str) -> None:
+    names = list(backends.discover())
+    chosen = [part for name in names for part in ("--backend", name)]
+    found = json.loads(invoke(f"{file}:Model.forward", "--args", "f32[8]", "--json", *chosen))
+    assert [e["backend"] for e in found] == names
+    for explanation in found:
+        (group,) = explanation["groups"]
+        (launch,) = group["launches"]
+        assert launch["kernel"] in launch["source"]
+
+
+def test_a_function_of_a_module() -> None:
+    assert "atlas_add_f32" in invoke(
+        "hologram:add", "--args", "f32[8], f32[8]", "--backend", "cpu", "--no-source"
+    )
+
+
+def test_a_program(atlas: Path) -> None:
+    text = invoke(str(atlas))
+    program = parse_program(atlas.read_text())
+    assert identity(program) in text
+    assert canonical_text(program).splitlines()[0] in text
+    for name in backends.discover():
+        assert f"source for {name}\n" in text
+
+
+def test_a_program_as_json_over_a_grid(atlas: Path) -> None:
+    (found,) = json.loads(invoke(str(atlas), "--lanes", "4,96", "--backend", "cpu", "--json"))
+    program = parse_program(atlas.read_text())
+    assert found["lanes"] == [4, 96]
+    assert found["identity"] == identity(program)
+    assert found["canonical"] == canonical_text(program)
+    assert list(found["sources"]) == ["cpu"]
+    assert program.name in found["sources"]["cpu"]
+
+
+def test_a_program_that_a_language_cannot_spell(tmp_path: Path) -> None:
+    path = tmp_path / "double.atlas"
+    path.write_text(format_program(PROGRAMS["add_f32"]).replace("f32", "f64"))
+    (found,) = json.loads(invoke(str(path), "--backend", "metal", "--json"))
+    assert found["sources"]["metal"].startswith("none: ")
+    assert "f64" in found["sources"]["metal"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.atlas",), "neither a file nor"),
+        (("nowhere.py:step",), "there is no file"),
+        (("hologram.nowhere:step",), "there is no module"),
+        (("hologram:nowhere",), "has no"),
+    ],
+)
+def test_what_cannot_be_found(arguments: tuple[str, ...], said: str) -> None:
+    assert said in " ".join(invoke(*arguments, status=2).replace("│", " ").split())
+
+
+def test_lanes_must_fit_the_program(atlas: Path) -> None:
+    text = " ".join(invoke(str(atlas), "--lanes", "3", status=2).replace("│", " ").split())
+    assert "has 2 axes" in text
+
+
+def test_arguments_are_read_as_python_reads_them() -> None:
+    found = parse_arguments("f32[2,3], bf16, [i8[4], (1, -2.5)], {'a': True}, axis=None")
+    assert found.positional == (
+        TensorArgument(f32, (2, 3)),
+        TensorArgument(bf16, ()),
+        [TensorArgument(i8, (4,)), (1, -2.5)],
+        {"a": True},
+    )
+    assert found.named == {"axis": None}
+    filled, named = found.filled(lambda t: t.size)
+    assert filled == (6, 1, [4, (1, -2.5)], {"a": True})
+    assert named == {"axis": None}
+
+
+@pytest.mark.parametrize(
+    "text", ["f32[", "f99[3]", "f32[-1]", "f32[n]", "open('x')", "*x", "x := 1", "f32[1.5]"]
+)
+def test_arguments_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="got"):
+        parse_arguments(text)
