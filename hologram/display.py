@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 from hologram import lazy
 
 if TYPE_CHECKING:
-    import io
-
     from rich import console
     from rich import table as tables
 else:  # only what is shown needs them
-    io, console, tables = lazy.module("io"), lazy.module("rich.console"), lazy.module("rich.table")
+    console, tables = lazy.module("rich.console"), lazy.module("rich.table")
 
 WIDTH = 110  # of a table as text
 

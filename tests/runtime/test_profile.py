@@ -210,3 +210,36 @@ def test_a_profile_sees_each_kernel_of_a_replay(executor: Any) -> None:
     names = [t.subject.kernel for t in profile.launches]
     assert names == [name_of(s.kernel) for s in executor.bound.ready(plan, 2).steps] * 2
     np.testing.assert_array_equal(got.to_numpy(), expected)
+
+
+def test_what_was_marked_before_a_close_is_known_or_refused(executor: Any) -> None:
+    own = hg.Executor(backend=executor.backend)
+    known, unknown = own.event(), own.event()
+    known.record()
+    known.synchronize()
+    profile = own.profile()
+    profile.__enter__()
+    hg.exp(own.ones((8,)))
+    unknown.record()
+    own.close()
+    assert known.elapsed_ms(known) == 0
+    if executor.limits.host_resident:  # its marks are times already
+        assert known.elapsed_ms(unknown) >= 0
+        return
+    with pytest.raises(hg.DeviceLost):
+        unknown.synchronize()
+    with pytest.raises(hg.DeviceLost):
+        profile.__exit__(None)
+
+
+def test_events_that_nobody_waits_for_take_no_memory(executor: Any) -> None:
+    x = executor.ones((8,))
+    last = executor.event()
+    before = executor.memory_stats()
+    for _ in range(3 * 4096):
+        last = executor.event()
+        last.record()
+    hg.exp(x)
+    end = executor.stream().record()
+    assert last.elapsed_ms(end) > 0
+    assert executor.memory_stats()["reserved"] == before["reserved"]

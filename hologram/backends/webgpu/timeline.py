@@ -63,6 +63,7 @@ class QueryTimeline:
     def mark(self) -> Query:
         encoder = self._encoder
         with encoder.lock:
+            encoder.check()
             if self._queries.used == SET_SIZE:
                 self._queries = QuerySet(self._pipelines)
             queries = self._queries
@@ -94,6 +95,7 @@ class QueryTimeline:
     def _read(self, queries: QuerySet) -> np.ndarray:
         """Every timestamp that a set has so far; waits for the last."""
         lib, ffi, encoder = self._encoder.lib, self._encoder.ffi, self._encoder
+        encoder.check()
         size = WORD * queries.used
         memory = self._transfers.allocate(size)
         descriptor = ffi.new("WGPUBufferDescriptor *")
