@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
+from hologram.candidates import Tuned, untuned
 from hologram.dtypes import DType, f32
 
 ALIGNMENT = (
@@ -35,11 +36,13 @@ class Limits:
     tracks_whole_buffers: bool = False
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+    # Choices measured on the device: an executor's; no part of what the device is.
+    tuned: Tuned = field(default=untuned, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
         """The same for equal limits, in every process."""
-        values = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        values = [(f.name, getattr(self, f.name)) for f in fields(self) if f.compare]
         return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
 
     @property

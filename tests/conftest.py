@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,6 +65,24 @@ def executor(backend: str, executors: dict[str, hg.Executor]) -> hg.Executor:
         except hg.BackendUnavailable as error:
             pytest.skip(str(error))
     return executors[backend]
+
+
+ADAPTERS = {
+    "workgroup": {"software": False},
+    "register": {"software": True, "subgroup": 1},
+    "subgroup": {"software": True},  # by its subgroups, where it has any
+}
+
+
+@pytest.fixture(params=ADAPTERS)
+def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
+    """The executor, taken for one whose device is, or is not, played by a CPU."""
+    limits = executor.limits
+    executor.limits = replace(limits, **ADAPTERS[request.param])
+    executor.launches.clear()
+    yield executor
+    executor.limits = limits
+    executor.launches.clear()
 
 
 @pytest.hookimpl(wrapper=True)

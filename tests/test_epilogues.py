@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,15 +20,6 @@ from hologram.opset.plan import Plan, Tile
 from hologram.opset.product import product_plan
 
 STRANGE = 123.0
-
-
-@pytest.fixture(params=[False, True], ids=["workgroup", "register"])
-def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
-    """The executor, taken for one whose device is, or is not, played by a CPU."""
-    limits = executor.limits
-    executor.limits = replace(limits, software=request.param)
-    yield executor
-    executor.limits = limits
 
 
 def residual(columns: int, dtype: dtypes.DType = dtypes.f32, rows: bool = True) -> Program:

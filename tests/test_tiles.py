@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,18 +14,6 @@ from hologram.opset import OPERATIONS
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Tile
 from tests.devices import limits
-
-
-@pytest.fixture(params=[False, True], ids=["workgroup", "register"])
-def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
-    """The executor, taken for one whose device is, or is not, played by a CPU."""
-    limits = executor.limits
-    executor.limits = replace(limits, software=request.param)
-    executor.launches.clear()
-    yield executor
-    executor.limits = limits
-    executor.launches.clear()
-
 
 PRODUCTS = [
     ((1, 1), (1, 1)),

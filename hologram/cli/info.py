@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Annotated, Any
 
@@ -129,7 +129,7 @@ def describe_device(device: DeviceInfo) -> dict[str, Any]:
         "index": device.index,
         "name": device.name,
         "driver": device.driver,
-        **{name: plain(getattr(limits, name)) for name in limits.__dataclass_fields__},
+        **{field.name: plain(getattr(limits, field.name)) for field in fields(limits) if field.repr},
         "dtypes": [d.name for d in ALL if d in limits.dtypes],
         "details": dict(device.details),
     }

@@ -8,12 +8,16 @@ positions made of row and column. Of a batch of products (batch, m, n) the row i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
+from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Block, Program
-from hologram.dtypes import DType
+from hologram.atlas.program import Access, Block, Instruction, Program
+from hologram.dtypes import DType, index
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Step
 from hologram.opset.steps import Place, Steps
@@ -44,22 +48,72 @@ def reads_rows(epilogue: Program) -> bool:
 
 
 def add_epilogue(
-    steps: Steps, epilogue: Program, value: Place, reads: Sequence[int], target: Place, columns: int
+    steps: Steps,
+    epilogue: Program,
+    value: Place,
+    reads: Sequence[int],
+    target: Place,
+    columns: int,
+    parts: int = 1,
 ) -> None:
     """Appends the epilogue as the element-wise program it is.
 
-    `value` and `target` have one shape, whose last axis are the columns; `reads` are the positions of what else it
-    reads. Values and results that lie otherwise than row by row, or in another dtype, go through scratch memory.
+    `target` has `columns` for its last axis; `reads` are the positions of what else the epilogue reads. Values and
+    results that lie otherwise than row by row, or in another dtype, go through scratch memory. Of several `parts`,
+    one behind the other in `value`, the sum is the epilogue's value.
     """
-    shape = value.layout.shape
-    needed = Layout.contiguous(epilogue.buffer("value").dtype, shape)
-    if value.layout != needed:
-        given, value = value, steps.place(needed.dtype, shape)
+    shape = target.layout.shape
+    dtype = epilogue.buffer("value").dtype
+    lying = Layout.contiguous(dtype, (parts, *shape) if parts > 1 else shape)
+    if value.layout != lying:
+        given, value = value, steps.place(dtype, lying.shape)
         steps.copy(given, value)
-    result = target if target.layout == needed else steps.place(needed.dtype, shape)
+    needed = Layout.contiguous(dtype, shape)
+    result = target if target.layout == needed else steps.place(dtype, shape)
+    program = epilogue if parts == 1 else summing(epilogue, parts)
     ends = {"value": value.position, "result": result.position}
     further = iter(reads)
-    places = [ends[b.name] if b.name in ends else next(further) for b in epilogue.buffers]
-    steps.add(Step(epilogue, tuple(range(len(places))), (), (needed.size // columns, columns)), places)
+    places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
+    steps.add(Step(program, tuple(range(len(places))), (), (needed.size // columns, columns)), places)
     if result is not target:
         steps.copy(result, target)
+
+
+@lru_cache(maxsize=64)
+def identity(dtype: DType) -> Program:
+    """The epilogue that leaves results as they are."""
+    b = Builder(f"atlas_epilogue_none_{dtype}", rank=2)
+    place = b.position(Opcode.LANE)
+    value = b.load(b.buffer("value", dtype, Access.READ), place)
+    b.store(b.buffer("result", dtype, Access.WRITE), place, value)
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def summing(epilogue: Program, parts: int) -> Program:
+    """The epilogue of the sum of `parts` values, each as many elements behind the one before as there are results."""
+    dtype = epilogue.buffer("value").dtype
+    fresh = itertools.count(1 + max(epilogue.types))
+    found: list[Instruction] = []
+
+    def emit(opcode: Opcode, type_: DType, operands: tuple[int, ...] = (), attribute: Any = None) -> int:
+        found.append(Instruction(opcode, (next(fresh),), (type_,), operands, attribute))
+        return found[-1].result
+
+    for i in epilogue.body.instructions:
+        if i.opcode is not Opcode.LOAD or i.attribute != "value":
+            found.append(i)
+            continue
+        rows, columns = (emit(Opcode.EXTENT, index, attribute=axis) for axis in (0, 1))
+        size = emit(Opcode.MUL, index, (rows, columns))
+        place = i.operands[0]
+        total = emit(Opcode.LOAD, dtype, (place,), "value")
+        for part in range(1, parts):
+            place = emit(Opcode.ADD, index, (place, size))
+            following = emit(Opcode.LOAD, dtype, (place,), "value")
+            if part == parts - 1:  # under the name that the epilogue knows
+                found.append(Instruction(Opcode.ADD, i.results, i.types, (total, following)))
+            else:
+                total = emit(Opcode.ADD, dtype, (total, following))
+    name = f"{epilogue.name}_of_{parts}"
+    return replace(epilogue, name=name, body=replace(epilogue.body, instructions=tuple(found)))

@@ -3,99 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hologram.atlas.builder import reduce_add
 from hologram.atlas.program import Program
-from hologram.dtypes import DType, u32
+from hologram.candidates import Candidate, Problem
+from hologram.dtypes import DType
 from hologram.limits import Limits
-from hologram.opset import types
-from hologram.opset.epilogue import add_epilogue, epilogue_reads
+from hologram.opset import product_tile, types
+from hologram.opset.epilogue import add_epilogue, epilogue_reads, identity
 from hologram.opset.form_map import indexed
 from hologram.opset.layout import Layout
 from hologram.opset.math import NUMBERS
 from hologram.opset.operation import Sample
-from hologram.opset.plan import Plan, Step, Tile
+from hologram.opset.plan import Plan, Step
+from hologram.opset.product_tile import KERNEL, Product
 from hologram.opset.samples import array
 from hologram.opset.steps import Place, Steps
 
-
-@dataclass(frozen=True)
-class Product:
-    """A batch of matrix products, as the tile kernels see it: every operand with three strides."""
-
-    batch: int
-    m: int
-    k: int
-    n: int
-    a: Layout  # (batch, m, k)
-    b: Layout  # (batch, k, n)
-    out: Layout  # (batch, m, n)
-
-    @property
-    def scalars(self) -> tuple[int, ...]:
-        """Launch scalars, in the order of PRODUCT_SCALARS."""
-        described = [self.m, self.k, self.n]
-        for layout in (self.a, self.b, self.out):
-            described += [layout.offset, *layout.strides]
-        return tuple(described)
-
-
-PRODUCT_SCALARS = (
-    "m", "k", "n",
-    "a_offset", "a_batch", "a_row", "a_column",
-    "b_offset", "b_batch", "b_row", "b_column",
-    "out_offset", "out_batch", "out_row", "out_column",
-)  # fmt: skip
-
-
-# The loops of a software adapter's thread may take 65,000 turns together; `matmul_register` takes four elements a turn.
-SOFTWARE_DEPTH = 4 * 64_000
 SKINNY = 4  # rows or columns up to which a product is a handful of dot products
-
-
-TILE_K = 16  # columns of a and rows of b that a workgroup brings in at once
-
-
-def product_tile(
-    sizes: tuple[int, int, int, int], dtype: DType, limits: Limits, epilogue: Program | None = None
-) -> tuple[Tile, tuple[int, int, int]]:
-    """The tile kernel for products of sizes (batch, m, k, n) on a device, and its grid in workgroups.
-
-    Every thread computes 8 x 8 results. Real GPUs bring the operands through workgroup memory: larger workgroups reuse
-    more of it, smaller ones leave no compute unit idle. Adapters that a CPU plays have dear barriers and no use for
-    workgroup memory: there every thread reads from global memory alone (`matmul_register`).
-    """
-    batch, m, _, n = sizes
-    constants: tuple[tuple[str, int], ...] = ()
-    if limits.software:
-        stem, threads = "matmul_register", (8, 8)
-    else:
-        large = batch * m * n >= 1 << 20
-        line = 8 * 16 + 4  # elements of a row of the tiles; the 4 keep rows on different banks
-        roomy = 2 * TILE_K * line * types.computing(dtype).itemsize <= limits.shared_bytes
-        roomy = roomy and limits.max_workgroup_threads >= 16 * 16
-        stem, threads = "matmul", (16, 16) if large and roomy else (8, 8)
-        constants = (("TILE_K", TILE_K),)
-    tile = Tile(
-        stem=stem,
-        entry=f"atlas_{stem}",
-        buffers=(
-            ("a", dtype, "read"),
-            ("b", dtype, "read"),
-            ("out", dtype, "write"),
-            *epilogue_reads(epilogue),
-        ),
-        scalars=tuple((name, u32) for name in PRODUCT_SCALARS),
-        types=(("T", dtype), ("ACC", types.computing(dtype))),
-        constants=constants,
-        workgroup=(*threads, 1),
-        epilogue=epilogue,
-    )
-    return tile, (-(-n // (8 * threads[0])), -(-m // (8 * threads[1])), batch)
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
@@ -105,12 +34,6 @@ def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
     """
     along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
     return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.spreads_rows
-
-
-def _in_quads(layout: Layout) -> bool:
-    """Whether `matmul_register` can read the rows of a (batch, rows, columns) layout by vec4."""
-    batch, row, column = layout.strides
-    return column == 1 and not (batch | row | layout.offset) % 4
 
 
 def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
@@ -153,33 +76,61 @@ def _tiled(
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
     out = target.layout
-    deep = limits.software and a.shape[-1] > SOFTWARE_DEPTH
-    if used not in limits.tile_dtypes or not a.shape[-1] or deep or _is_skinny(a, b, out, limits):
+    if used not in limits.tile_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
         return False
     batch = out.shape[:-2]
-    direct = _batched(out, batch) if out.dtype == used else None
+    direct = _batched(out, batch) if out.dtype == used and min(out.strides) >= 0 else None
     view = direct or _batched(Layout.contiguous(used, out.shape), batch)
     assert view is not None
     sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
-    tile, grid = product_tile(sizes, used, limits, epilogue)
-    if max(grid) > limits.max_workgroups:
+    asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
+    candidate = product_tile.choice(sizes, asked, limits)
+    grid = product_tile.grid(candidate, sizes)
+    if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
-    left, right = (_readable(steps, Place(k, i), used, batch, limits) for k, i in enumerate((a, b)))
-    result = target if direct else steps.place(used, out.shape)
-    product = Product(*sizes, left.layout, right.layout, view)
+    left, right = (_readable(steps, Place(k, i), used, batch, candidate) for k, i in enumerate((a, b)))
     reads = range(2, 2 + len(epilogue_reads(epilogue)))
-    positions = (left.position, right.position, result.position, *reads)
+    operands = (left.position, right.position)
+    if candidate.parts > 1:
+        product = Product(left.layout, right.layout, Layout.contiguous(used, view.shape))
+        parts = _parts(steps, product, candidate, operands)
+        add_epilogue(
+            steps, epilogue or identity(used), parts, reads, target, out.shape[-1], parts.layout.shape[0]
+        )
+        return True
+    result = target if direct else steps.place(used, out.shape)
+    product = Product(left.layout, right.layout, view)
+    tile = product_tile.tile(candidate, product, epilogue)
+    positions = (*operands, result.position, *reads)
     steps.add(Step(tile, tuple(range(len(positions))), product.scalars, grid), positions)
     if result is not target:
         steps.copy(result, target)
     return True
 
 
-def _readable(steps: Steps, source: Place, dtype: DType, batch: tuple[int, ...], limits: Limits) -> Place:
-    """An operand as (batch, rows, columns) where the tile kernels can read it: as it lies, or copied."""
+def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
+    """Appends the products of parts of k: (parts, m, n)."""
+    _, m, k, n = product.sizes
+    length = -(-k // candidate.parts // 4) * 4
+    whole, rest = divmod(k, length)
+    place = steps.place(product.out.dtype, (whole + (rest > 0), m, n))
+    for start, depth, count in ((0, length, whole), (whole * length, rest, 1 if rest else 0)):
+        if count:
+            part = product.along_k(start, depth, count)
+            part = replace(part, out=replace(part.out, offset=start // length * m * n))
+            tile = product_tile.tile(candidate, part, None)
+            grid = product_tile.grid(candidate, part.sizes)
+            steps.add(Step(tile, (0, 1, 2), part.scalars, grid), (*operands, place.position))
+    return place
+
+
+def _readable(
+    steps: Steps, source: Place, dtype: DType, batch: tuple[int, ...], candidate: Candidate
+) -> Place:
+    """An operand as (batch, rows, columns) where the tile kernel can read it: as it lies, or copied."""
     layout = source.layout
     view = _batched(layout, batch) if layout.dtype == dtype else None
-    if view is not None and (not limits.software or _in_quads(view)):
+    if view is not None and product_tile.readable(candidate.stem, view):
         return Place(source.position, view)
     if not _batched(Layout.contiguous(dtype, layout.shape), batch):
         layout = layout.expand((*batch, *layout.shape[-2:]))

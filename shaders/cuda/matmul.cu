@@ -1,7 +1,7 @@
-// matmul: out = epilogue(a @ b), batched; a workgroup computes (8 WORKGROUP_Y) x (8 WORKGROUP_X) results through workgroup memory, a thread 8 x 8 of them.
+// matmul: out = epilogue(a @ b), batched; a workgroup computes (4 QUADS_M WORKGROUP_Y) x (4 QUADS_N WORKGROUP_X) results through workgroup memory, a thread (4 QUADS_M) x (4 QUADS_N) of them.
 //
 // Each turn brings TILE_K columns of a and rows of b into shared memory, whatever the strides. A thread's results lie in
-// four quarters of the tile, 4 x 4 each, so that neighbours read neighbouring groups of four.
+// as many quarters of the tile, 4 x 4 each, as QUADS_M and QUADS_N say (1 or 2), so that neighbours read neighbouring groups of four.
 
 struct Params {
     unsigned m, k, n;
@@ -11,8 +11,8 @@ struct Params {
 };
 
 constexpr unsigned THREADS = WORKGROUP_X * WORKGROUP_Y;
-constexpr unsigned TILE_M = 8 * WORKGROUP_Y;
-constexpr unsigned TILE_N = 8 * WORKGROUP_X;
+constexpr unsigned TILE_M = 4 * QUADS_M * WORKGROUP_Y;
+constexpr unsigned TILE_N = 4 * QUADS_N * WORKGROUP_X;
 // Four elements of padding a line, against bank conflicts where lines are written crosswise.
 constexpr unsigned A_LINE = TILE_M + 4;
 constexpr unsigned B_LINE = TILE_N + 4;
@@ -28,7 +28,7 @@ atlas_matmul(const T* a, const T* b, T* out, Params params, Epilogue epilogue) {
     const T* a_start = a + params.a_offset + (size_t)blockIdx.z * params.a_batch;
     const T* b_start = b + params.b_offset + (size_t)blockIdx.z * params.b_batch;
 
-    ACC c[8][8] = {};
+    ACC c[4 * QUADS_M][4 * QUADS_N] = {};
     for (unsigned step = 0; step < params.k; step += TILE_K) {
         // Load: neighbouring threads take neighbouring elements in memory.
         for (unsigned i = thread_index; i < TILE_K * TILE_M; i += THREADS) {
@@ -47,21 +47,18 @@ atlas_matmul(const T* a, const T* b, T* out, Params params, Epilogue epilogue) {
         }
         __syncthreads();
 
-        // Multiply: 8 x 8 outer products.
+        // Multiply: outer products.
 #pragma unroll
         for (unsigned line = 0; line < TILE_K; line++) {
-            ACC left[8], right[8];
+            ACC left[4 * QUADS_M], right[4 * QUADS_N];
 #pragma unroll
-            for (unsigned i = 0; i < 4; i++) {
-                left[i] = a_tile[line][4 * y + i];
-                left[4 + i] = a_tile[line][TILE_M / 2 + 4 * y + i];
-                right[i] = b_tile[line][4 * x + i];
-                right[4 + i] = b_tile[line][TILE_N / 2 + 4 * x + i];
-            }
+            for (unsigned i = 0; i < 4 * QUADS_M; i++) left[i] = a_tile[line][i / 4 * 4 * WORKGROUP_Y + 4 * y + i % 4];
 #pragma unroll
-            for (unsigned i = 0; i < 8; i++)
+            for (unsigned j = 0; j < 4 * QUADS_N; j++) right[j] = b_tile[line][j / 4 * 4 * WORKGROUP_X + 4 * x + j % 4];
 #pragma unroll
-                for (unsigned j = 0; j < 8; j++) c[i][j] = fma(left[i], right[j], c[i][j]);
+            for (unsigned i = 0; i < 4 * QUADS_M; i++)
+#pragma unroll
+                for (unsigned j = 0; j < 4 * QUADS_N; j++) c[i][j] = fma(left[i], right[j], c[i][j]);
         }
         __syncthreads();
     }
@@ -70,11 +67,11 @@ atlas_matmul(const T* a, const T* b, T* out, Params params, Epilogue epilogue) {
     T* out_start = out + params.out_offset + (size_t)blockIdx.z * params.out_batch;
     const unsigned batch_row = blockIdx.z * params.m;  // rows of the matrices before this one
 #pragma unroll
-    for (unsigned i = 0; i < 8; i++) {
-        const unsigned row = first_row + 4 * y + i % 4 + i / 4 * (TILE_M / 2);
+    for (unsigned i = 0; i < 4 * QUADS_M; i++) {
+        const unsigned row = first_row + 4 * y + i % 4 + i / 4 * 4 * WORKGROUP_Y;
 #pragma unroll
-        for (unsigned j = 0; j < 8; j++) {
-            const unsigned column = first_column + 4 * x + j % 4 + j / 4 * (TILE_N / 2);
+        for (unsigned j = 0; j < 4 * QUADS_N; j++) {
+            const unsigned column = first_column + 4 * x + j % 4 + j / 4 * 4 * WORKGROUP_X;
             if (row < params.m && column < params.n)
                 out_start[(size_t)row * params.out_row + (size_t)column * params.out_column] = (T)epilogue(c[i][j], batch_row + row, column);
         }

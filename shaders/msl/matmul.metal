@@ -1,7 +1,7 @@
-// matmul: out = epilogue(a @ b), batched; a workgroup computes (8 WORKGROUP_Y) x (8 WORKGROUP_X) results through workgroup memory, a thread 8 x 8 of them.
+// matmul: out = epilogue(a @ b), batched; a workgroup computes (4 QUADS_M WORKGROUP_Y) x (4 QUADS_N WORKGROUP_X) results through workgroup memory, a thread (4 QUADS_M) x (4 QUADS_N) of them.
 //
 // Each turn brings TILE_K columns of a and rows of b into threadgroup memory, whatever the strides. A thread's results lie in
-// four quarters of the tile, 4 x 4 each, so that neighbours read neighbouring groups of four.
+// as many quarters of the tile, 4 x 4 each, as QUADS_M and QUADS_N say (1 or 2), so that neighbours read neighbouring groups of four.
 
 struct Params {
     uint m, k, n;
@@ -11,8 +11,8 @@ struct Params {
 };
 
 constant constexpr uint THREADS = WORKGROUP_X * WORKGROUP_Y;
-constant constexpr uint TILE_M = 8 * WORKGROUP_Y;
-constant constexpr uint TILE_N = 8 * WORKGROUP_X;
+constant constexpr uint TILE_M = 4 * QUADS_M * WORKGROUP_Y;
+constant constexpr uint TILE_N = 4 * QUADS_N * WORKGROUP_X;
 // Four elements of padding a line, against bank conflicts where lines are written crosswise.
 constant constexpr uint A_LINE = TILE_M + 4;
 constant constexpr uint B_LINE = TILE_N + 4;
@@ -33,7 +33,7 @@ kernel void atlas_matmul(
     device const T* a_start = a + params.a_offset + (ulong)group.z * params.a_batch;
     device const T* b_start = b + params.b_offset + (ulong)group.z * params.b_batch;
 
-    ACC c[8][8] = {};
+    ACC c[4 * QUADS_M][4 * QUADS_N] = {};
     for (uint step = 0; step < params.k; step += TILE_K) {
         // Load: neighbouring threads take neighbouring elements in memory.
         for (uint i = thread_index; i < TILE_K * TILE_M; i += THREADS) {
@@ -52,21 +52,18 @@ kernel void atlas_matmul(
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
-        // Multiply: 8 x 8 outer products.
+        // Multiply: outer products.
 #pragma unroll
         for (uint line = 0; line < TILE_K; line++) {
-            ACC left[8], right[8];
+            ACC left[4 * QUADS_M], right[4 * QUADS_N];
 #pragma unroll
-            for (uint i = 0; i < 4; i++) {
-                left[i] = a_tile[line][4 * y + i];
-                left[4 + i] = a_tile[line][TILE_M / 2 + 4 * y + i];
-                right[i] = b_tile[line][4 * x + i];
-                right[4 + i] = b_tile[line][TILE_N / 2 + 4 * x + i];
-            }
+            for (uint i = 0; i < 4 * QUADS_M; i++) left[i] = a_tile[line][i / 4 * 4 * WORKGROUP_Y + 4 * y + i % 4];
 #pragma unroll
-            for (uint i = 0; i < 8; i++)
+            for (uint j = 0; j < 4 * QUADS_N; j++) right[j] = b_tile[line][j / 4 * 4 * WORKGROUP_X + 4 * x + j % 4];
 #pragma unroll
-                for (uint j = 0; j < 8; j++) c[i][j] = fma(left[i], right[j], c[i][j]);
+            for (uint i = 0; i < 4 * QUADS_M; i++)
+#pragma unroll
+                for (uint j = 0; j < 4 * QUADS_N; j++) c[i][j] = fma(left[i], right[j], c[i][j]);
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
     }
@@ -75,11 +72,11 @@ kernel void atlas_matmul(
     device T* out_start = out + params.out_offset + (ulong)group.z * params.out_batch;
     const uint batch_row = group.z * params.m;  // rows of the matrices before this one
 #pragma unroll
-    for (uint i = 0; i < 8; i++) {
-        const uint row = first_row + 4 * y + i % 4 + i / 4 * (TILE_M / 2);
+    for (uint i = 0; i < 4 * QUADS_M; i++) {
+        const uint row = first_row + 4 * y + i % 4 + i / 4 * 4 * WORKGROUP_Y;
 #pragma unroll
-        for (uint j = 0; j < 8; j++) {
-            const uint column = first_column + 4 * x + j % 4 + j / 4 * (TILE_N / 2);
+        for (uint j = 0; j < 4 * QUADS_N; j++) {
+            const uint column = first_column + 4 * x + j % 4 + j / 4 * 4 * WORKGROUP_X;
             if (row < params.m && column < params.n)
                 out_start[(ulong)row * params.out_row + (ulong)column * params.out_column] = (T)epilogue(c[i][j], batch_row + row, column);
         }

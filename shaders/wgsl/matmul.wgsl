@@ -1,7 +1,8 @@
-// matmul: out = epilogue(a @ b), batched; a workgroup computes (8 WORKGROUP_Y) x (8 WORKGROUP_X) results through workgroup memory, a thread 8 x 8 of them.
+// matmul: out = epilogue(a @ b), batched; a workgroup computes (4 QUADS_M WORKGROUP_Y) x (4 QUADS_N WORKGROUP_X) results through workgroup memory, a thread (4 QUADS_M) x (4 QUADS_N) of them.
 //
 // Each turn brings TILE_K columns of a and rows of b into workgroup memory, by vec4 along m and n, whatever the strides.
-// A thread's results lie in four quarters of the tile, 4 x 4 each, so that neighbours read neighbouring vec4s.
+// QUADS_M and QUADS_N are 1 or 2: a thread's results lie in as many quarters of the tile, 4 x 4 each, so that neighbours
+// read neighbouring vec4s. Each turn's tiles fit any shape of workgroup: many columns of few rows where m is small.
 // Accumulators are named: naga keeps indexed private arrays in memory.
 
 struct Params {
@@ -17,8 +18,8 @@ struct Params {
 @group(0) @binding(PARAMS) var<uniform> params: Params;
 
 const THREADS = WORKGROUP_X * WORKGROUP_Y;
-const A_QUADS = 2u * WORKGROUP_Y;  // vec4s along a tile's m
-const B_QUADS = 2u * WORKGROUP_X;  // vec4s along a tile's n
+const A_QUADS = QUADS_M * WORKGROUP_Y;  // vec4s along a tile's m
+const B_QUADS = QUADS_N * WORKGROUP_X;  // vec4s along a tile's n
 // One vec4 of padding a line, against bank conflicts where lines are written crosswise.
 const A_LINE = A_QUADS + 1u;
 const B_LINE = B_QUADS + 1u;
@@ -50,8 +51,8 @@ fn store(start: u32, batch_row: u32, row: u32, column: u32, value: vec4<ACC>) {
 
 @compute @workgroup_size(WORKGROUP_X, WORKGROUP_Y, WORKGROUP_Z)
 fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
-    let first_row = group.y * 8u * WORKGROUP_Y;
-    let first_column = group.x * 8u * WORKGROUP_X;
+    let first_row = group.y * 4u * A_QUADS;
+    let first_column = group.x * 4u * B_QUADS;
     let a_start = params.a_offset + group.z * params.a_batch;
     let b_start = params.b_offset + group.z * params.b_batch;
     let thread_index = local.y * WORKGROUP_X + local.x;
@@ -96,20 +97,35 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         }
         workgroupBarrier();
 
-        // Multiply: 8 x 8 outer products.
+        // Multiply: outer products.
         for (var line = 0u; line < TILE_K; line++) {
             let above = a_tile[line * A_LINE + local.y];
-            let below = a_tile[line * A_LINE + local.y + WORKGROUP_Y];
             let b0 = b_tile[line * B_LINE + local.x];
-            let b1 = b_tile[line * B_LINE + local.x + WORKGROUP_X];
-            c00 = fma(vec4<ACC>(above.x), b0, c00); c01 = fma(vec4<ACC>(above.x), b1, c01);
-            c10 = fma(vec4<ACC>(above.y), b0, c10); c11 = fma(vec4<ACC>(above.y), b1, c11);
-            c20 = fma(vec4<ACC>(above.z), b0, c20); c21 = fma(vec4<ACC>(above.z), b1, c21);
-            c30 = fma(vec4<ACC>(above.w), b0, c30); c31 = fma(vec4<ACC>(above.w), b1, c31);
-            c40 = fma(vec4<ACC>(below.x), b0, c40); c41 = fma(vec4<ACC>(below.x), b1, c41);
-            c50 = fma(vec4<ACC>(below.y), b0, c50); c51 = fma(vec4<ACC>(below.y), b1, c51);
-            c60 = fma(vec4<ACC>(below.z), b0, c60); c61 = fma(vec4<ACC>(below.z), b1, c61);
-            c70 = fma(vec4<ACC>(below.w), b0, c70); c71 = fma(vec4<ACC>(below.w), b1, c71);
+            c00 = fma(vec4<ACC>(above.x), b0, c00);
+            c10 = fma(vec4<ACC>(above.y), b0, c10);
+            c20 = fma(vec4<ACC>(above.z), b0, c20);
+            c30 = fma(vec4<ACC>(above.w), b0, c30);
+            if (QUADS_M > 1u) {
+                let below = a_tile[line * A_LINE + local.y + WORKGROUP_Y];
+                c40 = fma(vec4<ACC>(below.x), b0, c40);
+                c50 = fma(vec4<ACC>(below.y), b0, c50);
+                c60 = fma(vec4<ACC>(below.z), b0, c60);
+                c70 = fma(vec4<ACC>(below.w), b0, c70);
+                if (QUADS_N > 1u) {
+                    let b1 = b_tile[line * B_LINE + local.x + WORKGROUP_X];
+                    c41 = fma(vec4<ACC>(below.x), b1, c41);
+                    c51 = fma(vec4<ACC>(below.y), b1, c51);
+                    c61 = fma(vec4<ACC>(below.z), b1, c61);
+                    c71 = fma(vec4<ACC>(below.w), b1, c71);
+                }
+            }
+            if (QUADS_N > 1u) {
+                let b1 = b_tile[line * B_LINE + local.x + WORKGROUP_X];
+                c01 = fma(vec4<ACC>(above.x), b1, c01);
+                c11 = fma(vec4<ACC>(above.y), b1, c11);
+                c21 = fma(vec4<ACC>(above.z), b1, c21);
+                c31 = fma(vec4<ACC>(above.w), b1, c31);
+            }
         }
         workgroupBarrier();
     }
@@ -121,12 +137,26 @@ fn atlas_matmul(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     let column = first_column + 4u * local.x;
     let low = row + 4u * WORKGROUP_Y;
     let right = column + 4u * WORKGROUP_X;
-    store(start, batch_row, row, column, c00); store(start, batch_row, row, right, c01);
-    store(start, batch_row, row + 1u, column, c10); store(start, batch_row, row + 1u, right, c11);
-    store(start, batch_row, row + 2u, column, c20); store(start, batch_row, row + 2u, right, c21);
-    store(start, batch_row, row + 3u, column, c30); store(start, batch_row, row + 3u, right, c31);
-    store(start, batch_row, low, column, c40); store(start, batch_row, low, right, c41);
-    store(start, batch_row, low + 1u, column, c50); store(start, batch_row, low + 1u, right, c51);
-    store(start, batch_row, low + 2u, column, c60); store(start, batch_row, low + 2u, right, c61);
-    store(start, batch_row, low + 3u, column, c70); store(start, batch_row, low + 3u, right, c71);
+    store(start, batch_row, row, column, c00);
+    store(start, batch_row, row + 1u, column, c10);
+    store(start, batch_row, row + 2u, column, c20);
+    store(start, batch_row, row + 3u, column, c30);
+    if (QUADS_N > 1u) {
+        store(start, batch_row, row, right, c01);
+        store(start, batch_row, row + 1u, right, c11);
+        store(start, batch_row, row + 2u, right, c21);
+        store(start, batch_row, row + 3u, right, c31);
+    }
+    if (QUADS_M > 1u) {
+        store(start, batch_row, low, column, c40);
+        store(start, batch_row, low + 1u, column, c50);
+        store(start, batch_row, low + 2u, column, c60);
+        store(start, batch_row, low + 3u, column, c70);
+        if (QUADS_N > 1u) {
+            store(start, batch_row, low, right, c41);
+            store(start, batch_row, low + 1u, right, c51);
+            store(start, batch_row, low + 2u, right, c61);
+            store(start, batch_row, low + 3u, right, c71);
+        }
+    }
 }

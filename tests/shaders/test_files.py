@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +36,8 @@ def tiles() -> dict[str, Tile]:
                 Layout.contiguous(dtypes.dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
                 for o in bound
             ]
-            for software in (False, True):
-                adapter = replace(limits(), software=software)
+            for changes in ({"software": False}, {"software": True}, {"software": True, "subgroup": 8}):
+                adapter = limits(**changes)
                 plan = operation.plan(inputs, operation.infer(inputs, given), given, adapter)
                 found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
     return found

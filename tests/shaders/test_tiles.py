@@ -38,6 +38,13 @@ DIALECTS = {"metal": msl, "cu": cuda}
 NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")
 
 
+ADAPTERS = {  # a subgroup has as many threads as the emulation's
+    "workgroup": {"software": False},
+    "register": {"software": True},
+    "subgroup": {"software": True, "subgroup": 8},
+}
+
+
 def further_samples(name: str) -> list[Sample]:
     """What makes tiles of other sizes than the operation's own samples do."""
     rng = np.random.default_rng(1)
@@ -65,9 +72,9 @@ class Case:
 
 def cases() -> list[Case]:
     found = []
-    for name, software in [(n, s) for n in NAMES for s in (False, True)]:
+    for name, changes in [(n, c) for n in NAMES for c in ADAPTERS.values()]:
         operation = OPERATIONS[name]
-        adapter = replace(limits(), software=software)
+        adapter = limits(**changes)
         samples = [*operation.samples(np.random.default_rng(0), dtypes.f32), *further_samples(name)]
         for sample in samples:
             inputs = [
@@ -106,8 +113,8 @@ def epilogue_cases() -> list[Case]:
         attributes = dict(operation.attributes)
         inputs = [first, second, *(None for _ in operation.operands[2:])]
         outputs = operation.infer(inputs, attributes)
-        for software in (False, True):
-            adapter = limits(software=software)
+        for changes in ADAPTERS.values():
+            adapter = limits(**changes)
             if isinstance(operation, Convolution):
                 plan = operation.fused_plan(first, second, outputs[0], attributes, adapter, residual(18))
             else:

@@ -156,4 +156,4 @@ def _epilogue(
     return target
 
 
-TILES: dict[str, Prepare] = {"matmul": matmul, "matmul_register": matmul}
+TILES: dict[str, Prepare] = dict.fromkeys(("matmul", "matmul_register", "matmul_subgroup"), matmul)

@@ -15,6 +15,7 @@ from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native import LogicalDevice, library
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.probing import adapters, describe, probe
+from hologram.backends.webgpu.subgroups import subgroup
 from hologram.backends.webgpu.timeline import timeline
 from hologram.compiler.report import compiled
 from hologram.device import Binding, DeviceInfo, Launch, Timeline
@@ -42,6 +43,11 @@ class WebGPUDevice:
     @property
     def limits(self) -> Limits:
         return self.info.limits
+
+    def describe(self, info: DeviceInfo) -> None:
+        """Replaces what is known of the device, before any kernel is compiled."""
+        self.info = info
+        self.workshop = replace(self.workshop, limits=info.limits)
 
     # Memory.
 
@@ -212,7 +218,10 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
     info = describe(adapter, index)
     if lowered:
         info = replace(info, limits=replace(info.limits, **lowered))
-    return WebGPUDevice(info, LogicalDevice(library(), adapter))
+    device = WebGPUDevice(info, LogicalDevice(library(), adapter))
+    if info.limits.software and "Subgroup" in adapter.features:
+        device.describe(replace(info, limits=replace(info.limits, subgroup=subgroup(device))))
+    return device
 
 
 _open: weakref.WeakSet[WebGPUDevice] = weakref.WeakSet()

@@ -71,15 +71,19 @@ def limits(adapter: Adapter) -> Limits:
         max_workgroups=asked["maxComputeWorkgroupsPerDimension"],
         max_workgroup_threads=asked["maxComputeInvocationsPerWorkgroup"],
         shared_bytes=asked["maxComputeWorkgroupStorageSize"],
-        subgroup=adapter.subgroup_min
-        if adapter.subgroup_min == adapter.subgroup_max and adapter.subgroup_min
-        else 1,
+        subgroup=_subgroup(adapter),
         matrix_units="CooperativeMatrix" in adapter.features,
         unified_memory=adapter.kind in ("integrated", "cpu"),
         parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",
         tracks_whole_buffers=True,
     )
+
+
+def _subgroup(adapter: Adapter) -> int:
+    """Threads that run in step, where shaders can make use of it."""
+    usable = "Subgroup" in adapter.features and adapter.subgroup_min == adapter.subgroup_max
+    return max(adapter.subgroup_min, 1) if usable else 1
 
 
 def _cores() -> int:

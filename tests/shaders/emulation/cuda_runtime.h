@@ -57,6 +57,10 @@ static inline double fmod(double x, double y) { return __builtin_fmod(x, y); }
 static inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 static inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
+template <typename T> T __shfl_sync(unsigned, T value, int lane, int width = 32) {
+    return emulation::from_lane(value, lane, width);
+}
+
 template <typename T> T atomicExch(T* a, T x) {
     const T old = *a;
     *a = x;

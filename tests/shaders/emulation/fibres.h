@@ -24,6 +24,16 @@ static inline void barrier() {
     swapcontext(&fibres[place.index], &scheduler);
 }
 
+// What the thread at `lane` of the caller's subgroup of `width` threads gives; all threads of the workgroup must ask.
+template <typename T> T from_lane(T value, unsigned lane, unsigned width) {
+    static T values[MAX_THREADS];
+    values[place.index] = value;
+    barrier();
+    const T found = values[place.index / width * width + lane % width];
+    barrier();
+    return found;
+}
+
 static inline void fibre() {
     body(closure);
     states[place.index] = State::ENDED;

@@ -1,0 +1,54 @@
+"""What a tuner chooses between: ways to run a kernel, and the problems that one choice serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hologram.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run a kernel: its shader's stem, constants of its prelude, threads of a workgroup along x and y.
+
+    `parts` are those a long sum is cut into, to be added up by a launch of its own.
+    """
+
+    stem: str
+    constants: tuple[tuple[str, int], ...]
+    threads: tuple[int, int]
+    parts: int = 1
+
+    def constant(self, name: str) -> int:
+        return dict(self.constants)[name]
+
+    def __str__(self) -> str:
+        shown = [f"{self.threads[0]} x {self.threads[1]} threads"]
+        shown += [f"{name.lower()} {value}" for name, value in self.constants]
+        return ", ".join([self.stem, *shown, *([f"{self.parts} parts"] if self.parts > 1 else [])])
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Calls of a kernel that share a choice: sizes up to the same powers of two, operands that lie alike."""
+
+    kernel: str
+    dtype: DType
+    sizes: tuple[int, ...]  # each a power of two, rounded up
+    lines: tuple[
+        bool, ...
+    ] = ()  # what else the kernel tells apart: of a product, whether a and b lie along k
+
+    @staticmethod
+    def of(kernel: str, dtype: DType, sizes: tuple[int, ...], lines: tuple[bool, ...] = ()) -> Problem:
+        return Problem(kernel, dtype, tuple(1 << max(n - 1, 0).bit_length() for n in sizes), lines)
+
+
+# The choice for a problem, where one was measured.
+Tuned = Callable[[Problem], "Candidate | None"]
+
+
+def untuned(problem: Problem) -> Candidate | None:
+    """No choice was measured."""
+    return None
