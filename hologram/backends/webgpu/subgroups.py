@@ -1,4 +1,4 @@
-"""How many threads run in step, asked of the device itself: wgpu-native gives bounds, or nothing, where Vulkan knows."""
+"""How many threads run in step, asked of the device: wgpu-native gives bounds, or nothing, where Vulkan knows."""
 
 from __future__ import annotations
 
