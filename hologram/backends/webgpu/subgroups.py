@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import store
 from hologram.backends.webgpu.pipeline import Signature
 from hologram.device import Binding
 
 if TYPE_CHECKING:
     from hologram.backends.webgpu.device import WebGPUDevice
 
-KIND = "webgpu-subgroup"
 THREADS = 128
 TEXT = f"""
 @group(0) @binding(0) var<storage, read_write> out: array<vec2<u32>>;
@@ -29,19 +27,7 @@ fn main(
 
 
 def subgroup(device: WebGPUDevice) -> int:
-    """Threads of a subgroup; 1 unless each is made of neighbours in a workgroup, in order.
-
-    Kept on disk for the adapter and its driver.
-    """
-    key = store.key(device.info.name, device.info.driver)
-    known = store.shared().get(KIND, key)
-    if known is None:
-        known = str(_measured(device)).encode()
-        store.shared().put(KIND, key, known)
-    return int(known)
-
-
-def _measured(device: WebGPUDevice) -> int:
+    """Threads of a subgroup; 1 unless each is made of neighbours in a workgroup, in order."""
     found = np.empty((THREADS, 2), np.uint32)
     pipeline = device.pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
     memory = device.allocate(found.nbytes)
