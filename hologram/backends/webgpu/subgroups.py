@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hologram.backends.webgpu.encoder import Dispatch
 from hologram.backends.webgpu.pipeline import Signature
 from hologram.device import Binding
 
@@ -32,7 +33,7 @@ def subgroup(device: WebGPUDevice) -> int:
     pipeline = device.pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
     memory = device.allocate(found.nbytes)
     group = device.pipelines.group(pipeline.layout, [Binding(memory, 0, found.nbytes)])
-    device.encoder.launch(pipeline.handle, group, None, 0, (1, 1, 1), (memory,))()
+    device.encoder.launch([Dispatch(pipeline.handle, group, None, 0, 1, 1, 1, (memory,))])()
     device.read(memory, 0, found.data)
     device.release(memory)
     size = int(found[0, 0])
