@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from hologram.backends.webgpu.declared import Declared
 from hologram.errors import BackendUnavailable
 
 # Native features we use where they exist; names as in wgpu.h. Order is irrelevant.
@@ -72,7 +73,7 @@ class Library:
         import wgpu.backends.wgpu_native as wgpu_native  # an optional third party
 
         self.lib: Any = wgpu_native.lib
-        self.ffi: Any = wgpu_native.ffi
+        self.ffi: Any = Declared(wgpu_native.ffi)
         self._keep: list[Any] = []
         self._hearing = threading.local()
         logging.getLogger("wgpu").addFilter(self._hear)

@@ -1,0 +1,79 @@
+"""C types by their text, known before anybody asks.
+
+cffi parses a text when it first meets it, each time along with the names of all types of the header (430): the 30 texts
+until a device is open and one kernel has run took half of a process's start. So all are parsed together, as the
+parameters of one function; a text that is missing here still works, and takes its time. Seen with cffi 2.1; may go when
+`ffi.typeof("WGPULimits *")` takes less than a millisecond.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_VALUES = (
+    "char *",
+    "int *",
+    "WGPUAdapterInfo *",
+    "WGPUBindGroupDescriptor *",
+    "WGPUBindGroupLayoutDescriptor *",
+    "WGPUBufferDescriptor *",
+    "WGPUBufferMapCallbackInfo *",
+    "WGPUChainedStruct *",
+    "WGPUComputePipelineDescriptor *",
+    "WGPUDeviceDescriptor *",
+    "WGPUInstanceDescriptor *",
+    "WGPUInstanceExtras *",
+    "WGPULimits *",
+    "WGPUPipelineLayoutDescriptor *",
+    "WGPUQuerySetDescriptor *",
+    "WGPURequestDeviceCallbackInfo *",
+    "WGPUShaderModuleDescriptor *",
+    "WGPUShaderSourceWGSL *",
+    "WGPUStringView *",
+)
+_ARRAYS = (
+    "char[]",
+    "WGPUAdapter[]",
+    "WGPUBindGroupEntry[]",
+    "WGPUBindGroupLayout[]",
+    "WGPUBindGroupLayoutEntry[]",
+    "WGPUCommandBuffer[1]",
+    "WGPUFeatureName[]",
+)
+_FUNCTIONS = (
+    "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)",
+    "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
+    "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)",
+    "void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)",
+)
+
+
+class Declared:
+    """cffi's FFI, knowing those types already."""
+
+    def __init__(self, ffi: Any) -> None:
+        self._ffi = ffi
+        # A parameter of array or function type would decay to a pointer to its element, or to itself.
+        arrays = [text.replace("[", "(*)[") for text in _ARRAYS]
+        functions = [text.replace("(", "(*)(", 1) for text in _FUNCTIONS]
+        together = ffi.typeof(f"void(*)({', '.join([*_VALUES, *arrays, *functions])})").args
+        values, rest = together[: len(_VALUES)], together[len(_VALUES) :]
+        self._types: dict[str, Any] = dict(zip(_VALUES, values, strict=True))
+        self._types |= {text: type_.item for text, type_ in zip(_ARRAYS, rest[: len(_ARRAYS)], strict=True)}
+        self._types |= dict(zip(_FUNCTIONS, rest[len(_ARRAYS) :], strict=True))
+
+    def new(self, text: str, *initial: Any) -> Any:
+        return self._ffi.new(self._types.get(text, text), *initial)
+
+    def cast(self, text: str, value: Any) -> Any:
+        return self._ffi.cast(self._types.get(text, text), value)
+
+    def callback(self, text: str) -> Any:
+        """A decorator, as cffi's."""
+        return self._ffi.callback(self._types.get(text, text))
+
+    def __getattr__(self, name: str) -> Any:
+        """All else as it is; looked up once, since launches use it."""
+        found = getattr(self._ffi, name)
+        setattr(self, name, found)
+        return found
