@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +15,15 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
+def _programs(document: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
+
+
 def test_the_readme_runs_as_printed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    programs = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    programs = _programs("README.md")
     expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", programs[0], re.MULTILINE)
     names = {"__name__": "quickstart"}  # the later programs go on where the first one ends
     for program in programs:
@@ -26,9 +31,23 @@ def test_the_readme_runs_as_printed(
     printed = capsys.readouterr().out
     assert len(expected) == 2
     assert [line for line in printed.splitlines() if line.startswith("[")] == expected
-    assert len(programs) == 2
+    assert len(programs) == 3
     assert "atlas_softmax_f32" in printed
     assert (tmp_path / "trace.json").exists()
+
+
+def test_the_guide_to_jit_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "guide"}
+    first, second = _programs("docs/jit.md")
+    exec(compile(first, "docs/jit.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert printed.startswith("2\n")
+    assert "apart because" in printed
+    exec(compile(second, "docs/jit.md", "exec"), names)
+    ex = names["ex"]
+    lists = [[ex.ones((3, 4)), ex.ones((5,))] for _ in range(4)]
+    parameter, _, _ = names["adam"](*lists)[1]
+    assert parameter.shape == (5,)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
