@@ -26,7 +26,7 @@ from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, Unsuppo
 from hologram.limits import Limits
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Plan, Step, Tile
-from hologram.runtime import interchange, selector
+from hologram.runtime import interchange, recognition, selector
 from hologram.runtime.boundary import CLASS_BYTES, BoundaryPool
 from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.fitting import exactly, fitted, same_names, sizes
@@ -324,7 +324,11 @@ class Executor:
             return
         step = Step(kernel, tuple(range(len(tensors))), values, grid)
         key = (kernel, *(t.key for t in tensors), *map(exactly, values), *grid)
-        (self.launches.get(key) or self._prepare(key, Plan((step,)), tensors))()
+        launch = self.launches.get(key)
+        if launch is None:
+            plan = recognition.chosen(step, [t.buffer for t in tensors], self.limits)
+            launch = self._prepare(key, plan, tensors)
+        launch()
 
     # Order and time.
 

@@ -10,6 +10,8 @@ from enum import Enum
 
 
 class Opcode(Enum):
+    __hash__ = object.__hash__  # a member is one object; Enum would hash its name, in Python
+
     # Positions. Results are `index`.
     COORDINATE = "coordinate"  # [k] the lane's position along grid axis k
     EXTENT = "extent"  # [k] the grid's size along axis k

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hologram.atlas.opcodes import STRUCTURED
 from hologram.atlas.program import Block, Program
 from hologram.atlas.text import format_program
 from hologram.compiler.algebra import IEEE
@@ -70,8 +71,11 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
 
 @functools.lru_cache(maxsize=MAX_CACHED)
 def _canonical(program: Program, fast_math: bool) -> Program:
+    # Without structure one round does it: every rule meets operands that are in their last form already. What leaves a
+    # loop, or is no longer carried by it, changes what may be done next.
+    once = not fast_math and not program.opcodes & STRUCTURED
     before = None
-    for _ in range(MOST_ROUNDS):
+    for _ in range(1 if once else MOST_ROUNDS):
         if program == before:
             break
         before = program

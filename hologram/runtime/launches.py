@@ -19,10 +19,11 @@ from hologram.runtime.planner import spread_rows, storage_bytes
 from hologram.runtime.pool import Block, Pool
 
 if TYPE_CHECKING:
-    from hologram.compiler import memory
+    from hologram.compiler import canonical, memory
     from hologram.runtime import printer
 else:  # needed to compute, not to open
-    memory, printer = lazy.module("hologram.compiler.memory"), lazy.module("hologram.runtime.printer")
+    canonical, memory = (lazy.module(f"hologram.compiler.{name}") for name in ("canonical", "memory"))
+    printer = lazy.module("hologram.runtime.printer")
 
 MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
@@ -151,7 +152,9 @@ class Launches(Records):
         return launch
 
     def ready(self, plan: Plan, operands: int) -> Plan:
-        """The plan as this device runs it: rows spread, scalars checked; `operands` counts inputs and outputs.
+        """The plan as this device runs it: rows spread, scalars checked, programs in canonical form.
+
+        `operands` counts inputs and outputs.
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
@@ -218,7 +221,7 @@ class Launches(Records):
 
 
 def _checked(step: Step) -> Step:
-    """The step with numbers of its scalars' dtypes."""
+    """The step with numbers of its scalars' dtypes, and its program in canonical form."""
     if not isinstance(step.kernel, Program):
         return step
     name = step.kernel.name
@@ -226,7 +229,7 @@ def _checked(step: Step) -> Step:
         fitted(x, s.dtype, f"{name}, scalar {s.name}")
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
-    return Step(step.kernel, step.operands, scalars, step.grid)
+    return Step(canonical.canonical(step.kernel), step.operands, scalars, step.grid)
 
 
 def binding(block: Block, nbytes: int) -> Binding:

@@ -1,0 +1,31 @@
+"""What a step that somebody else wrote runs as: itself, or the plan of an operation that it is recognised as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hologram import lazy
+from hologram.atlas.program import Program
+from hologram.limits import Limits
+from hologram.opset.plan import Plan, Step
+from hologram.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from hologram.compiler import recognise
+else:  # needed to compute, not to open
+    recognise = lazy.module("hologram.compiler.recognise")
+
+
+def chosen(step: Step, buffers: Sequence[Buffer], limits: Limits) -> Plan:
+    """The plan for a step of which operand k is all of buffer k, however it is viewed; see compiler/recognise.py.
+
+    A program whose buffers share memory may work in place, so it runs as it is written.
+    """
+    blocks = {id(b.live_block()) for b in buffers}
+    if isinstance(step.kernel, Program) and len(blocks) == len(buffers):
+        sizes = [b.size for b in buffers]
+        found = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
+        if found is not None:
+            return found.plan(limits)
+    return Plan((step,))
