@@ -31,6 +31,7 @@ from hologram.opset.steps import Steps
 
 LONGEST = 96  # instructions; no spelling has as many
 MAX_TEMPLATES = 512
+MANY_ROWS = 4096  # keep a GPU busy with a lane each
 
 # What spellings are made of; a program with anything else is none of them.
 _VOCABULARY = MARKS | {
@@ -57,6 +58,8 @@ class Pattern:
     sizes: Solve
     shapes: Callable[[Sizes], tuple[tuple[int, ...], ...]]
     attributes: Callable[[DType], Mapping[str, Any]] = field(default=lambda _: {})
+    # Whether the operation is the faster on a device; where it is not, a program runs as it is written.
+    pays: Callable[[Sizes, Limits], bool] = field(default=lambda sizes, limits: True)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,10 @@ class Recognition:
     @property
     def name(self) -> str:
         return self.pattern.name
+
+    def pays(self, limits: Limits) -> bool:
+        """Whether the operation is the faster on a device."""
+        return self.pattern.pays(self.sizes, limits)
 
     def plan(self, limits: Limits) -> Plan:
         """The operation's plan, on the program's buffers."""
@@ -146,6 +153,7 @@ PATTERNS: tuple[Pattern, ...] = (
         sizes=_row_sizes,
         shapes=lambda sizes: (sizes, sizes),
         attributes=lambda dtype: {"axis": -1, "dtype": dtype},
+        pays=lambda sizes, limits: sizes[0] < (limits.parallelism or MANY_ROWS),
     ),
 )
 

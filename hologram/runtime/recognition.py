@@ -26,6 +26,6 @@ def chosen(step: Step, buffers: Sequence[Buffer], limits: Limits) -> Plan:
     if isinstance(step.kernel, Program) and len(blocks) == len(buffers):
         sizes = [b.size for b in buffers]
         found = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
-        if found is not None:
+        if found is not None and found.pays(limits):
             return found.plan(limits)
     return Plan((step,))
