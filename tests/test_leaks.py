@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.dtypes import f32
+from hologram.opset import OPERATIONS
+from hologram.opset.layout import Layout
+from hologram.opset.steps import Steps
+from hologram.runtime.replay import Replay
 from tests.bad_calls import ADD
 
 CALLS = 10_000
@@ -134,6 +139,24 @@ def programs(ex: Any) -> Callable[[int], None]:
     return call
 
 
+def replays(ex: Any) -> Callable[[int], None]:
+    """A plan with scratch, on inputs that come and go; and one that donates."""
+    steps, layout = Steps(2), Layout.contiguous(f32, (64,))
+    between = steps.place(f32, (64,)).position
+    double = OPERATIONS["add"].plan([layout, layout], [layout], {}, ex.limits)
+    steps.extend(double, (0, 0, between))
+    steps.extend(double, (between, between, 1))
+    replay = Replay(ex, steps.plan(), 1, (layout,))
+    donating = Replay(ex, double, 2, (layout,), {0: 0})
+    kept = [ex.tensor(np.arange(64, dtype=np.float32))]
+
+    def call(k: int) -> None:
+        (out,) = replay([ex.zeros((64,)) if k % 10 == 0 else kept[0]])
+        donating([out, kept[0]])
+
+    return call
+
+
 def refusals(ex: Any) -> Callable[[int], None]:
     x, short = ex.allocate(8), ex.allocate(7)
 
@@ -157,6 +180,7 @@ TRAFFIC = [
     dlpack,
     adopted,
     programs,
+    replays,
     refusals,
 ]
 

@@ -92,8 +92,6 @@ class Workspace:
 
     def take(self) -> list[Block]:
         """A block for each arena; raises OutOfMemory."""
-        if not self._sizes:
-            return []
         blocks: list[Block] = []
         try:
             for nbytes in self._sizes:

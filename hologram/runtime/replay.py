@@ -51,6 +51,7 @@ class Replay:
         operands = inputs + len(self._outputs)
         self._plan = executor.bound.ready(plan, operands)
         self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
+        self._new, self._tensor = executor.new_buffer, executor.tensor_over
         self._records = Records()
         self._cached = self._records.cached
         executor.bound.others.add(self._records)
@@ -65,12 +66,19 @@ class Replay:
 
         Raises BufferFreed for an input that was freed or donated, OutOfMemory.
         """
-        new = self._executor.new_buffer
-        memories = self._memories(inputs) if self._donated else [new(kind) for kind in self._kinds]
-        key = [tensor.buffer.key for tensor in inputs]
+        # Loops, not comprehensions, which before Python 3.12 are calls.
+        memories = []
+        if self._donated:
+            memories = self._memories(inputs)
+        else:
+            for kind in self._kinds:
+                memories.append(self._new(kind))
+        key = []
+        for tensor in inputs:
+            key.append(tensor.buffer.key)
         for memory in memories:
             key.append(memory.key)
-        scratch = self._workspace.take()
+        scratch = self._workspace.take() if self._plan.scratch else ()
         try:
             for block in scratch:
                 key.append(block.token)
@@ -83,7 +91,7 @@ class Replay:
                 self._workspace.give(scratch)
         if self._donated:
             memories = self._hand_over(inputs, memories)
-        return tuple(map(self._executor.tensor_over, memories, self._outputs))
+        return tuple(map(self._tensor, memories, self._outputs))
 
     def _memories(self, inputs: Sequence[Tensor]) -> list[Buffer]:
         """The buffers that outputs are written to: donated ones, where they may be, and new ones."""

@@ -19,7 +19,10 @@ from hologram.trace.tree import mapped
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through."""
+    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through.
+
+    That is the output's own layout, the same object, where it is not seen through another.
+    """
 
     output: int
     layout: Layout
@@ -59,7 +62,7 @@ class Compiled:
 
 def _seen(outputs: Sequence[Tensor], slot: Slot) -> Tensor:
     tensor = outputs[slot.output]
-    return tensor if tensor.layout == slot.layout else Tensor(tensor.buffer, slot.layout)
+    return tensor if tensor.layout is slot.layout else Tensor(tensor.buffer, slot.layout)
 
 
 def compile_traced(
@@ -93,7 +96,8 @@ def compile_traced(
         if not isinstance(leaf, Traced):
             return leaf
         position, tensor = next(places)
-        return Slot(position, tensor.layout)
+        own = outputs[position]
+        return Slot(position, own if tensor.layout == own else tensor.layout)
 
     graph = recording.graph
     assembly = assemble(graph, executor.limits, fast_math)
