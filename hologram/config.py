@@ -79,7 +79,10 @@ def _optional_text(text: str) -> str | None:
 
 
 def _cache_path(text: str) -> pathlib.Path:
-    return pathlib.Path(text).expanduser()
+    try:
+        return pathlib.Path(text).expanduser().absolute()
+    except RuntimeError as error:  # there is no such user, or no home
+        raise ValueError(text) from error
 
 
 class Config:

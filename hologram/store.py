@@ -93,6 +93,9 @@ class Store:
         self.root = root
         self.limit_bytes = limit_bytes
         self.problem = ""
+        if root is not None and not root.is_absolute():  # "~" stays as it is where a user has no home
+            self._say(OSError("it must be an absolute path: name one by HOLOGRAM_CACHE_DIR"))
+            self.root = None
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unscanned = limit_bytes  # bytes written since sizes were added up; at first what others wrote

@@ -33,13 +33,22 @@ def test_the_environment_is_read_at_each_access(monkeypatch):
     assert config.backend == "cpu"
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", "~/kernels")
     assert config.cache_dir == Path.home() / "kernels"
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", "kernels")
+    assert config.cache_dir == Path.cwd() / "kernels"
     monkeypatch.setenv("HOLOGRAM_TORCH_FALLBACK", "Yes")
     assert config.torch_fallback is True
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("debug", "6"), ("debug", "-1"), ("debug", "loud"), ("cpu_threads", "two"), ("torch_fallback", "maybe")],
+    [
+        ("debug", "6"),
+        ("debug", "-1"),
+        ("debug", "loud"),
+        ("cpu_threads", "two"),
+        ("torch_fallback", "maybe"),
+        ("cache_dir", "~nobody-of-that-name/kernels"),
+    ],
 )
 def test_bad_values_are_refused_by_name(monkeypatch, name, text):
     knob = vars(Config)[name]

@@ -255,6 +255,16 @@ def test_where_nothing_can_be_written_it_goes_without(tmp_path: Path, capsys, mo
     assert capsys.readouterr().err.count("hologram device: kernels are not kept in") == 1
 
 
+def test_a_user_without_a_home_gets_no_folder_where_he_stands(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = Store(Path("~") / ".cache", LIMIT)
+    kept.put("kind", "a", b"content")
+    assert kept.get("kind", "a") is None
+    assert kept.usage().entries == 0
+    assert "must be an absolute path" in kept.problem
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is played by a small one")
 def test_a_full_disk_leaves_no_half_entry(kept: Store, monkeypatch) -> None:
     kept.put("kind", "a", b"old")
