@@ -59,12 +59,13 @@ class Fusion:
             for group in users:
                 self.inline(group, node)
             return
+        size = node.layouts[0].size
         for group in users:
-            fits = group.anchor is None and any(covers(at, group) for at in group.needs.get(value, ()))
+            fits = group.anchor is None and any(covers(at, size, group) for at in group.needs.get(value, ()))
             fits = fits and not self.full(group, node) and self.can_store(group, value, users)
             if fits and self.composed(group, node) is not None:
                 self.inline(group, node)
-                group.stores[value] = next(at for at in group.needs[value] if covers(at, group))
+                group.stores[value] = next(at for at in group.needs[value] if covers(at, size, group))
                 self.homes[value] = group
                 return
         group = self.opened(Group(node.layouts[0].shape), reason)

@@ -81,8 +81,8 @@ class Group:
         self.needs, self.stores, self.reads = other.needs, other.stores, other.reads
 
 
-def covers(layout: Layout, group: Group) -> bool:
-    """Whether the group's lanes, or its rows, number the value's elements one by one."""
+def covers(layout: Layout, size: int, group: Group) -> bool:
+    """Whether the group's lanes, or its rows, number the elements of a value of that size one by one."""
     cut = len(group.shape) - group.reduced
     axes = sorted(
         ((s, n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1), key=lambda a: -a[0]
@@ -90,7 +90,8 @@ def covers(layout: Layout, group: Group) -> bool:
     if group.reduced and not any(layout.strides[cut:]):
         pairs = zip(layout.strides[:cut], layout.shape[:cut], strict=True)
         axes = sorted(((s, n) for s, n in pairs if n > 1), key=lambda a: -a[0])
-    return not layout.offset and tuple(s for s, _ in axes) == row_major([n for _, n in axes])
+    sizes = [n for _, n in axes]
+    return not layout.offset and math.prod(sizes) == size and tuple(s for s, _ in axes) == row_major(sizes)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class Replay:
                 continue
             memories.append(self._executor.new_buffer(kind))
             if donated is not None:
-                memories[k].copy_from(donated)
+                given = inputs[self._donated[k]].reshape(kind.shape)  # contiguous, maybe a part of its buffer
+                self._executor.copy(given, self._executor.tensor_over(memories[k], self._outputs[k]))
         return memories
 
     def _hand_over(self, inputs: Sequence[Tensor], memories: Sequence[Buffer]) -> list[Buffer]:

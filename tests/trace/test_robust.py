@@ -72,3 +72,12 @@ def test_a_call_with_a_freed_tensor_leaves_nothing_behind(executor: hg.Executor,
     with pytest.raises(hg.BufferFreed):
         inner(freed)
     np.testing.assert_array_equal(hg.jit(lambda t: inner(t) + 1)(x).to_numpy(), x.to_numpy() * 2 + 1)
+
+
+def test_a_result_is_stored_by_a_kernel_that_computes_all_of_it(executor: hg.Executor, x: hg.Tensor) -> None:
+    def parts(t):
+        y = t.reshape(-1) * 2
+        return y, y[:5] + 1, y[3:9:2] * 3
+
+    for ours, eager in zip(hg.jit(parts)(x), parts(x), strict=True):
+        np.testing.assert_array_equal(ours.to_numpy(), eager.to_numpy())
