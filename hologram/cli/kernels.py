@@ -1,0 +1,96 @@
+"""`hologram kernels`: the operations, and the kernels that each of them runs as on a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from hologram import backends, dtypes
+from hologram.atlas.program import Program
+from hologram.cli.display import output, print_json
+from hologram.device import BackendType
+from hologram.display import table
+from hologram.dtypes import DType
+from hologram.limits import Limits
+from hologram.opset import OPERATIONS
+from hologram.opset.layout import Layout
+from hologram.opset.operation import Operation
+from hologram.opset.plan import Step
+from hologram.runtime import selector
+
+
+@dataclass(frozen=True)
+class ExplainedOperation:
+    """An operation on a backend: the bound of its error, and what runs for its sample arguments of one dtype.
+
+    `generated` are entry points of generated kernels, `hand_written` the stems of tiles. A `composite` calls other
+    operations and has no kernels of its own.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    ulp: float
+    dtype: str
+    composite: bool
+    generated: tuple[str, ...]
+    hand_written: tuple[str, ...]
+
+
+def kernels(
+    names: Annotated[list[str] | None, typer.Argument(help="Operations; all of them by default.")] = None,
+    backend: Annotated[
+        str, typer.Option(help="auto, cpu, webgpu, metal or cuda; it need not be here.")
+    ] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the operations, and the kernels each of them runs as on a backend."""
+    unknown = sorted(set(names or ()) - OPERATIONS.keys())
+    if unknown:
+        raise typer.BadParameter(f"there is no operation {', '.join(unknown)}")
+    chosen = selector.choose().name if backend == "auto" else backend
+    probe = backends.probe(chosen)
+    limits = probe.devices[0].limits if probe.available else backends.usual_limits(chosen)
+    found = [explained(OPERATIONS[name], BackendType(chosen), limits) for name in sorted(names or OPERATIONS)]
+    if as_json:
+        print_json({"backend": chosen, "operations": [asdict(e) for e in found]})
+        return
+    shown = table("operation", "error, ULP", "kernels", "hand-written", numbers=("error, ULP",))
+    for e in found:
+        generated = "of other operations" if e.composite else " ".join(e.generated)
+        shown.add_row(e.name, f"{e.ulp:g}", generated, " ".join(e.hand_written))
+    output.print(f"[bold]What operations run as on {chosen}[/]")
+    output.print(shown)
+
+
+def explained(operation: Operation, backend: BackendType, limits: Limits) -> ExplainedOperation:
+    """Plans the operation's samples of one dtype for a device of these limits; runs nothing."""
+    known = [d for d in operation.dtypes if d in limits.dtypes]
+    dtype = dtypes.f32 if dtypes.f32 in known else known[0]
+    steps = () if operation.composite else tuple(_steps(operation, dtype, limits))
+    programs = (s.kernel.name for s in steps if isinstance(s.kernel, Program))
+    tiles = (s.kernel.stem for s in steps if not isinstance(s.kernel, Program))
+    return ExplainedOperation(
+        name=operation.name,
+        dtypes=tuple(d.name for d in known),
+        ulp=operation.ulp_by_backend.get(backend.value, operation.ulp),
+        dtype=dtype.name,
+        composite=operation.composite,
+        generated=tuple(dict.fromkeys(programs)),
+        hand_written=tuple(dict.fromkeys(tiles)),
+    )
+
+
+def _steps(operation: Operation, dtype: DType, limits: Limits) -> Iterator[Step]:
+    for sample in operation.samples(np.random.default_rng(0), dtype):
+        operands, attributes = operation.bind(sample.operands, sample.attributes)
+        inputs = [_layout(o) for o in operands]
+        yield from operation.plan(inputs, operation.infer(inputs, attributes), attributes, limits).steps
+
+
+def _layout(operand: Any) -> Any:
+    is_array = isinstance(operand, np.ndarray)
+    return Layout.contiguous(dtypes.dtype(operand.dtype), operand.shape) if is_array else operand
