@@ -108,6 +108,14 @@ def test_the_tuned_kernel_runs(executor: hg.Executor, operands: dict[str, hg.Buf
     np.testing.assert_allclose(operands["c"].to_numpy(), want, rtol=1e-5, atol=1e-5)
 
 
+def test_debugging_says_what_runs(
+    executor: hg.Executor, operands: dict[str, hg.Buffer], monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setenv("HOLOGRAM_DEBUG", "2")
+    run_gemm(executor, GEMM, **operands)
+    assert "launch: my_gemm: matrix product 6 x 5 x 7 of f32" in capsys.readouterr().err
+
+
 NEAR = {
     "a store more": GEMM + "store c %0, %7\n",
     "another stride": GEMM.replace("%13 = mul %8, %2", "%13 = mul %8, %3"),

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from hologram.atlas.opcodes import STRUCTURED
 from hologram.atlas.program import Block, Program
 from hologram.atlas.text import format_program
+from hologram.compiler import report
 from hologram.compiler.algebra import IEEE
 from hologram.compiler.fast_math import FAST, wide_intermediates
 from hologram.compiler.numbering import Numbering
@@ -80,7 +81,7 @@ def _canonical(program: Program, fast_math: bool) -> Program:
             break
         before = program
         for step in FAST_PIPELINE if fast_math else PIPELINE:
-            program = step(program)
+            program = report.passed(step.name, program, step(program))
     return program
 
 

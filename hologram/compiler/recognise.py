@@ -36,7 +36,8 @@ MANY_ROWS = 4096  # keep a GPU busy with a lane each
 # What spellings are made of; a program with anything else is none of them.
 _VOCABULARY = MARKS | {
     Opcode.COORDINATE, Opcode.EXTENT, Opcode.LANE, Opcode.CONSTANT, Opcode.SCALAR, Opcode.LOAD, Opcode.STORE,
-    Opcode.CONVERT, Opcode.ADD, Opcode.SUB, Opcode.MUL, Opcode.DIV, Opcode.MAX, Opcode.NEG, Opcode.BITCAST,
+    Opcode.CONVERT, Opcode.ADD, Opcode.SUB, Opcode.MUL, Opcode.DIV, Opcode.MAX, Opcode.NEG,
+    Opcode.IF, Opcode.LT, Opcode.LE, Opcode.AND,  # a guard that all lanes pass is none
 }  # fmt: skip
 
 Solve = Callable[[Sequence[int], Grid], Iterable[Sizes]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program
 from hologram.compiler.canonical import canonical
 from hologram.compiler.rewrite import Parameters, rewrite
-from hologram.dtypes import index
+from hologram.dtypes import bool_, index
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,37 @@ def specialised(program: Program, grid: Sequence[int], scalars: Sequence[int | f
 
     found = rewrite(program, rule, parameters=Parameters(scalar=lambda _: ()))
     found = canonical(replace(found, rank=len(kept)))
-    return Specialised(_as_used(found), tuple(grid[k] for k in kept))
+    sizes = tuple(grid[k] for k in kept)
+    if found.opcodes & _COMPARED:
+        found = canonical(_unguarded(found, sizes))
+    return Specialised(_as_used(found), sizes)
+
+
+_COMPARED = frozenset({Opcode.LT, Opcode.LE})
+
+
+def _unguarded(program: Program, grid: tuple[int, ...]) -> Program:
+    """Without the guards that every lane passes: a coordinate is below its axis's size, and not below 0."""
+    defined = {r: i for i in program.body.walk() for r in i.results}
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode not in _COMPARED:
+            return None
+        (low, high), (least, most) = (_range(defined.get(v), grid) for v in i.operands)
+        holds = high < least or (high == least and i.opcode is Opcode.LE)
+        fails = low > most or (low == most and i.opcode is Opcode.LT)
+        return b.constant(holds, bool_) if holds or fails else None
+
+    return rewrite(program, rule)
+
+
+def _range(i: Instruction | None, grid: tuple[int, ...]) -> tuple[float, float]:
+    """The least and the greatest number that a coordinate or a constant can be; of all else nothing is known."""
+    if i is not None and i.opcode is Opcode.COORDINATE:
+        return 0, grid[int(i.attribute or 0)] - 1
+    if i is not None and i.opcode is Opcode.CONSTANT and i.type is index:
+        return int(i.attribute or 0), int(i.attribute or 0)
+    return -math.inf, math.inf
 
 
 _READS = ATOMICS | {Opcode.LOAD}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram import lazy
+from hologram import debug, lazy
 from hologram.atlas.program import Program
+from hologram.debug import Rung
 from hologram.limits import Limits
 from hologram.opset.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
@@ -27,5 +28,7 @@ def chosen(step: Step, buffers: Sequence[Buffer], limits: Limits) -> Plan:
         sizes = [b.size for b in buffers]
         found = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
         if found is not None and found.pays(limits):
+            if debug.shows(Rung.LAUNCH):
+                debug.show(Rung.LAUNCH, f"{step.kernel.name}: {found}")
             return found.plan(limits)
     return Plan((step,))

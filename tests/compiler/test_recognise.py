@@ -149,6 +149,22 @@ def test_near_misses_are_not_recognised(name: str) -> None:
     assert NEAR_MISSES[name]() is None
 
 
+GUARDED = """%40 = scalar m : index
+%41 = lt %0, %40 : bool
+%42 = ge %1, %4 : bool
+%43 = and %41, %42 : bool
+if %43
+"""
+
+
+@pytest.mark.parametrize("guard", [M, M + 1, M - 1])
+def test_a_guard_that_all_lanes_pass_is_none(guard: int) -> None:
+    head, loop, rest = GEMM.partition("%6 = constant")
+    head = head.replace("%4 = constant 0 : index", "")
+    text = head + "%4 = constant 0 : index\n" + GUARDED + loop + rest + "else\nend\n"
+    assert (gemm(text, scalars=(guard, K)) is not None) == (guard >= M)
+
+
 def test_an_unused_scalar_does_not_matter() -> None:
     found = gemm(scalars=(99, K))
     assert found is not None
