@@ -1,0 +1,31 @@
+"""Scratch memory in arenas: what a step reads and what it writes lie in different buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hologram as hg
+from hologram.dtypes import f32
+from hologram.opset import OPERATIONS
+from hologram.opset.layout import Layout
+from hologram.opset.steps import Steps
+from hologram.runtime.replay import Replay
+
+
+def test_arenas_need_no_other_form_of_a_program(index: int) -> None:
+    """WebGPU takes the program as it is: a buffer bound both read-only and read-write would need one of its own."""
+    n = 5000  # too large for the boundary pool, whose buffers lie in one
+    layout = Layout.contiguous(f32, (n,))
+    with hg.Executor("webgpu", index) as executor:
+        steps, source = Steps(2), 0
+        for target in [*(steps.place(f32, (n,)).position for _ in range(8)), 1]:
+            plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.limits)
+            steps.extend(plan, (source, source, target))
+            source = target
+        replay = Replay(executor, steps.plan(), 1, (layout,))
+        (out,) = replay([executor.tensor(np.arange(n, dtype=np.float32))])
+        np.testing.assert_array_equal(out.to_numpy(), np.arange(n) * 512)
+        kernels: list[Any] = [executor.device.compile(step.kernel) for step in steps.plan().steps]
+        assert all(len(kernel._forms) == 1 for kernel in kernels)
