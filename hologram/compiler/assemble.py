@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from hologram.compiler.bundle import bundled, bundles
 from hologram.compiler.canonical import canonical
 from hologram.compiler.fuse import Fusion
 from hologram.compiler.fused import epilogue, kernel
@@ -29,7 +30,7 @@ class Assembly:
     graph: Graph
     groups: tuple[Group, ...]  # in the order they run
     plan: Plan
-    counts: tuple[int, ...]  # the steps of each group
+    counts: tuple[int, ...]  # the steps that begin in each group; one may run in the launch of an earlier one
     donations: Mapping[int, int]
 
 
@@ -51,9 +52,18 @@ def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
         _emit(group, graph, limits, steps, places, pairs, fast_math)
         counts.append(len(steps.steps) - before)
         in_place |= pairs
-    plan = steps.plan()
+    plan, counts = _together(steps.plan(), counts, limits, siblings.fusion.most_streams)
     donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
     return Assembly(graph, groups, plan, tuple(counts), donations | _others(graph, plan, donations))
+
+
+def _together(plan: Plan, counts: Sequence[int], limits: Limits, most_buffers: int) -> tuple[Plan, list[int]]:
+    """The plan with small launches bundled, and how many begin in each group; one that joins another's counts there."""
+    found = bundles(plan.steps, limits, most_buffers)
+    owners = [group for group, count in enumerate(counts) for _ in range(count)]
+    first = [owners[bundle[0]] for bundle in found]
+    merged = tuple(bundled([plan.steps[k] for k in bundle]) for bundle in found)
+    return Plan(merged, plan.scratch), [first.count(group) for group in range(len(counts))]
 
 
 def _others(graph: Graph, plan: Plan, known: Mapping[int, int]) -> dict[int, int]:

@@ -13,7 +13,7 @@ instructions that nothing uses any more stay, until `canonical` or the target's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,23 @@ def rewrite(program: Program, rule: Rule, *, parameters: Parameters = UNCHANGED)
         walk.memory[array.name] = builder.shared(new.name, new.dtype, new.size)
     walk.block(program.body)
     return builder.build()
+
+
+def write_into(
+    builder: Builder,
+    program: Program,
+    rule: Rule,
+    memory: Mapping[str, Any],
+    scalars: Mapping[str, tuple[ScalarParameter, ...]],
+) -> None:
+    """Writes a program's body into one under construction, replaced as `rewrite` would.
+
+    `memory` and `scalars` say what its buffers, shared arrays and scalars are there.
+    """
+    walk = _Rewriting(builder, rule)
+    walk.memory.update(memory)
+    walk.scalars.update(scalars)
+    walk.block(program.body)
 
 
 def _flat(values: Iterable[Replacement]) -> tuple[Value, ...]:
