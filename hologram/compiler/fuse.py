@@ -139,9 +139,11 @@ class Fusion:
                 reason = f"{name}: {why}"
                 continue
             group.become(widened)
-            rows.over(group.shape).enter(group, node)
+            placed = rows.over(group.shape)
+            assert placed is not None
+            placed.enter(group, node)
             if len(users) > 1 or value in self.kept:
-                self.store(group, value, rows.over(group.shape).result)
+                self.store(group, value, placed.result)
             return
         group = self.opened(Group(rows.shape, rows.reduced), reason)
         group.need(value, rows.result)

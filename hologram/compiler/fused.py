@@ -235,6 +235,7 @@ class _Writer:
 
     def _rows(self, node: Node) -> list[Layout | None]:
         rows = rows_of(node).over(self.group.shape)
+        assert rows is not None
         return [o if isinstance(o, Layout) else None for o in rows.operands]
 
 

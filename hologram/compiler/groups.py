@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hologram.compiler.graph import Node, Read
-from hologram.errors import ShapeError
 from hologram.opset.form_row import Row
 from hologram.opset.layout import Layout, compose, row_major, settled
 from hologram.opset.operation import Number
@@ -109,12 +108,18 @@ class Rows:
         """How many rows there are."""
         return math.prod(self.shape[: len(self.shape) - self.reduced])
 
-    def over(self, shape: tuple[int, ...]) -> Rows:
-        """The same over other axes, which hold as many rows of as many elements."""
+    def over(self, shape: tuple[int, ...]) -> Rows | None:
+        """The same over other axes, which hold as many rows of as many elements; None where there are none."""
         if shape == self.shape:
             return self
+        result = _renumbered(self.result, shape)
         operands = tuple(_renumbered(o, shape) if isinstance(o, Layout) else o for o in self.operands)
-        return Rows(shape, self.reduced, _renumbered(self.result, shape), operands, self.keeps_shape)
+        lost = any(
+            now is None and before is not None for now, before in zip(operands, self.operands, strict=True)
+        )
+        return (
+            None if lost or result is None else Rows(shape, self.reduced, result, operands, self.keeps_shape)
+        )
 
     def enter(self, group: Group, node: Node) -> None:
         """Lets a group over this domain compute the reduction."""
@@ -148,7 +153,7 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
         outer = math.prod(group.shape[: len(group.shape) - group.reduced])
         if outer == rows.count and math.prod(group.shape) == math.prod(rows.shape):
             over = rows.over(group.shape)
-            if all(same(at, over.result) for at in group.needs[value]):
+            if over is not None and all(same(at, over.result) for at in group.needs[value]):
                 return group, ""
         return None, "the kernel that needs it runs over other rows"
     (at, *_) = group.needs[value]
@@ -197,11 +202,8 @@ def same(a: Layout, b: Layout) -> bool:
     return settled(a).strides == settled(b).strides and a.offset == b.offset
 
 
-def _renumbered(layout: Layout, shape: tuple[int, ...]) -> Layout:
-    found = compose(layout, Layout.contiguous(layout.dtype, shape))
-    if found is None:
-        raise ShapeError(f"a layout of shape {layout.shape} has no counterpart over {shape}")
-    return found
+def _renumbered(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    return compose(layout, Layout.contiguous(layout.dtype, shape))
 
 
 def _extended(layout: Layout, shape: tuple[int, ...]) -> Layout:

@@ -46,9 +46,11 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 
 def exactly(value: Any) -> Any:
-    """What stands for an attribute or scalar in a key: -0.0 is not 0.0, though they are equal."""
-    if isinstance(value, float) and value == 0.0 and math.copysign(1.0, value) < 0.0:
-        return "-0.0"
+    """What stands for an attribute or scalar in a key: -0.0 is not 0.0, though they are equal, and NaN is NaN."""
+    if isinstance(value, (float, np.floating)):
+        if value != value:
+            return "nan"
+        return "-0.0" if value == 0.0 and math.copysign(1.0, value) < 0.0 else value
     if isinstance(value, (list, tuple)):
         return tuple(map(exactly, value))
     return value

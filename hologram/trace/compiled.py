@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hologram.compiler.assemble import Assembly, assemble
-from hologram.errors import BufferFreed
+from hologram.errors import BufferFreed, TraceError
 from hologram.opset.layout import Layout
 from hologram.runtime.replay import Replay
 from hologram.tensor import Tensor
@@ -65,6 +65,13 @@ def _seen(outputs: Sequence[Tensor], slot: Slot) -> Tensor:
     return tensor if tensor.layout is slot.layout else Tensor(tensor.buffer, slot.layout)
 
 
+def _inside(leaf: Any) -> Iterable[Any]:
+    """What a leaf of a result holds, as far as one can see."""
+    if isinstance(leaf, (tuple, list, set, frozenset)):
+        return leaf
+    return vars(leaf).values() if hasattr(leaf, "__dict__") and not isinstance(leaf, type) else ()
+
+
 def compile_traced(
     function: Callable[..., Any],
     who: str,
@@ -79,13 +86,21 @@ def compile_traced(
     recorder = Recorder(executor, who)
     arguments = [recorder.argument(t.layout) for t in tensors]
     positional, named = filled(args, kwargs, arguments)
-    returned = function(*positional, **named)
+    try:
+        returned = function(*positional, **named)
+    except BaseException:
+        recorder.closed = True
+        raise
     leaves: list[Traced] = []
 
     def gather(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
             leaves.append(leaf if isinstance(leaf, Traced) else recorder.capture(leaf))
             return leaves[-1]
+        if isinstance(leaf, Iterator) or any(isinstance(x, Traced) for x in _inside(leaf)):
+            raise TraceError(
+                f"{who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
+            )
         return leaf
 
     tree = mapped(returned, gather)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from hologram import lazy
@@ -32,6 +33,8 @@ class Jitted:
         functools.update_wrapper(self, function)
         self.function = function
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
+        if any(isinstance(k, bool) or not isinstance(k, int) for k in self.donate):
+            raise TypeError(f"jit: donate must be numbers of positional arguments, got {donate!r}")
         self.fast_math = fast_math
         self.who = getattr(function, "__name__", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
@@ -40,9 +43,13 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             met = None if kwargs else self._met.get(tuple([tensor.key for tensor in args]))
-        except AttributeError:  # an argument is no tensor
+        except (AttributeError, TypeError):  # an argument is no tensor, or has a key of its own
             met = None
         return self._sorted_out(args, kwargs) if met is None else met(args)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
+        """The method of an instance, which is then the first argument and, if no tree, a static one."""
+        return self if instance is None else Bound(self, instance)
 
     def _sorted_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The general path: any arguments, a signature that may be new."""
@@ -105,6 +112,29 @@ class Jitted:
         return f"<jitted {self.who}>"
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A jitted function as the method of an instance."""
+
+    jitted: Jitted
+    instance: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.jitted(self.instance, *args, **kwargs)
+
+    def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
+        """See Jitted.compiled."""
+        return self.jitted.compiled(self.instance, *args, **kwargs)
+
+    def dispatches(self, *args: Any, **kwargs: Any) -> int:
+        """See Jitted.dispatches."""
+        return self.jitted.dispatches(self.instance, *args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """See Jitted.explain."""
+        return self.jitted.explain(self.instance, *args, **kwargs)
+
+
 @overload
 def jit(
     function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False
@@ -127,6 +157,10 @@ def jit(
     the function: what depends on Python values is fixed per signature, and side effects happen once. Arguments and
     results may be any nesting of tuples, lists and dicts. Tensors that the function closes over count with what
     they hold when it is called.
+
+    A method's instance is an argument like any other: tensors of a named tuple are found, those that another object
+    holds are closed over, and which object holds which tensors is fixed when the method is traced. What changes between
+    calls, such as weights under training, is better passed and returned.
 
     Args:
         function: what to compile; it must not write to its arguments.

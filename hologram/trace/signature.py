@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.fitting import exactly
 from hologram.tensor import Tensor
 from hologram.trace.traced import Traced
-from hologram.trace.tree import mapped, ordered
+from hologram.trace.tree import branches, mapped
 
 ARRAYS = (Buffer, np.ndarray)  # what becomes a tensor where one stands beside it
 
@@ -90,10 +90,13 @@ class _Walk:
         if isinstance(tree, (Tensor, *ARRAYS)):
             self.tensors.append(tree)
             return HOLE
-        if kind is tuple or kind is list or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
-            return (kind, *[self.of(branch) for branch in tree])
-        if isinstance(tree, dict):
-            return (kind, *[(key, self.of(tree[key])) for key in ordered(tree)])
+        found = branches(tree)
+        if found is not None:
+            return (kind, *[(key, self.of(branch)) for key, branch in found.items()])
+        if isinstance(tree, Iterator):
+            raise TraceError(
+                f"{self.who}: an argument can be read only once: pass a list, got {kind.__name__}"
+            )
         try:
             hash(tree)
         except TypeError as error:

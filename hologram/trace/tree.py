@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 Leaf = Callable[[Any], Any]
 
 
+def branches(tree: Any) -> dict[Any, Any] | None:
+    """What a tree branches into, by key or number, in an order that equal trees share; None for a leaf."""
+    if isinstance(tree, dict):
+        return {key: tree[key] for key in _ordered(tree)}
+    if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
+        return dict(enumerate(tree))
+    return None
+
+
 def mapped(tree: Any, leaf: Leaf) -> Any:
-    """The tree with every leaf replaced by what the function makes of it, in order; dicts by their sorted keys."""
+    """The tree with every leaf replaced by what the function makes of it, in the order of branches."""
+    found = branches(tree)
+    if found is None:
+        return leaf(tree)
+    found = {key: mapped(branch, leaf) for key, branch in found.items()}
     kind = type(tree)
-    if kind is tuple or kind is list:
-        return kind(mapped(branch, leaf) for branch in tree)
-    if kind is dict:
-        found = {key: mapped(tree[key], leaf) for key in ordered(tree)}
-        return {key: found[key] for key in tree}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind(*(mapped(branch, leaf) for branch in tree))
-    return leaf(tree)
+    if isinstance(tree, dict):
+        whole = copy.copy(tree)  # of its own type, with its keys in their order
+        whole.update(found)
+        return whole
+    return kind(found.values()) if kind in (tuple, list) else kind(*found.values())
 
 
-def ordered(tree: dict[Any, Any]) -> list[Any]:
+def _ordered(tree: dict[Any, Any]) -> list[Any]:
     """A dict's keys, by type and value, so that the order they were entered in has no say."""
-    return sorted(tree, key=lambda key: (type(key).__name__, key))
+    try:
+        return sorted(tree, key=lambda key: (type(key).__name__, key))
+    except TypeError:  # keys that do not compare
+        return sorted(tree, key=lambda key: (type(key).__name__, repr(key)))

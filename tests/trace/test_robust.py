@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -81,3 +85,95 @@ def test_a_result_is_stored_by_a_kernel_that_computes_all_of_it(executor: hg.Exe
 
     for ours, eager in zip(hg.jit(parts)(x), parts(x), strict=True):
         np.testing.assert_array_equal(ours.to_numpy(), eager.to_numpy())
+
+
+def test_reductions_of_rows_that_differ_in_their_axes(executor: hg.Executor, x: hg.Tensor) -> None:
+    """Rows of as many elements, which one kernel can follow along the axes of the one reduction but not the other."""
+    deep = executor.tensor(np.arange(240, dtype=np.float32).reshape(4, 6, 10))
+    flat = executor.tensor(np.arange(120, dtype=np.float32).reshape(4, 30))
+
+    def sums(a, b):
+        return a[:, ::2].sum(axis=(1, 2)) * b.sum(axis=1), b.max(axis=1) + a[:, ::2].transpose(1, 2).max(
+            axis=(1, 2)
+        )
+
+    for ours, eager in zip(hg.jit(sums)(deep, flat), sums(deep, flat), strict=True):
+        np.testing.assert_array_equal(ours.to_numpy(), eager.to_numpy())
+
+
+class Scaled:
+    """An object with a jitted method."""
+
+    def __init__(self, executor: hg.Executor, factor: float) -> None:
+        self.weight = executor.full((8,), factor)
+
+    @hg.jit
+    def forward(self, t):
+        """t, scaled."""
+        return t * self.weight
+
+
+def test_methods_are_bound(executor: hg.Executor, x: hg.Tensor) -> None:
+    for factor in (2.0, 3.0):
+        scaled = Scaled(executor, factor)
+        np.testing.assert_array_equal(scaled.forward(x).to_numpy(), x.to_numpy() * np.float32(factor))
+        np.testing.assert_array_equal(
+            Scaled.forward(scaled, t=x).to_numpy(), x.to_numpy() * np.float32(factor)
+        )
+        assert scaled.forward.dispatches(x) == len(scaled.forward.compiled(x).assembly.groups) == 1
+    assert (Scaled.forward.__name__, Scaled.forward.__doc__) == ("forward", "t, scaled.")
+
+
+def test_dicts_of_all_kinds_are_trees(executor: hg.Executor, x: hg.Tensor) -> None:
+    given = OrderedDict([((2, "b"), x), (("a", 1), [x, 3])])
+    found = hg.jit(lambda d: OrderedDict((key, d[2, "b"] + 1) for key in d))(given)
+    assert type(found) is OrderedDict
+    assert list(found) == list(given)
+    np.testing.assert_array_equal(found["a", 1].to_numpy(), x.to_numpy() + 1)
+
+
+@dataclass
+class Held:
+    tensor: Any
+
+
+def test_tensors_are_not_returned_where_they_cannot_be_found(executor: hg.Executor, x: hg.Tensor) -> None:
+    for hide in (Held, lambda t: {t}, lambda t: (t * k for k in range(2))):
+        with pytest.raises(hg.TraceError, match="tensors are returned in tuples"):
+            hg.jit(lambda t, hide=hide: hide(t + 1))(x)
+    with pytest.raises(hg.TraceError, match="read only once"):
+        hg.jit(lambda t, factors: t * sum(factors))(x, (k for k in (1.0, 2.0)))
+    with pytest.raises(hg.TraceError, match="hashable, got Held"):
+        hg.jit(lambda t, held: t * held.tensor)(x, Held(x))
+    with pytest.raises(TypeError, match="donate must be numbers"):
+        hg.jit(lambda t: t, donate="t")
+
+
+def test_numbers_that_are_unlike_themselves_are_one_signature(executor: hg.Executor, x: hg.Tensor) -> None:
+    traced = []
+    jitted = hg.jit(lambda t, n: traced.append(n) or t + n)
+    for _ in range(3):
+        assert np.isnan(jitted(x, float("nan")).to_numpy()).all()
+        jitted(x, np.float32("nan"))
+    assert len(traced) == 2
+    scaled = hg.jit(lambda t, n: t * n)
+    signs = [np.signbit(scaled(x, np.float32(n)).to_numpy()).all() for n in (0.0, -0.0)]
+    assert not executor.limits.host_resident or signs == [False, True]
+
+
+def test_what_fails_can_be_called_again(executor: hg.Executor, x: hg.Tensor) -> None:
+    fails, kept = [True], []
+
+    @hg.jit
+    def careless(t):
+        kept.append(t * 2)
+        if fails:
+            raise ValueError("not yet")
+        return kept[-1]
+
+    with pytest.raises(ValueError, match="not yet"):
+        careless(x)
+    with pytest.raises(hg.TraceError, match="kept and used after"):
+        hg.exp(kept[0])
+    fails.clear()
+    np.testing.assert_array_equal(careless(x).to_numpy(), x.to_numpy() * 2)
