@@ -72,6 +72,11 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
 
 @functools.lru_cache(maxsize=MAX_CACHED)
 def _canonical(program: Program, fast_math: bool) -> Program:
+    return formed(program, fast_math=fast_math)
+
+
+def formed(program: Program, *, fast_math: bool = False) -> Program:
+    """The canonical form, which is not kept: for programs that are asked about once."""
     # Without structure one round does it: every rule meets operands that are in their last form already. What leaves a
     # loop, or is no longer carried by it, changes what may be done next.
     once = not fast_math and not program.opcodes & STRUCTURED
@@ -93,7 +98,12 @@ def canonical_text(program: Program) -> str:
 @functools.lru_cache(maxsize=MAX_CACHED)
 def identity(program: Program) -> str:
     """SHA-256 of the canonical text, in hexadecimal."""
-    return hashlib.sha256(canonical_text(program).encode()).hexdigest()
+    return identity_of(canonical(program))
+
+
+def identity_of(form: Program) -> str:
+    """The identity of a program that is in canonical form."""
+    return hashlib.sha256(format_program(_renamed(form)).encode()).hexdigest()
 
 
 def _renamed(program: Program) -> Program:

@@ -16,7 +16,7 @@ from typing import Any
 
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Program
-from hologram.compiler.canonical import canonical, identity
+from hologram.compiler.canonical import canonical
 from hologram.compiler.naive import MARKS, PREFIX_SUMS, PRODUCTS, SOFTMAXES, Grid, Sizes, Spelling
 from hologram.compiler.specialise import Specialised, specialised
 from hologram.dtypes import FLOATS, DType, f32, f64, i32, i64, u32, u64
@@ -199,8 +199,15 @@ def _might_be(program: Program) -> bool:
     """A cheap look, at what is cached, before anything is rewritten."""
     if program.workgroup is not None or not program.opcodes & (REDUCTIONS | {Opcode.LOOP}):
         return False
-    program = canonical(program)
-    return program.opcodes <= _VOCABULARY and sum(1 for _ in program.body.walk()) <= LONGEST
+    body = canonical(program).body
+    walk = tuple(body.walk())
+    if len(walk) > LONGEST or not {i.opcode for i in walk} <= _VOCABULARY:
+        return False
+    # No spelling has numbers from outside but sizes, more than one result, or more than two operands.
+    stored = {i.attribute for i in walk if i.opcode is Opcode.STORE}
+    loaded = {i.attribute for i in walk if i.opcode is Opcode.LOAD}
+    sizes = all(i.type.kind != "float" for i in walk if i.opcode is Opcode.SCALAR)
+    return sizes and len(stored) == 1 and 1 <= len(loaded - stored) <= 2
 
 
 def _same(
@@ -211,8 +218,8 @@ def _same(
         Opcode.REM
     }:
         return False
-    template, found = _template(spelling, dtype, problem)
-    return template.grid == wanted.grid and found == identity(wanted.program)
+    template = _template(spelling, dtype, problem)
+    return template.grid == wanted.grid and template.identity == wanted.identity
 
 
 def _long(grid: Grid) -> list[int]:
@@ -220,7 +227,6 @@ def _long(grid: Grid) -> list[int]:
 
 
 @lru_cache(maxsize=MAX_TEMPLATES)
-def _template(spelling: Spelling, dtype: DType, problem: Sizes) -> tuple[Specialised, str]:
-    """A spelling for given sizes, and its identity."""
-    written = specialised(spelling.write(dtype, problem), spelling.grid(problem), ())
-    return written, identity(written.program)
+def _template(spelling: Spelling, dtype: DType, problem: Sizes) -> Specialised:
+    """A spelling for given sizes."""
+    return specialised(spelling.write(dtype, problem), spelling.grid(problem), ())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program
-from hologram.compiler.canonical import canonical
+from hologram.compiler.canonical import formed, identity_of
 from hologram.compiler.rewrite import Parameters, rewrite
 from hologram.dtypes import bool_, index
 
@@ -34,7 +35,12 @@ class Specialised:
 
     def reordered(self, buffers: Sequence[BufferParameter]) -> Specialised:
         """The same with its buffers declared in another order."""
-        return replace(self, program=replace(self.program, buffers=tuple(buffers)))
+        return replace(self, program=formed(replace(self.program, buffers=tuple(buffers))))
+
+    @cached_property
+    def identity(self) -> str:
+        """That of the program."""
+        return identity_of(self.program)
 
 
 def specialised(program: Program, grid: Sequence[int], scalars: Sequence[int | float | bool]) -> Specialised:
@@ -64,10 +70,10 @@ def specialised(program: Program, grid: Sequence[int], scalars: Sequence[int | f
         return None
 
     found = rewrite(program, rule, parameters=Parameters(scalar=lambda _: ()))
-    found = canonical(replace(found, rank=len(kept)))
+    found = formed(replace(found, rank=len(kept)))
     sizes = tuple(grid[k] for k in kept)
     if found.opcodes & _COMPARED:
-        found = canonical(_unguarded(found, sizes))
+        found = formed(_unguarded(found, sizes))
     return Specialised(_as_used(found), sizes)
 
 
