@@ -259,6 +259,14 @@ class Buffer:
         buffer._lease = lease
         return buffer
 
+    def take_back(self, successor: Buffer) -> None:
+        """Undoes hand_over, which gave `successor`: this buffer is as it was, that one is freed."""
+        block, lease = successor._let_go()
+        if block is not None:
+            self.block, self._lease = block, lease
+            self.key = block.key(self.executor.kind(self.shape, self.dtype))
+            block.holder = weakref.ref(self)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is None or np.dtype(dtype) == self.dtype.numpy:
             return self.to_numpy(copy=copy)

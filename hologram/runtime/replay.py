@@ -68,8 +68,9 @@ class Replay:
         """
         # Loops, not comprehensions, which before Python 3.12 are calls.
         memories = []
+        given = inputs
         if self._donated:
-            memories = self._memories(inputs)
+            inputs, memories = self._claimed(given)
         else:
             for kind in self._kinds:
                 memories.append(self._new(kind))
@@ -86,38 +87,43 @@ class Replay:
             if launch is None:
                 launch = self._bind(tuple(key), inputs, memories, scratch)
             launch()
+        except BaseException:
+            for before, now in zip(given, inputs, strict=True):
+                if before is not now:
+                    before.buffer.take_back(now.buffer)
+            raise
         finally:
             if scratch:
                 self._workspace.give(scratch)
-        if self._donated:
-            memories = self._hand_over(inputs, memories)
+        for number in self._donated.values():
+            given[number].buffer.free()
         return tuple(map(self._tensor, memories, self._outputs))
 
-    def _memories(self, inputs: Sequence[Tensor]) -> list[Buffer]:
-        """The buffers that outputs are written to: donated ones, where they may be, and new ones."""
+    def _claimed(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Buffer]]:
+        """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.
+
+        These end for everybody else before anything is written: of threads that donate the same one, one gets it. A
+        call that fails gives them back.
+        """
         self._executor.check_open()
         buffers = [tensor.buffer for tensor in inputs]
-        memories = []
-        for k, kind in enumerate(self._kinds):
-            donated = buffers[self._donated[k]] if k in self._donated else None
-            if donated is not None and _may_take(kind, donated) and buffers.count(donated) == 1:
-                memories.append(donated)
-                continue
-            memories.append(self._executor.new_buffer(kind))
-            if donated is not None:
-                given = inputs[self._donated[k]].reshape(kind.shape)  # contiguous, maybe a part of its buffer
-                self._executor.copy(given, self._executor.tensor_over(memories[k], self._outputs[k]))
-        return memories
-
-    def _hand_over(self, inputs: Sequence[Tensor], memories: Sequence[Buffer]) -> list[Buffer]:
-        """Ends the donated buffers; the buffers of the outputs."""
-        donated = [inputs[j].buffer for j in self._donated.values()]
-        found = [
-            m.hand_over(kind) if m in donated else m for m, kind in zip(memories, self._kinds, strict=True)
-        ]
-        for buffer in donated:
-            buffer.free()
-        return found
+        for buffer in buffers:
+            buffer.live_block("call")
+        taken = {
+            k: j
+            for k, j in self._donated.items()
+            if _may_take(self._kinds[k], buffers[j]) and buffers.count(buffers[j]) == 1
+        }
+        memories = {k: self._new(kind) for k, kind in enumerate(self._kinds) if k not in taken}
+        for k, j in self._donated.items():
+            if k not in taken:
+                given = inputs[j].reshape(self._kinds[k].shape)  # contiguous, maybe a part of its buffer
+                self._executor.copy(given, self._tensor(memories[k], self._outputs[k]))
+        found = list(inputs)
+        for k, j in taken.items():
+            memories[k] = buffers[j].hand_over(self._kinds[k])
+            found[j] = self._tensor(memories[k], inputs[j].layout)
+        return found, [memories[k] for k in range(len(self._kinds))]
 
     def _bind(
         self,

@@ -273,6 +273,31 @@ def test_a_failed_call_donates_nothing(executor: Any) -> None:
     np.testing.assert_array_equal(a.to_numpy(), x)
 
 
+class Refusing:
+    """An observer that lets no launch be bound."""
+
+    def observed(self, subject: Any, launch: Any) -> Any:
+        raise RuntimeError("not now")
+
+
+def test_a_call_that_fails_late_gives_back_what_was_donated(executor: Any) -> None:
+    replay = in_place(executor)
+    x, y = arrays(9)
+    a, b = executor.tensor(x), executor.tensor(y)
+    block, key, refusing = a.buffer.block, a.key, Refusing()
+    executor.bound.watch(refusing)
+    try:
+        with pytest.raises(RuntimeError, match="not now"):
+            replay([a, b])
+    finally:
+        executor.bound.unwatch(refusing)
+    assert (a.buffer.block, a.key) == (block, key)
+    np.testing.assert_array_equal(a.to_numpy(), x)
+    (out,) = replay([a, b])
+    assert out.buffer.block is block
+    np.testing.assert_array_equal(out.to_numpy(), x + y)
+
+
 def test_threads_share_a_replay(executor: Any) -> None:
     """Each with its own data, all through the same scratch plan, while memory comes and goes."""
     replay = chain(executor, 9, 3000)
