@@ -16,10 +16,11 @@ from hologram.debug import Rung
 
 SIZE = 1000
 TITLE = re.compile(r"^hologram (\w+): (.*)$")
-# An exponential twice, a matrix product, and a program whose text it prints for comparison.
+# An exponential twice, a matrix product, one written by hand, and a program whose source is printed for comparison.
 WORK = f"""
 import sys
 import hologram as hg
+from tests.compiler.test_recognise import GEMM
 from tests.golden.programs import PROGRAMS
 with hg.Executor(backend=sys.argv[1]) as executor:
     x = executor.ones(({SIZE},))
@@ -27,6 +28,8 @@ with hg.Executor(backend=sys.argv[1]) as executor:
     hg.exp(x)
     square = executor.ones((32, 32))
     hg.matmul(square, square)
+    a, b, c = (executor.ones(shape) for shape in ((64, 32), (32, 48), (64, 48)))
+    executor.run(GEMM, {{"a": a, "b": b, "c": c}}, lanes=(64, 48), m=64, k=32)
     program = PROGRAMS["silu_f16"]
     half = executor.ones(({SIZE},), "f16")
     executor.run(program, {{"a": half, "out": executor.empty(({SIZE},), "f16")}}, lanes={SIZE})
@@ -104,16 +107,22 @@ def test_launches_with_grid_and_time(output: Any) -> None:
         assert re.fullmatch(
             rf"atlas_exp_f32, grid {SIZE}, (\d+ workgroups, )?7.8 KiB bound, [\d.]+ (ns|µs|ms)", title
         )
-    assert any(t.startswith("atlas_matmul") and " grid 1 x 1 x 1," in t for t in titles)
+    assert any(re.match(r"atlas_matmul\w*, grid \d+ x \d+ x 1,", t) for t in titles)
 
 
 def test_programs_once_each(output: Any) -> None:
-    programs = dict(output(3).of(Rung.PROGRAM))
-    assert len(programs) == len(output(3).of(Rung.PROGRAM))
+    entries = output(3).of(Rung.PROGRAM)
+    assert len(set(entries)) == len(entries)
+    programs = dict(entries)
     (exp,) = (body for title, body in programs.items() if title.startswith("atlas_exp_f32 "))
     assert "= exp %1 : f32\n" in exp
     (tile,) = (body for title, body in programs.items() if "hand-written matmul" in title)
     assert "buffers a: f32 (read), b: f32 (read), out: f32 (write)" in tile
+
+
+def test_recognised_programs_are_told(output: Any) -> None:
+    (title,) = (title for title, _ in output(2).of(Rung.LAUNCH) if title.startswith("my_gemm"))
+    assert re.match(r"my_gemm: matrix product 64 x 32 x 48 of f32 .* runs as matmul", title)
 
 
 def test_source_is_what_the_device_gives(output: Any) -> None:
@@ -126,6 +135,10 @@ def test_rewrites_with_the_sizes(output: Any) -> None:
     title = next(t for t, _ in output(5).of(Rung.REWRITE) if t.startswith("atlas_exp_f32: expand functions"))
     before, after = map(int, re.findall(r"(\d+) -> (\d+) instructions", title)[0])
     assert before < after
+
+
+def test_canonical_form_is_a_rewrite(output: Any) -> None:
+    assert any(": simplify and order, " in title for title, _ in output(5).of(Rung.REWRITE))
 
 
 def test_an_entry_is_a_line_and_an_indented_body(capsys: pytest.CaptureFixture[str]) -> None:

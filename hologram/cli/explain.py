@@ -6,6 +6,7 @@ import functools
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import indent
@@ -20,8 +21,11 @@ from hologram.atlas.verify import verify
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import output, print_json
 from hologram.compiler.canonical import canonical_text, identity
+from hologram.compiler.recognise import Recognition, recognise
 from hologram.errors import UnsupportedDType
 from hologram.executor import Executor
+from hologram.limits import Limits
+from hologram.opset.plan import Step
 from hologram.trace.explain import Explanation, explained_elsewhere
 from hologram.trace.jit import Jitted
 
@@ -30,12 +34,16 @@ USUAL_LANES = 1024  # along each axis of a program, where none are given
 
 @dataclass(frozen=True)
 class ExplainedProgram:
-    """An Atlas program: its canonical text with the SHA-256, and its source by backend."""
+    """An Atlas program: its canonical text with the SHA-256, what it is recognised as, and its source by backend.
+
+    The source is that of the tuned kernel on backends where it runs instead.
+    """
 
     name: str
     identity: str
     canonical: str
     lanes: tuple[int, ...]
+    recognised: str
     sources: dict[str, str]
 
     def text(self, *, source: bool = True) -> str:
@@ -82,7 +90,7 @@ def explain(
         given = parse_arguments(arguments)
         found = [explain_function(function, given, b) for b in backend or ["auto"]]
     else:
-        found = [explain_program(Path(target), lanes, backend or list(backends.discover()))]
+        found = [explain_program(Path(target), lanes, arguments, backend or list(backends.discover()))]
     if as_json:
         print_json([e.as_dict() for e in found])
         return
@@ -129,26 +137,57 @@ def explain_function(function: Any, arguments: Arguments, backend: str) -> Expla
         return explained_elsewhere(jitted.compiled(*positional, **named), backend, jitted.fast_math)
 
 
-def explain_program(path: Path, lanes: str, names: list[str]) -> ExplainedProgram:
+def explain_program(path: Path, lanes: str, arguments: str, names: list[str]) -> ExplainedProgram:
     """Reads a program; raises ProgramError for a text that is none."""
     if not path.is_file():
         raise typer.BadParameter(f"{path} is neither a file nor file.py:function nor module:function")
     program = parse_program(path.read_text(encoding="utf-8"))
     verify(program)
     grid = _grid(program, lanes)
-    sources = {name: _source(program, grid, name) for name in names}
-    return ExplainedProgram(program.name, identity(program), canonical_text(program), grid, sources)
+    sizes, scalars = _sizes(program, parse_arguments(arguments)) if arguments else ((), ())
+    found = recognise(program, grid, scalars, sizes) if arguments else None
+    said = (
+        str(found or "no tuned kernel computes this")
+        if arguments
+        else "give --args to see if it is recognised"
+    )
+    step = Step(program, tuple(range(len(program.buffers))), scalars, grid)
+    sources = {name: _source(step, found, name) for name in names}
+    return ExplainedProgram(program.name, identity(program), canonical_text(program), grid, said, sources)
 
 
-def _source(program: Program, grid: tuple[int, ...], backend: str) -> str:
+def _sizes(program: Program, given: Arguments) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """The elements of each buffer, and the scalars."""
+    buffers = [b for b in given.positional if isinstance(b, TensorArgument)]
+    wanted = [b.dtype for b in program.buffers]
+    names = [s.name for s in program.scalars]
+    if (
+        [b.dtype for b in buffers] != wanted
+        or len(buffers) != len(given.positional)
+        or set(given.named) != set(names)
+    ):
+        need = ", ".join([*(f"{b.dtype}[...]" for b in program.buffers), *(f"{n}=..." for n in names)])
+        raise typer.BadParameter(f"--args: {program.name} takes {need}")
+    return tuple(b.size for b in buffers), tuple(given.named[n] for n in names)
+
+
+def _source(step: Step, found: Recognition | None, backend: str) -> str:
     """For the device that would be opened, or else a usual one."""
     try:
         if backend != "auto" and not backends.probe(backend).available:
-            return backends.source(backend, program, grid)
+            return _sources(
+                step, found, backends.usual_limits(backend), functools.partial(backends.source, backend)
+            )
         with Executor(backend=backend) as executor:
-            return executor.device.source(program, grid)
+            return _sources(step, found, executor.limits, executor.device.source)
     except UnsupportedDType as error:
         return f"none: {error}"
+
+
+def _sources(step: Step, found: Recognition | None, limits: Limits, source: Callable[..., str]) -> str:
+    """The text of every kernel that runs."""
+    steps = found.plan(limits).steps if found is not None and found.pays(limits) else (step,)
+    return "\n".join(source(s.kernel, s.grid, s.scalars) for s in steps)
 
 
 def _grid(program: Program, lanes: str) -> tuple[int, ...]:

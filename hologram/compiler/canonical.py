@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from hologram.atlas.opcodes import STRUCTURED
 from hologram.atlas.program import Block, Program
 from hologram.atlas.text import format_program
-from hologram.compiler import report
 from hologram.compiler.algebra import IEEE
 from hologram.compiler.fast_math import FAST, wide_intermediates
 from hologram.compiler.numbering import Numbering
 from hologram.compiler.order import ordered
+from hologram.compiler.passes import passed
 from hologram.compiler.rules import Rule, table
 
 MOST_ROUNDS = 8
@@ -86,7 +86,7 @@ def formed(program: Program, *, fast_math: bool = False) -> Program:
             break
         before = program
         for step in FAST_PIPELINE if fast_math else PIPELINE:
-            program = report.passed(step.name, program, step(program))
+            program = passed(step.name, program, step(program))
     return program
 
 

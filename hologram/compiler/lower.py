@@ -10,7 +10,7 @@ from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TER
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.arithmetic import float_remainder, integer_power, multiply_high
 from hologram.compiler.dialect import Dialect
-from hologram.compiler.report import passed
+from hologram.compiler.passes import passed
 from hologram.compiler.rewrite import rewrite
 from hologram.compiler.transcendental import EXPANDABLE, expand
 from hologram.dtypes import DType, bf16, f16, f32, i8, i16, i32, u8, u16, u32

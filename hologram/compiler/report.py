@@ -12,15 +12,18 @@ from hologram.opset.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.atlas import text
+    from hologram.compiler import canonical
 else:
-    text = lazy.module("hologram.atlas.text")
+    text, canonical = lazy.module("hologram.atlas.text"), lazy.module("hologram.compiler.canonical")
 
 
 def compiled(kernel: Program | Tile) -> None:
     """Shows a kernel that a device compiles for the first time."""
     if debug.shows(Rung.PROGRAM):
         if isinstance(kernel, Program):
-            debug.show(Rung.PROGRAM, f"{kernel.name} ({text.digest(kernel)})", text.format_program(kernel))
+            debug.show(
+                Rung.PROGRAM, f"{kernel.name} ({canonical.identity(kernel)})", text.format_program(kernel)
+            )
         else:
             debug.show(Rung.PROGRAM, f"{kernel.entry} is the hand-written {kernel.stem}", tile_text(kernel))
 
@@ -44,11 +47,3 @@ def generated(name: str, language: str, source: Callable[[], str]) -> None:
     """Shows the source of a kernel, which nobody need have generated if its code was kept from before."""
     if debug.shows(Rung.SOURCE):
         debug.show(Rung.SOURCE, f"{name} in {language}", source())
-
-
-def passed(name: str, before: Program, after: Program) -> Program:
-    """Shows what a pass of that name made of a program, if it changed it; gives the result on."""
-    if debug.shows(Rung.REWRITE) and after != before:
-        sizes = " -> ".join(str(sum(1 for _ in p.body.walk())) for p in (before, after))
-        debug.show(Rung.REWRITE, f"{before.name}: {name}, {sizes} instructions")
-    return after

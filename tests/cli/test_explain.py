@@ -16,6 +16,7 @@ from hologram.cli import app
 from hologram.cli.calls import TensorArgument, parse_arguments
 from hologram.compiler.canonical import canonical_text, identity
 from hologram.dtypes import bf16, f32, i8
+from tests.compiler.test_recognise import GEMM
 from tests.golden.programs import PROGRAMS
 
 CODE = """
@@ -107,6 +108,32 @@ def test_a_program_as_json_over_a_grid(atlas: Path) -> None:
     assert found["canonical"] == canonical_text(program)
     assert list(found["sources"]) == ["cpu"]
     assert program.name in found["sources"]["cpu"]
+
+
+def test_a_recognised_program_has_the_source_of_what_runs(tmp_path: Path) -> None:
+    path = tmp_path / "product.atlas"
+    path.write_text(GEMM)
+    arguments = "f32[128,256], f32[64,256], f32[128,64], m=128, k=64"
+    grid = ("--lanes", "128,256", "--backend", "cpu", "--backend", "cuda")
+    (found,) = json.loads(invoke(str(path), "--args", arguments, *grid, "--json"))
+    assert found["recognised"].startswith("matrix product 128 x 64 x 256 of f32")
+    assert "numpy.matmul" in found["sources"]["cpu"]
+    assert "// matmul: " in found["sources"]["cuda"]
+    (found,) = json.loads(invoke(str(path), "--args", arguments.replace("k=64", "k=63"), *grid, "--json"))
+    assert found["recognised"] == "no tuned kernel computes this"
+    assert "define void" in found["sources"]["cpu"]
+    (found,) = json.loads(invoke(str(path), *grid, "--json"))
+    assert "--args" in found["recognised"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["f32[8]", "f32[8], f32[8], i32[8], m=1, k=1", "f32[8], f32[8], f32[8], m=1"]
+)
+def test_a_programs_arguments_must_fit(tmp_path: Path, arguments: str) -> None:
+    path = tmp_path / "product.atlas"
+    path.write_text(GEMM)
+    text = " ".join(invoke(str(path), "--args", arguments, status=2).replace("│", " ").split())
+    assert "takes f32[...], f32[...], f32[...], m=..., k=..." in text
 
 
 def test_a_program_that_a_language_cannot_spell(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from hologram.backends.cpu.pool import Pool
 from hologram.backends.cpu.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.stream import VECTOR_BYTES
 from hologram.backends.cpu.writer import narrow
-from hologram.compiler.report import generated, passed
+from hologram.compiler.passes import passed
+from hologram.compiler.report import generated
 from hologram.compiler.transcendental import expand, unless_scalar
 from hologram.device import Binding, Launch, in_turn
 from hologram.dtypes import DType
