@@ -259,12 +259,12 @@ class Buffer:
         buffer._lease = lease
         return buffer
 
-    def take_back(self, successor: Buffer) -> None:
-        """Undoes hand_over, which gave `successor`: this buffer is as it was, that one is freed."""
+    def take_back(self, successor: Buffer, kind: Kind) -> None:
+        """Undoes hand_over, which gave `successor`: this buffer, of a kind, is as it was, that one is freed."""
         block, lease = successor._let_go()
         if block is not None:
             self.block, self._lease = block, lease
-            self.key = block.key(self.executor.kind(self.shape, self.dtype))
+            self.key = block.key(kind)
             block.holder = weakref.ref(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -90,7 +90,8 @@ class Replay:
         except BaseException:
             for before, now in zip(given, inputs, strict=True):
                 if before is not now:
-                    before.buffer.take_back(now.buffer)
+                    own = before.buffer
+                    own.take_back(now.buffer, self._executor.kind(own.shape, own.dtype))
             raise
         finally:
             if scratch:
