@@ -171,3 +171,12 @@ def test_effects_keep_their_order(program: Program, seed: int) -> None:
     for later in found[1:]:
         for got, want in zip(later, found[0], strict=True):
             np.testing.assert_array_equal(got, want, err_msg=format_program(program))
+
+
+@BOUNDED
+@given(case=programs())
+def test_fast_math_gives_a_program_and_settles(case: Case) -> None:
+    fast = canonical(case.program, fast_math=True)
+    verify(fast)
+    assert canonical(fast, fast_math=True) == fast
+    assert fast.buffers == case.program.buffers
