@@ -72,6 +72,7 @@ class Executor:
         self.launches: dict[Any, Launch] = self.bound.cached
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
+        self.recording: dict[int, Any] = {}  # by thread, what records a function that the thread traces
         self._lock = threading.RLock()
         self._inferred: dict[Any, tuple[tuple[Kind, Layout], ...]] = {}  # of results
         self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
@@ -121,6 +122,8 @@ class Executor:
 
     def empty(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor with undefined contents."""
+        if self.recording and (recorder := self.recording.get(threading.get_ident())) is not None:
+            return recorder.empty(shape, dtype)
         element = dtypes.dtype(dtype)
         return Tensor(self.allocate(tuple(shape), element), Layout.contiguous(element, shape))
 
@@ -147,6 +150,8 @@ class Executor:
 
     def full(self, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor filled with a number."""
+        if self.recording and (recorder := self.recording.get(threading.get_ident())) is not None:
+            return recorder.full(shape, value, dtype)
         tensor = self.empty(shape, dtype)
         tensor.buffer.fill(value)
         return tensor
@@ -194,6 +199,8 @@ class Executor:
 
     def apply(self, operation: Operation, operands: Sequence[Operand], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
+        if self.recording and (recorder := self.recording.get(threading.get_ident())) is not None:
+            return recorder.apply(operation, operands, attributes)
         operands = arguments.tensors(self, operation, operands)
         inputs = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
         key = (operation, tuple(map(self._signature, operands)), *map(exactly, attributes.values()))
@@ -218,6 +225,8 @@ class Executor:
         attributes: Mapping[str, Any],
     ) -> None:
         """Computes an operation into given outputs."""
+        if self.recording and (recorder := self.recording.get(threading.get_ident())) is not None:
+            recorder.refuse(operation)
         key = (
             operation,
             *map(arguments.key, operands),
@@ -241,6 +250,9 @@ class Executor:
 
     def copy(self, source: Tensor, target: Tensor) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
+        if self.recording and (recorder := self.recording.get(threading.get_ident())) is not None:
+            recorder.copy(source, target)
+            return
         key = ("copy", source.key, target.key)
         launch = self.launches.get(key)
         if launch is None:

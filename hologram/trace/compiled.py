@@ -37,6 +37,7 @@ class Compiled:
     captured: tuple[Tensor, ...]
     results: Any  # the tree that the function returned, with a Slot for every tensor
     replay: Replay
+    recording: Mapping[int, Any]  # the executor's: see there
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
@@ -86,11 +87,7 @@ def compile_traced(
     recorder = Recorder(executor, who)
     arguments = [recorder.argument(t.layout) for t in tensors]
     positional, named = filled(args, kwargs, arguments)
-    try:
-        returned = function(*positional, **named)
-    except BaseException:
-        recorder.closed = True
-        raise
+    returned = recorder.recorded(function, positional, named)
     leaves: list[Traced] = []
 
     def gather(leaf: Any) -> Any:
@@ -118,4 +115,5 @@ def compile_traced(
     assembly = assemble(graph, executor.limits, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
-    return Compiled(who, assembly, recording.captured, mapped(tree, slot), replay, tuple(donated))
+    found = mapped(tree, slot)
+    return Compiled(who, assembly, recording.captured, found, replay, executor.recording, tuple(donated))

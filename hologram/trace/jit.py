@@ -45,7 +45,7 @@ class Jitted:
             met = None if kwargs else self._met.get(tuple([tensor.key for tensor in args]))
         except (AttributeError, TypeError):  # an argument is no tensor, or has a key of its own
             met = None
-        return self._sorted_out(args, kwargs) if met is None else met(args)
+        return self._sorted_out(args, kwargs) if met is None or met.recording else met(args)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
         """The method of an instance, which is then the first argument and, if no tree, a static one."""

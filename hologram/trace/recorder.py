@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hologram.device import Device
 from hologram.errors import TraceError
 from hologram.executor import Executor
 from hologram.limits import Limits
+from hologram.opset.arrange import fill
 from hologram.opset.layout import Layout
 from hologram.opset.movement import cast, overwrite
 from hologram.opset.operation import Operation
@@ -71,6 +73,19 @@ class Recorder:
         layout = Layout.contiguous(dtypes.dtype(dtype), sizes(shape, "empty"))
         return Traced(Storage(self, None, layout), layout)
 
+    def full(self, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Traced:
+        """A tensor filled with a number."""
+        kind = dtypes.dtype(dtype)
+        return self.apply(fill, (), {"value": value, "shape": sizes(shape, "full"), "dtype": kind.name})
+
+    def zeros(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Traced:
+        """A tensor of zeros."""
+        return self.full(shape, 0, dtype)
+
+    def ones(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Traced:
+        """A tensor of ones."""
+        return self.full(shape, 1, dtype)
+
     def tensor(self, array: Any, dtype: Any = None) -> Traced:
         """A constant of the function."""
         return self.capture(self.executor.tensor(array, dtype))
@@ -87,9 +102,20 @@ class Recorder:
         results = tuple(self._record(operation, given, attributes, layouts))
         return results[0] if len(results) == 1 else results
 
-    def copy(self, source: Any, target: Traced) -> None:
+    def refuse(self, operation: Operation) -> NoReturn:
+        """Says that results cannot be written to given tensors."""
+        raise TraceError(
+            f"{self.who}: {operation.name} writes to a tensor that it is given, which a trace does not see; use the "
+            "function that returns a new one"
+        )
+
+    def copy(self, source: Any, target: Tensor) -> None:
         """Writes a tensor into another: the storage has another value from now on."""
         self.check_open()
+        if not isinstance(target, Traced):
+            raise TraceError(
+                f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
+            )
         storage = target.buffer
         if storage.is_input:
             raise TraceError(
@@ -110,6 +136,22 @@ class Recorder:
         storage.value = new.buffer.value
 
     # Recording.
+
+    def recorded(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """What a function returns; all that this thread asks of the executor meanwhile is recorded."""
+        thread, recording = threading.get_ident(), self.executor.recording
+        before = recording.get(thread)
+        recording[thread] = self
+        try:
+            return function(*args, **kwargs)
+        except BaseException:
+            self.closed = True
+            raise
+        finally:
+            if before is None:
+                del recording[thread]
+            else:
+                recording[thread] = before
 
     def argument(self, layout: Layout) -> Traced:
         """The next input of the graph."""

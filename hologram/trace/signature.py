@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,6 +59,8 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
             f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
         )
     (executor,) = executors.values()
+    if executor.recording and threading.get_ident() in executor.recording:
+        return Call(walk.tensors, (), (), traced=True)
     tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in walk.tensors]
     return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
 

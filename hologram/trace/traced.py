@@ -24,6 +24,14 @@ class Storage:
         self.layout = layout
         self.is_input = is_input
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise TraceError(
+            f"{self.executor.who}: {name} is asked of the memory of a traced tensor, which has none before the "
+            "function runs"
+        )
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.layout.shape

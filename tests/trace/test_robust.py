@@ -177,3 +177,43 @@ def test_what_fails_can_be_called_again(executor: hg.Executor, x: hg.Tensor) -> 
         hg.exp(kept[0])
     fails.clear()
     np.testing.assert_array_equal(careless(x).to_numpy(), x.to_numpy() * 2)
+
+
+def test_what_is_made_of_closed_over_tensors_counts_when_called(executor: hg.Executor, x: hg.Tensor) -> None:
+    weight = executor.full((8,), 1.0)
+    inner = hg.jit(lambda w: w * 2)
+    inner(weight)
+
+    @hg.jit
+    def scaled(t):
+        start = executor.zeros((6, 8))
+        start[1:] = t[1:]
+        return start * (weight + 1) + inner(weight) + executor.ones((8,)) + t.executor.full((), 3)
+
+    for value in (1.0, 5.0):
+        weight.buffer.fill(value)
+        wanted = x.to_numpy().copy()
+        wanted[0] = 0
+        np.testing.assert_allclose(scaled(x).to_numpy(), wanted * (value + 1) + 2 * value + 4, rtol=1e-6)
+
+
+def test_closed_over_tensors_are_not_written_to(executor: hg.Executor, x: hg.Tensor) -> None:
+    weight = executor.full((6, 8), 1.0)
+
+    def assigned(t):
+        weight[...] = t
+
+    for function, message in (
+        (assigned, "closes over is written to"),
+        (
+            lambda t: hg.ops.vector_add(executor, weight, weight, weight),
+            "add writes to a tensor that it is given",
+        ),
+        (lambda t: t.buffer.to_numpy(), "to_numpy is asked of the memory of a traced tensor"),
+        (lambda t: float(weight.sum()), "the value of a traced tensor"),
+    ):
+        with pytest.raises(hg.TraceError, match=message):
+            hg.jit(function)(x)
+    np.testing.assert_array_equal(weight.to_numpy(), np.ones((6, 8), np.float32))
+    weight += 1  # nothing is recorded any more
+    assert weight.to_numpy()[0, 0] == 2
