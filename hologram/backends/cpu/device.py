@@ -143,7 +143,7 @@ class CpuDevice:
                 if _compiles()
                 else interpret.InterpretedKernel(kernel)
             )
-        return tiles.TileKernel(kernel, self.compile)
+        return tiles.TileKernel(kernel, self.compile, self._host if _compiles() else None)
 
     @functools.cached_property
     def _host(self) -> compiled.Host:

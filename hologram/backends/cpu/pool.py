@@ -87,8 +87,8 @@ _RELAX = {
 }
 
 
-def _prelude(system: str, machine: str) -> str:
-    """How this system waits and wakes; raises BackendUnavailable where that is not known."""
+def prelude(system: str, machine: str) -> str:
+    """How this system relaxes, yields, waits and wakes, as IR; raises BackendUnavailable where that is not known."""
     relax = f"define internal void @relax() {{\n  {_RELAX.get(machine, '')}\n  ret void\n}}\n"
     for name in ("llvm.x86.sse2.pause()", "llvm.aarch64.hint(i32)"):
         if name.partition("(")[0] in relax:
@@ -107,7 +107,7 @@ class Pool:
 
     def __init__(self, engine: Engine, threads: int) -> None:
         machine = platform.machine().lower()
-        text = _prelude(sys.platform, machine) + Path(__file__).with_name("pool.ll").read_text()
+        text = prelude(sys.platform, machine) + Path(__file__).with_name("pool.ll").read_text()
         if sys.platform == "win32":
             engine.provide(
                 ctypes.WinDLL("kernelbase"), ("WaitOnAddress", "WakeByAddressAll", "SwitchToThread")

@@ -1,4 +1,4 @@
-"""The tile kernels on the CPU: NumPy on views of the buffers, so that matrix products reach BLAS.
+"""The tile kernels on the CPU: matrix products by NumPy's BLAS, on the pool's threads, or else by NumPy.
 
 `TILES` maps a tile's stem to a function that prepares one launch: it gets a `TileCall` and returns a call without
 arguments that does the work. Views are made once, when the launch is bound.
@@ -14,9 +14,13 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from hologram.atlas.program import Program
+from hologram.backends.cpu.blas import loaded_library
+from hologram.backends.cpu.kernel import Host, sequence
 from hologram.backends.cpu.memory import Memory
+from hologram.backends.cpu.products import Product, matrices, product_launch
 from hologram.device import Binding, Kernel, Launch, in_turn
 from hologram.errors import CompileError
+from hologram.opset.epilogue import epilogue_reads
 from hologram.opset.plan import Tile
 
 Number = int | float | bool
@@ -31,6 +35,7 @@ class TileCall:
     scalars: Mapping[str, Number]
     grid: Sequence[int]
     compile: Callable[[Program], Kernel]
+    host: Host | None  # None where programs are interpreted
 
     def constant(self, name: str) -> Number:
         """A number the tile's prelude declares."""
@@ -63,6 +68,7 @@ class TileKernel:
 
     tile: Tile
     compile: Callable[[Program], Kernel]
+    host: Host | None
 
     def workgroups(self, grid: Sequence[int]) -> None:
         """None: threads share slices of whatever size suits them."""
@@ -80,7 +86,7 @@ class TileKernel:
             arrays[name] = b.memory.bytes[b.offset : b.offset + usable].view(dtype.numpy)
         numbers = {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
         try:
-            return prepare(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile))
+            return prepare(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
         except KeyError as error:
             raise CompileError(
                 self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
@@ -88,7 +94,9 @@ class TileKernel:
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """A line that says what runs, and the program behind it where the tile has an epilogue."""
-        said = f"; {self.tile.entry} ({self.tile.stem}): BLAS through NumPy, numpy.matmul"
+        pooled = self.host is not None and loaded_library() is not None
+        how = "its library called on the pool's threads" if pooled else "numpy.matmul"
+        said = f"; {self.tile.entry} ({self.tile.stem}): BLAS through NumPy, {how}"
         if self.tile.epilogue is None:
             return said
         numbers = dict(
@@ -100,13 +108,6 @@ class TileKernel:
         return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
 
 
-def _for_blas(view: np.ndarray) -> np.ndarray | None:
-    """The view, if BLAS can read its matrices as they lie: one of the last two axes has stride 1."""
-    row, column = (s // view.itemsize for s in view.strides[-2:])
-    fits = (column == 1 and row >= view.shape[-1]) or (row == 1 and column >= view.shape[-2])
-    return view if fits else None
-
-
 def matmul(call: TileCall) -> Launch:
     """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
     m, k, n = (int(call.scalars[name]) for name in ("m", "k", "n"))
@@ -114,46 +115,42 @@ def matmul(call: TileCall) -> Launch:
     a = call.view("a", (batch, m, k), ("batch", "row", "column"))
     b = call.view("b", (batch, k, n), ("batch", "row", "column"))
     out = call.view("out", (batch, m, n), ("batch", "row", "column"))
-    if batch == 1:
-        a, b, out = a[0], b[0], out[0]
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
-    direct = out.dtype == wide and _for_blas(out) is not None and not _shares(out, a, b)
-    target = out if direct else np.empty(out.shape, wide)
-
-    def multiply() -> None:
-        np.matmul(_ready(a, wide), _ready(b, wide), out=target)
-
-    ready = a.dtype == wide and _for_blas(a) is not None and _for_blas(b) is not None
-    steps: list[Launch] = [functools.partial(np.matmul, a, b, out=target) if ready else multiply]
-    if call.tile.epilogue is not None:
-        target = _epilogue(call, call.tile.epilogue, target, (batch * m, n), steps)
-    if target is not out:
-        steps.append(functools.partial(np.copyto, out, target.reshape(out.shape), casting="unsafe"))
-    return in_turn(steps)
-
-
-def _shares(out: np.ndarray, *operands: np.ndarray) -> bool:
-    return any(np.may_share_memory(out, x) for x in operands)
-
-
-def _ready(view: np.ndarray, wide: np.dtype) -> np.ndarray:
-    """The operand as BLAS wants it; a copy where it must be."""
-    fits = view.dtype == wide and _for_blas(view) is not None
-    return view if fits else np.ascontiguousarray(view, dtype=wide)
+    epilogue = call.tile.epilogue
+    read = [call.arrays[name] for name, _, _ in epilogue_reads(epilogue)]
+    fits = matrices(out) is not None if epilogue is None else out.flags.c_contiguous
+    direct = out.dtype == wide and fits and not any(np.may_share_memory(out, x) for x in (a, b, *read))
+    value = out if direct else np.empty(out.shape, wide)
+    result = value
+    if epilogue is not None and epilogue.buffer("result").dtype.numpy != wide:
+        result = np.empty(out.shape, epilogue.buffer("result").dtype.numpy)
+    steps: list[Launch] = []
+    product = Product(_readable(a, wide, steps), _readable(b, wide, steps), value)
+    steps.append(_product(call, product))
+    if epilogue is not None:
+        arrays = {**call.arrays, "value": value, "result": result}
+        steps.append(call.program(epilogue, arrays, (batch * m, n)))
+    if result is not out:
+        steps.append(functools.partial(np.copyto, out, result, casting="unsafe"))
+    return in_turn(steps) if call.host is None else sequence(steps, call.host.pool)
 
 
-def _epilogue(
-    call: TileCall, program: Program, values: np.ndarray, shape: tuple[int, int], steps: list[Launch]
-) -> np.ndarray:
-    """Appends the epilogue's launch, in place where the product lies contiguous; gives the results."""
-    if not values.flags.c_contiguous:
-        packed = np.empty(values.shape, values.dtype)
-        steps.append(functools.partial(np.copyto, packed, values))
-        values = packed
-    results = program.buffer("result").dtype.numpy
-    target = values if values.dtype == results else np.empty(values.shape, results)
-    steps.append(call.program(program, {**call.arrays, "value": values, "result": target}, shape))
-    return target
+def _readable(view: np.ndarray, wide: np.dtype, steps: list[Launch]) -> np.ndarray:
+    """The operand as BLAS can read it: as it lies, or as a copy that the step appended makes at every launch."""
+    if view.dtype == wide and matrices(view) is not None:
+        return view
+    copied = np.empty(view.shape, wide)
+    steps.append(functools.partial(np.copyto, copied, view))
+    return copied
+
+
+def _product(call: TileCall, product: Product) -> Launch:
+    """The product on the pool's threads, or NumPy's own where that cannot be had."""
+    pooled = None if call.host is None else product_launch(product, call.host)
+    if pooled is not None:
+        return pooled
+    a, b, out = (x[0] if len(x) == 1 else x for x in (product.a, product.b, product.out))
+    return functools.partial(np.matmul, a, b, out=out)
 
 
 TILES: dict[str, Prepare] = dict.fromkeys(("matmul", "matmul_register", "matmul_subgroup"), matmul)
