@@ -6,6 +6,7 @@ Methods are derived from the operations' declarations; this file holds what is a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from hologram.executor import Executor
     from hologram.opset.operation import Operation
 
+# A tensor's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed tensor
+# stays, and what is launched with it is refused later.
+known_key = attrgetter("_key")
 Index = int | slice | None | EllipsisType
 
 
@@ -37,10 +41,10 @@ class Tensor(Operators):
     __slots__ = ("_key", "buffer", "layout")
     __array_priority__ = 1000
 
-    def __init__(self, buffer: Buffer, layout: Layout) -> None:
+    def __init__(self, buffer: Buffer, layout: Layout, layout_id: int | None = None) -> None:
         self.buffer = buffer
         self.layout = layout
-        self._key: tuple[int, int] | None = None
+        self._key = None if layout_id is None else (buffer.key, layout_id)
 
     # What a tensor is.
 
@@ -90,9 +94,9 @@ class Tensor(Operators):
         key = self.buffer.key
         if key is None:
             return None
-        if self._key is None or self._key[0] != key:
+        if self._key is None:
             self._key = (key, self.executor.layout_id(self.layout))
-        return self._key
+        return self._key  # type: ignore[return-value]  (a buffer that lives has a key)
 
     def is_contiguous(self) -> bool:
         return self.layout.is_contiguous

@@ -47,6 +47,7 @@ class Replay:
         self._executor = executor
         self._outputs = tuple(outputs)
         self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
+        self._ids = [executor.layout_id(layout) for layout in outputs]
         self._donated = dict(donated)
         operands = inputs + len(self._outputs)
         self._plan = executor.bound.ready(plan, operands)
@@ -54,6 +55,7 @@ class Replay:
         self._new, self._tensor = executor.new_buffer, executor.tensor_over
         self._records = Records()
         self._cached = self._records.cached
+        self._plain = len(self._outputs) == 1 and not self._donated and not self._plan.scratch
         executor.bound.others.add(self._records)
 
     @property
@@ -66,6 +68,8 @@ class Replay:
 
         Raises BufferFreed for an input that was freed or donated, OutOfMemory.
         """
+        if self._plain:
+            return (self._one(inputs),)
         # Loops, not comprehensions, which before Python 3.12 are calls.
         memories = []
         given = inputs
@@ -98,7 +102,19 @@ class Replay:
                 self._workspace.give(scratch)
         for number in self._donated.values():
             given[number].buffer.free()
-        return tuple(map(self._tensor, memories, self._outputs))
+        return tuple(map(self._tensor, memories, self._outputs, self._ids))
+
+    def _one(self, inputs: Sequence[Tensor]) -> Tensor:
+        """The common case: one output, in memory of its own, and no scratch."""
+        memory = self._new(self._kinds[0])
+        key = [memory.key]
+        for tensor in inputs:
+            key.append(tensor.buffer.key)
+        launch = self._cached.get(tuple(key))
+        if launch is None:
+            launch = self._bind(tuple(key), inputs, [memory], ())
+        launch()
+        return self._tensor(memory, self._outputs[0], self._ids[0])
 
     def _claimed(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Buffer]]:
         """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.

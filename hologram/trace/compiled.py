@@ -42,18 +42,24 @@ class Compiled:
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
         """The function's result for tensors in the order of the signature; raises BufferFreed."""
+        if self.captured:
+            tensors = [*tensors, *self._living()]
+        outputs = self.replay(tensors)
+        for number in self.donated:
+            tensors[number].buffer.free()
+        results = self.results
+        if type(results) is Slot:
+            tensor = outputs[results.output]
+            return tensor if tensor.layout is results.layout else Tensor(tensor.buffer, results.layout)
+        return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
+
+    def _living(self) -> tuple[Tensor, ...]:
         for tensor in self.captured:
             if tensor.key is None:
                 raise BufferFreed(
                     f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed"
                 )
-        outputs = self.replay([*tensors, *self.captured] if self.captured else tensors)
-        for number in self.donated:
-            tensors[number].buffer.free()
-        results = self.results
-        if type(results) is Slot:
-            return _seen(outputs, results)
-        return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
+        return self.captured
 
     @property
     def dispatches(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from hologram import lazy
 from hologram.errors import TraceError
-from hologram.tensor import Tensor
+from hologram.tensor import Tensor, known_key
 from hologram.trace.compiled import Compiled, compile_traced
 from hologram.trace.signature import Call, call_of
 
@@ -42,8 +42,8 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            met = None if kwargs else self._met.get(tuple([tensor.key for tensor in args]))
-        except (AttributeError, TypeError):  # an argument is no tensor, or has a key of its own
+            met = None if kwargs else self._met.get(tuple(map(known_key, args)))
+        except (AttributeError, TypeError):  # an argument is no tensor
             met = None
         return self._sorted_out(args, kwargs) if met is None or met.recording else met(args)
 
