@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram.atlas.program import Program
+from hologram import dtypes
+from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, ShapeError, UnsupportedDType
 from hologram.opset.plan import Tile
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.fitting import exactly
+from hologram.runtime.fitting import exactly, fitted
 from hologram.runtime.planner import overlaps
 from hologram.tensor import Tensor
 
@@ -150,3 +151,52 @@ def parameters(
         [(b.name, b.dtype, b.access.value) for b in kernel.buffers],
         [(s.name, s.dtype) for s in kernel.scalars],
     )
+
+
+def of_kernel(
+    executor: Executor,
+    kernel: Program | Tile,
+    buffers: Sequence[Buffer | Tensor],
+    scalars: Sequence[Number],
+) -> tuple[list[Tensor], tuple[Number, ...]]:
+    """The checked buffers, as tensors, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed."""
+    name = kernel.name if isinstance(kernel, Program) else kernel.stem
+    kinds, numbers = parameters(kernel)
+    if len(kinds) != len(buffers) or len(numbers) != len(scalars):
+        raise ShapeError(
+            f"{name}: takes {len(kinds)} buffers and {len(numbers)} scalars, "
+            f"got {len(buffers)} and {len(scalars)}"
+        )
+    values = tuple(
+        fitted(x, dtype, f"{name}, scalar {n}") for (n, dtype), x in zip(numbers, scalars, strict=True)
+    )
+    tensors = []
+    for (parameter, dtype, access), buffer in zip(kinds, buffers, strict=True):
+        who = f"{name}, buffer {parameter}"
+        if not isinstance(buffer, (Buffer, Tensor)):
+            raise TypeError(
+                f"{name}: buffer {parameter} must be a Buffer or Tensor, got {type(buffer).__name__}"
+            )
+        checking = view if access == Access.READ.value else target
+        tensor = checking(executor, who, buffer)
+        if tensor.dtype != dtype:
+            raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {tensor.dtype}")
+        tensors.append(tensor)
+    return tensors, values
+
+
+def host_values(array: Any, dtype: Any) -> np.ndarray:
+    """What a tensor is made from, as an array: Python floats become f32, unless a dtype is wanted."""
+    if isinstance(array, Tensor):
+        array = array.to_numpy()
+    known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
+    try:
+        values = np.asarray(array)
+    except ValueError as error:
+        raise ShapeError(f"tensor: the elements form no array: {error}") from error
+    dtypes.dtype(values.dtype)  # refuses what is no number
+    if dtype is not None:
+        values = values.astype(dtypes.dtype(dtype).numpy, copy=False)
+    elif not known and values.dtype == np.float64:
+        values = values.astype(np.float32)
+    return values

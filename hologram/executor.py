@@ -15,11 +15,9 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hologram import arguments, dtypes, lazy
 from hologram.arguments import Operand
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Program
 from hologram.device import Launch, Timeline, timeline
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
@@ -29,7 +27,7 @@ from hologram.opset.plan import Plan, Step, Tile
 from hologram.runtime import interchange, recognition, selector
 from hologram.runtime.boundary import CLASS_BYTES, BoundaryPool
 from hologram.runtime.buffer import Buffer, Kind
-from hologram.runtime.fitting import exactly, fitted, same_names, sizes
+from hologram.runtime.fitting import exactly, same_names, sizes
 from hologram.runtime.launches import Launches
 from hologram.runtime.planner import overlaps, storage_bytes
 from hologram.runtime.pool import Pool
@@ -132,18 +130,7 @@ class Executor:
 
         Arrays keep their dtype; Python floats become f32, integers i64, unless `dtype` says otherwise.
         """
-        if isinstance(array, Tensor):
-            array = array.to_numpy()
-        known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
-        try:
-            values = np.asarray(array)
-        except ValueError as error:
-            raise ShapeError(f"tensor: the elements form no array: {error}") from error
-        dtypes.dtype(values.dtype)  # refuses what is no number
-        if dtype is not None:
-            values = values.astype(dtypes.dtype(dtype).numpy, copy=False)
-        elif not known and values.dtype == np.float64:
-            values = values.astype(np.float32)
+        values = arguments.host_values(array, dtype)
         buffer = self.allocate(values.shape, dtypes.dtype(values.dtype))
         buffer.from_numpy(values)
         return Tensor(buffer, Layout.contiguous(buffer.dtype, values.shape))
@@ -306,30 +293,7 @@ class Executor:
         if not isinstance(kernel, (Program, Tile)):
             raise TypeError(f"launch: a Program or Tile is needed, got {type(kernel).__name__}")
         name = kernel.name if isinstance(kernel, Program) else kernel.stem
-        kinds, numbers = arguments.parameters(kernel)
-        if len(kinds) != len(buffers) or len(numbers) != len(scalars):
-            raise ShapeError(
-                f"{name}: takes {len(kinds)} buffers and {len(numbers)} scalars, "
-                f"got {len(buffers)} and {len(scalars)}"
-            )
-        values = tuple(
-            fitted(x, dtype, f"{name}, scalar {n}") for (n, dtype), x in zip(numbers, scalars, strict=True)
-        )
-        tensors = []
-        for (parameter, dtype, access), buffer in zip(kinds, buffers, strict=True):
-            who = f"{name}, buffer {parameter}"
-            if not isinstance(buffer, (Buffer, Tensor)):
-                raise TypeError(
-                    f"{name}: buffer {parameter} must be a Buffer or Tensor, got {type(buffer).__name__}"
-                )
-            tensor = (
-                arguments.view(self, who, buffer)
-                if access == Access.READ.value
-                else arguments.target(self, who, buffer)
-            )
-            if tensor.dtype != dtype:
-                raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {tensor.dtype}")
-            tensors.append(tensor)
+        tensors, values = arguments.of_kernel(self, kernel, buffers, scalars)
         grid = sizes(grid, f"{name}: grid")
         reduced = kernel.reduced if isinstance(kernel, Program) else 0
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result

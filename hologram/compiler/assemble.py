@@ -13,7 +13,7 @@ from hologram.compiler.graph import Graph
 from hologram.compiler.groups import Group
 from hologram.compiler.siblings import Siblings
 from hologram.limits import Limits
-from hologram.opset.form_map import step_of
+from hologram.opset.expression import step_of
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Plan
 from hologram.opset.steps import Steps

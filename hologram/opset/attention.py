@@ -19,7 +19,7 @@ from hologram.errors import ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.address import Address, Operand
-from hologram.opset.form_map import numbers_of, step_of
+from hologram.opset.expression import numbers_of, step_of
 from hologram.opset.layout import Layout, broadcast, collapse
 from hologram.opset.operation import Input, Operation, Sample, register
 from hologram.opset.plan import Plan, Step, Tile

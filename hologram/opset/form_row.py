@@ -16,7 +16,7 @@ from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset import types
 from hologram.opset.address import Address, Operand
-from hologram.opset.form_map import Expression, NumberType, Static, numbers_of, output_names, step_of
+from hologram.opset.expression import Expression, NumberType, Static, numbers_of, output_names, step_of
 from hologram.opset.layout import Layout, broadcast, collapse, normalize_axes
 from hologram.opset.operation import Input, Operation, register
 from hologram.opset.plan import Plan

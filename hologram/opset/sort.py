@@ -14,7 +14,7 @@ from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.opset import merging, ordering
 from hologram.opset.address import Address
-from hologram.opset.form_map import numbers_of, step_of
+from hologram.opset.expression import numbers_of, step_of
 from hologram.opset.layout import Layout, normalize_axis
 from hologram.opset.operation import Input, Operation, Sample, register
 from hologram.opset.plan import Plan
