@@ -144,6 +144,13 @@ class Config:
         "a number of bytes",
         "how large the cache directory may grow; the entries unused for longest go first",
     )
+    tune = Knob(
+        "HOLOGRAM_TUNE",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "measure tiles for the sizes that a program uses, in the background, and keep the fastest",
+    )
     torch_fallback = Knob(
         "HOLOGRAM_TORCH_FALLBACK",
         _flag,

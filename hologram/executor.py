@@ -13,11 +13,13 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hologram import arguments, dtypes, lazy
 from hologram.arguments import Operand
 from hologram.atlas.program import Program
+from hologram.config import config
 from hologram.device import Launch, Timeline, timeline
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
@@ -33,6 +35,7 @@ from hologram.runtime.planner import overlaps, storage_bytes
 from hologram.runtime.pool import Pool
 from hologram.runtime.profile import Profile
 from hologram.runtime.stream import Event, Stream
+from hologram.runtime.winners import Winners
 from hologram.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -40,10 +43,12 @@ if TYPE_CHECKING:
     from hologram.atlas import text, verify
     from hologram.opset import form_map
     from hologram.opset.operation import Operation
+    from hologram.runtime import tuner
     from hologram.store import CacheStats
 else:  # needed to compute, not to open
     text, verify = lazy.module("hologram.atlas.text"), lazy.module("hologram.atlas.verify")
     form_map, store = lazy.module("hologram.opset.form_map"), lazy.module("hologram.store")
+    tuner = lazy.module("hologram.runtime.tuner")
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
@@ -63,7 +68,8 @@ class Executor:
         module, index = selector.select(backend, device)
         self.device = module.open_device(index)
         self.backend: str = self.device.info.backend.value
-        self.limits: Limits = self.device.limits
+        self._tuner: tuner.Background | None = None
+        self.limits: Limits = replace(self.device.limits, tuned=self._tuned(index))
         self.pool = Pool(self.device)
         self.boundary = BoundaryPool(self.pool)
         self.bound = Launches(self.device, self.pool)
@@ -335,6 +341,8 @@ class Executor:
         with self._lock:
             if self.closed:
                 return
+            if self._tuner is not None:
+                self._tuner.close()
             if self.usable:
                 self.device.synchronize()
             self.usable = False
@@ -354,6 +362,14 @@ class Executor:
         return f"Executor({self.backend!r}, {self.device.info.name!r}{', closed' if self.closed else ''})"
 
     # How it is done.
+
+    def _tuned(self, index: int) -> Winners:
+        """The choices measured on the device; more are measured in the background where HOLOGRAM_TUNE asks for it."""
+        winners = Winners(self.device.info)
+        if config.tune:
+            opened = functools.partial(Executor, self.backend, index)
+            self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
+        return winners
 
     def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
         self.check_open()

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from hologram.cli import demo, doctor, explain, info, kernels
+from hologram.cli import bench, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
 from hologram.errors import HologramError
 
@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (info.info, doctor.doctor, demo.demo, explain.explain, kernels.kernels):
+for command in (info.info, doctor.doctor, demo.demo, explain.explain, kernels.kernels, bench.bench):
     app.command()(command)
 
 

@@ -64,7 +64,7 @@ def add_epilogue(
     """
     shape = target.layout.shape
     dtype = epilogue.buffer("value").dtype
-    lying = Layout.contiguous(dtype, (parts, *shape) if parts > 1 else shape)
+    lying = Layout.contiguous(dtype, value.layout.shape)
     if value.layout != lying:
         given, value = value, steps.place(dtype, lying.shape)
         steps.copy(given, value)

@@ -86,10 +86,9 @@ class Product:
 
 def choice(sizes: tuple[int, int, int, int], asked: Problem, limits: Limits) -> Candidate:
     """The tuned way where there is one that the device can go, else the default."""
-    tuned = limits.tuned(asked)
-    if tuned is not None and tuned in set(candidates(sizes, asked.dtype, limits)):
-        return tuned
-    return default(sizes, asked.dtype, limits)
+    found = set(candidates(sizes, asked.dtype, limits))
+    tuned = limits.tuned(asked) if len(found) > 1 else None
+    return tuned if tuned in found else default(sizes, asked.dtype, limits)
 
 
 def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> Candidate:

@@ -13,8 +13,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import app, doctor
+from hologram import dtypes
+from hologram.candidates import Problem
+from hologram.cli import app, bench, doctor
 from hologram.device import DeviceInfo
+from hologram.runtime import tuner
 
 runner = CliRunner()
 
@@ -93,3 +96,28 @@ def test_unknown_backend_is_a_message_not_a_traceback() -> None:
     assert "BackendUnavailable" in result.stderr
     assert "abacus" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_bench_says_what_it_offers() -> None:
+    result = runner.invoke(app, ["bench"])
+    assert result.exit_code == 2
+    assert "--tune" in result.output
+
+
+def test_bench_tunes_what_has_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
+    found = json.loads(invoke("bench", "--tune", "--backend", "cpu", "--json"))
+    assert (found["backend"], found["measured"]) == ("cpu", [])
+    assert "no tiles to choose" in invoke("bench", "--tune", "--backend", "cpu")
+
+
+def test_bench_shows_what_was_measured(executor: hg.Executor, capsys: pytest.CaptureFixture[str]) -> None:
+    problem = Problem.of("matmul", dtypes.f32, (2, 16, 32, 16), (True, True))
+    pace = tuner.Pace(rounds=2, turn_seconds=1e-5)
+    found = bench.Tuning(executor.backend, "a device", (tuner.measure(executor, problem, pace),))
+    (one,) = bench.as_dict(found)["measured"]
+    assert json.loads(json.dumps(one)) == one
+    assert one["sizes"] == [2, 16, 32, 16]
+    assert one["winner_s"] <= one["default_s"]
+    bench.show(found)
+    assert "2 of 16 x 32" in " ".join(capsys.readouterr().out.split())

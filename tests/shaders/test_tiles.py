@@ -22,7 +22,7 @@ from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.compiler.lower import lower
 from hologram.compiler.shader import Shader, load
-from hologram.opset import OPERATIONS
+from hologram.opset import OPERATIONS, product_tile
 from hologram.opset.convolution import Convolution
 from hologram.opset.layout import Layout
 from hologram.opset.operation import Operation, Sample
@@ -86,7 +86,7 @@ def cases() -> list[Case]:
             plan = operation.plan(inputs, outputs, attributes, adapter)
             if any(isinstance(s.kernel, Tile) for s in plan.steps):
                 found.append(Case(operation, sample, plan, outputs, sample.operands))
-    return [*found, *epilogue_cases()]
+    return [*found, *epilogue_cases(), *candidate_cases()]
 
 
 def epilogue_cases() -> list[Case]:
@@ -121,6 +121,30 @@ def epilogue_cases() -> list[Case]:
                 plan = product_plan(first, second, outputs[0], dtypes.f32, adapter, residual(18))
             sample = Sample((left, right))
             found.append(Case(operation, sample, plan, outputs, (left, right, *further), after))
+    return found
+
+
+def candidate_cases() -> list[Case]:
+    """Tiles of other shapes, operands that lie across k, and parts of k that are added up."""
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, s).astype(np.float32) for s in ((20, 518), (518, 36)))
+    sizes = (1, 20, 518, 36)
+    outputs = (Layout.contiguous(dtypes.f32, (20, 36)),)
+    unusual = [(64, 1), (1, 64), (16, 8)]
+    found = []
+    for changes in (ADAPTERS["workgroup"], ADAPTERS["subgroup"]):
+        adapter = limits(**changes)
+        for candidate in product_tile.candidates(sizes, dtypes.f32, adapter):
+            flat = candidate.threads in unusual or dict(candidate.constants).get("QUADS_M") == 1
+            if not (flat or candidate.stem == "matmul_subgroup"):
+                continue
+            crossed = candidate.parts > 1
+            lying = (np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)) if crossed else (a, b)
+            layouts = [Layout.contiguous(dtypes.f32, i.shape) for i in lying]
+            first, second = (i.permute((1, 0)) if crossed else i for i in layouts)
+            tuned = replace(adapter, tuned=lambda problem, chosen=candidate: chosen)
+            plan = product_plan(first, second, outputs[0], dtypes.f32, tuned)
+            found.append(Case(OPERATIONS["matmul"], Sample((a, b)), plan, outputs, lying))
     return found
 
 
