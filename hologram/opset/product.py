@@ -88,7 +88,8 @@ def _tiled(
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
-    left, right = (_readable(steps, Place(k, i), used, batch, candidate) for k, i in enumerate((a, b)))
+    left = _readable(steps, Place(0, a), used, batch, candidate, -1, sizes[3])
+    right = _readable(steps, Place(1, b), used, batch, candidate, -2, sizes[1])
     reads = range(2, 2 + len(epilogue_reads(epilogue)))
     operands = (left.position, right.position)
     if candidate.parts > 1:
@@ -125,22 +126,35 @@ def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple
 
 
 def _readable(
-    steps: Steps, source: Place, dtype: DType, batch: tuple[int, ...], candidate: Candidate
+    steps: Steps,
+    source: Place,
+    dtype: DType,
+    batch: tuple[int, ...],
+    candidate: Candidate,
+    inner: int,
+    uses: int,
 ) -> Place:
-    """An operand as (batch, rows, columns) where the tile kernel can read it: as it lies, or copied."""
+    """An operand as (batch, rows, columns) where the tile kernel can read it: as it lies, or copied.
+
+    `inner` is the axis along k, of the last two; `uses` is how often an element is needed.
+    """
     layout = source.layout
     view = _batched(layout, batch) if layout.dtype == dtype else None
-    if view is not None and product_tile.readable(candidate.stem, view):
+    scattered = view is not None and product_tile.scattered(candidate.stem, view, inner, uses)
+    if view is not None and not scattered and product_tile.readable(candidate.stem, view):
         return Place(source.position, view)
     if not _batched(Layout.contiguous(dtype, layout.shape), batch):
         layout = layout.expand((*batch, *layout.shape[-2:]))
-    *lead, columns = layout.shape
+    turned = (*range(layout.ndim - 2), layout.ndim - 1, layout.ndim - 2)
+    crossed = scattered and inner == -2
+    *lead, columns = layout.permute(turned).shape if crossed else layout.shape
     padded = steps.place(dtype, (*lead, -(-columns // 4) * 4))
-    copied = Place(padded.position, padded.layout.narrow(len(lead), 0, columns))
-    steps.copy(Place(source.position, layout), copied)
-    view = _batched(copied.layout, batch)
+    copied = padded.layout.narrow(len(lead), 0, columns)
+    copied = copied.permute(turned) if crossed else copied
+    steps.copy(Place(source.position, layout), Place(padded.position, copied))
+    view = _batched(copied, batch)
     assert view is not None
-    return Place(copied.position, view)
+    return Place(padded.position, view)
 
 
 def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:

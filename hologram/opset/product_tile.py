@@ -28,6 +28,7 @@ SOFTWARE_DEPTH = 4 * 64_000
 LEAST_DEPTH = 256  # elements of a part of k: below, adding parts up costs more than idle cores
 MOST_PARTS = 16
 ENOUGH_GROUPS = 64  # workgroups that keep a GPU busy whose size we do not know
+FAR_BYTES, MUCH_USED = 2048, 256  # see `scattered`
 ROWS = (32, 16, 8)  # of a subgroup's tile
 # Of `matmul`: workgroup x and y, quads of a thread along m and n, TILE_K.
 WORKGROUPS = (
@@ -227,3 +228,12 @@ def readable(stem: str, view: Layout) -> bool:
     if stem == "matmul_register":
         return line_axis(view) == 2
     return stem == "matmul" or line_axis(view) is not None
+
+
+def scattered(stem: str, view: Layout, inner: int, uses: int) -> bool:
+    """Whether a copy that lies along k pays: lines across k are far apart, and each is needed by many tiles.
+
+    Caches and their prefetching then fail a software adapter; `inner` is the axis along k.
+    """
+    apart = view.strides[inner] * view.dtype.itemsize >= FAR_BYTES and view.shape[inner] > 1
+    return stem == "matmul_subgroup" and apart and uses >= MUCH_USED

@@ -31,7 +31,7 @@ def planned(a: Layout, b: Layout, out: Layout, limits: Limits, chosen: Candidate
     return product_plan(a, b, out, dtypes.f32, replace(limits, tuned=lambda problem: chosen), epilogue)
 
 
-SIZES = [(1, 37, 1030, 45), (3, 9, 67, 70), (1, 68, 516, 36)]
+SIZES = [(1, 37, 1030, 45), (3, 9, 67, 70), (1, 68, 516, 36), (2, 260, 9, 520)]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
