@@ -138,7 +138,7 @@ class Target:
 def explained(compiled: Compiled, executor: Executor) -> Explanation:
     """What a compiled function runs on its executor; nothing is computed."""
     device = executor.device
-    target = Target(executor.backend, device.info.name, device.limits, executor.bound.ready, device.source)
+    target = Target(executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source)
     return _explanation(compiled.who, compiled.assembly, target)
 
 
