@@ -369,6 +369,7 @@ class Executor:
         if config.tune:
             opened = functools.partial(Executor, self.backend, index)
             self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
+            weakref.finalize(winners, self._tuner.stop)  # of an executor that nobody closed
         return winners
 
     def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:

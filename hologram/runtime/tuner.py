@@ -164,11 +164,15 @@ class Background:
                 self._thread.start()
                 atexit.register(self.close)
 
+    def stop(self) -> None:
+        """Tells the thread to end."""
+        self._ended.set()
+        self._asked.put(None)
+
     def close(self) -> None:
         """Ends the thread, after the call it is timing."""
         with self._lock:
-            self._ended.set()
-            self._asked.put(None)
+            self.stop()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()

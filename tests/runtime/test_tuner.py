@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -147,3 +149,19 @@ def test_programs_are_tuned_in_the_background(
         np.testing.assert_array_equal(hg.linear(*tensors).to_numpy(), a @ b.T)
     if len(choices) > 1:
         assert Winners(executor.device.info)(PROBLEM) in choices
+
+
+def test_an_executor_that_nobody_closes_leaves_no_thread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLOGRAM_TUNE", "1")
+    executor = hg.Executor("cpu")
+    problem = replace(PROBLEM, sizes=(1, 8, 8, 8))
+    executor.limits.tuned(problem)
+    assert [t for t in threading.enumerate() if t.name == "hologram tuner"]
+    del executor
+    gc.collect()
+    deadline = time.monotonic() + 60
+    while any(t.name == "hologram tuner" for t in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
