@@ -105,11 +105,11 @@ def load(place: str, name: str) -> Any:
         if not path.is_file():
             raise typer.BadParameter(f"there is no file {place}")
         sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        own = path.stem if path.stem not in sys.modules else f"{path.stem}_explained"
+        spec = importlib.util.spec_from_file_location(own, path)
         assert spec
         assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
+        module = sys.modules[own] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     else:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def invoke(*arguments: str, status: int = 0) -> str:
     return result.output
 
 
+@pytest.fixture(autouse=True)
+def paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command adds a file's folder to the path, as Python does for a script."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> str:
     path = tmp_path / "explained_model.py"
@@ -83,6 +90,13 @@ def test_a_function_as_json_for_backends_that_need_not_be_here(file: str) -> Non
         (group,) = explanation["groups"]
         (launch,) = group["launches"]
         assert launch["kernel"] in launch["source"]
+
+
+def test_a_file_may_be_called_like_a_module(tmp_path: Path) -> None:
+    path = tmp_path / "json.py"
+    path.write_text(CODE, encoding="utf-8")
+    assert "atlas_exp_f32" in invoke(f"{path}:jitted", "--args", "f32[8]", "--backend", "cpu", "--no-source")
+    assert sys.modules["json"] is json
 
 
 def test_a_function_of_a_module() -> None:
