@@ -71,7 +71,8 @@ def explain(
     arguments: Annotated[
         str,
         typer.Option(
-            "--args", help="The function's arguments, as in a call: 'f32[1024,1024], f32, axis=-1'."
+            "--args",
+            help="As in a call: 'f32[64,64], f32, axis=-1'. Of a program: its buffers, then its scalars by name.",
         ),
     ] = "",
     lanes: Annotated[str, typer.Option(help="The grid of an Atlas program: '1024,64'.")] = "",
