@@ -26,9 +26,8 @@ from hologram.backends.cpu.pool import prelude
 
 # How builds of OpenBLAS decorate their names: NumPy's wheels, distributions with 64-bit integers, and plain ones.
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
-_THREADED_BY_PTHREADS = (
-    1  # what openblas_get_parallel says; a build for OpenMP has a number of threads per caller
-)
+# The answer of openblas_get_parallel. A build for OpenMP gives a higher one: there each caller has a number of threads.
+_PTHREADS = 1
 _PRELUDE = """
 %size = type i{bits}
 %number = type {number}
@@ -56,8 +55,10 @@ def loaded_library() -> Library | None:
     Names are looked up from NumPy's extension module, which finds what that module was linked with, wherever it lies.
     On Windows such a look-up does not see a module's dependencies, so nothing is found there.
     """
-    module = importlib.import_module("numpy._core._multiarray_umath")
-    library = ctypes.CDLL(module.__file__)
+    spec = importlib.import_module("numpy._core._multiarray_umath").__spec__
+    if spec is None or not spec.has_location:  # built into the interpreter
+        return None
+    library = ctypes.CDLL(spec.origin)
     return next((found for name in _NAMES if (found := _described(library, name))), None)
 
 
@@ -73,7 +74,7 @@ def _described(library: Any, name: str) -> Library | None:
         }
     except AttributeError:
         return None
-    if parallel() > _THREADED_BY_PTHREADS:
+    if parallel() > _PTHREADS:
         return None
     config.restype = ctypes.c_char_p
     addresses = {f: ctypes.cast(found, ctypes.c_void_p).value or 0 for f, found in functions.items()}

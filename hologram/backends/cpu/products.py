@@ -15,9 +15,9 @@ from hologram.device import Launch
 _MULTIPLY_NS = 0.021  # f32; twice that for f64
 _VECTOR_NS = 0.05
 _CALL_NS = 200
-_SHARE_NS = 8_000  # launches estimated shorter stay on the calling thread
-_STRIP_NS = 500_000  # no strip of several for a thread is made shorter, as each packs all of b anew
-_STRIPS = 2  # for each thread, so that one that is held up leaves some of its work to the others
+_SHORTEST_NS = 4_000  # no slice is made shorter
+_STRIPS = 2  # for each thread, so that one that is held up leaves some of its work to the others,
+_TALL = 512  # if they have so many rows: each packs all of b anew
 _STRIP_MULTIPLE = 16  # rows; what BLAS multiplies at once
 _ROWS, _COLUMNS, _AS_IT_LIES, _TRANSPOSED = 101, 102, 111, 112  # in cblas's words
 
@@ -70,17 +70,16 @@ class Cut:
 def cut(batch: int, m: int, each_ns: float, threads: int) -> Cut:
     """The cut of a batch of products with m rows that take so long each."""
     total_ns = batch * (each_ns + _CALL_NS)
-    if threads == 1 or total_ns < _SHARE_NS:
+    short = int(total_ns / _SHORTEST_NS)
+    wanted = min(short, threads * (_STRIPS if m >= _TALL * _STRIPS * threads else 1))
+    if threads == 1 or wanted < 2:
         return Cut(m, 1, batch, batch)
-    wanted = min(_STRIPS * threads, max(threads, int(total_ns / _STRIP_NS) // threads * threads))
-    if batch >= 8 * threads or (batch >= wanted and not batch % threads):
-        pieces = min(batch, 8 * threads)
-        return Cut(m, 1, batch, batch // pieces)
-    fair = threads if batch >= threads else wanted
+    if batch >= 8 * threads or (batch >= wanted and (wanted < threads or not batch % threads)):
+        return Cut(m, 1, batch, batch // min(batch, short, 8 * threads))
+    fair = min(wanted, threads) if batch >= threads else wanted
     strips = fair // math.gcd(fair, batch)
-    height = -(-m // strips)
-    if height > _STRIP_MULTIPLE:
-        height = -(-height // _STRIP_MULTIPLE) * _STRIP_MULTIPLE
+    height = -(-m // (strips * _STRIP_MULTIPLE)) * _STRIP_MULTIPLE
+    height = min(height, m)
     strips = -(-m // height)
     return Cut(height, strips, batch * strips, 1)
 

@@ -202,8 +202,20 @@ def test_a_cut_covers_every_row_once(batch: int, m: int, threads: int, each_ns: 
     assert (found.strips - 1) * found.height < m <= found.strips * found.height
 
 
-def test_one_thread_does_not_cut() -> None:
-    assert cut(4, 1000, 1e9, 1) == Cut(1000, 1, 4, 4)
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((4, 1000, 1e9, 1), Cut(1000, 1, 4, 4)),  # one thread
+        ((1, 64, 5500.0, 2), Cut(64, 1, 1, 1)),  # too short to share
+        ((1, 1024, 1.4e6, 2), Cut(512, 2, 2, 1)),  # one strip a thread
+        ((1, 2048, 2e7, 2), Cut(512, 4, 4, 1)),  # two of many rows
+        ((8, 256, 9e4, 2), Cut(256, 1, 8, 1)),  # whole matrices
+        ((3, 256, 3e5, 2), Cut(128, 2, 6, 1)),  # a batch that the threads do not divide
+        ((1, 128, 44_000.0, 64), Cut(16, 8, 8, 1)),  # threads enough for strips that would be too short
+    ],
+)
+def test_cuts(given: tuple[int, int, float, int], expected: Cut) -> None:
+    assert cut(*given) == expected
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -279,6 +291,27 @@ def test_a_forked_child() -> None:
         assert receiver.poll(60), "the child must have finished"
         assert receiver.recv() == (100 * 200 * 200, 2)
         process.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_launch() -> None:
+    """The child restores the number of threads that the launch it has no thread of would have."""
+    small = np.empty((1, 90, 90), np.float32)
+    launch = launched(Product(np.ones((1, 90, 90), np.float32), np.ones((1, 90, 90), np.float32), small))
+    large = launched(Product(*(np.ones((1, 2000, 2000)) for _ in "abc")))
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+    with blas_at(2), ThreadPoolExecutor(1) as threads:
+        process = multiprocessing.get_context("fork").Process(target=_in_child, args=(launch, small, sender))
+        running = threads.submit(large)
+        while threads_of_blas() == 2 and not running.done():
+            pass
+        process.start()
+        assert receiver.poll(60), "the child must have finished"
+        assert receiver.recv() == (90 * 90 * 90, 2)
+        process.join()
+        running.result()
+        assert threads_of_blas() == 2
 
 
 EPILOGUES = [(9, 20, 41), (300, 64, 80), (80, 64, 300), (1, 500, 700), (700, 500, 1)]
