@@ -121,7 +121,7 @@ def routines(engine: Engine, library: Library, dtype: np.dtype) -> Routines | No
     return Routines(code, _gate(library), gemm, gemv, 2 ** (bits - 1) - 1)
 
 
-@functools.lru_cache(maxsize=1)
+@functools.cache
 def _gate(library: Library) -> np.ndarray:
     """Who holds the BLAS to one thread, as blas.ll lays it out; one for the process."""
     gate = np.zeros(4, np.int64)

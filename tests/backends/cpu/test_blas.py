@@ -191,6 +191,18 @@ def test_integers_of_32_bits() -> None:
     assert products.call_of(product, found) is not None or library().integer_bits == 32
 
 
+def test_a_blas_with_integers_of_32_bits_compiles() -> None:
+    narrow = Library(library().addresses, 32, None)
+    for dtype in FLOATS:
+        found = blas.routines(shared_engine(), narrow, np.dtype(dtype))
+        assert found is not None
+        assert found.largest == 2**31 - 1
+
+
+def test_another_blas_is_not_taken_for_openblas() -> None:
+    assert blas._described(library().owner, "nobodys_{}") is None
+
+
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 17, 500])
 @pytest.mark.parametrize("m", [1, 7, 64, 1000])
 @pytest.mark.parametrize("threads", [1, 2, 7])
