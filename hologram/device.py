@@ -16,6 +16,8 @@ from hologram.atlas.program import Program
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
 
+MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
+
 
 class BackendType(str, Enum):
     CPU = "cpu"

@@ -15,9 +15,20 @@ from hologram import dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.config import config
-from hologram.device import BackendType, Clock, DeviceInfo, HostTimeline, Kernel, Launch, Timeline, in_turn
+from hologram.device import (
+    MAX_KERNELS,
+    BackendType,
+    Clock,
+    DeviceInfo,
+    HostTimeline,
+    Kernel,
+    Launch,
+    Timeline,
+    in_turn,
+)
 from hologram.limits import Limits
 from hologram.opset.plan import Tile
+from hologram.recent import Recent
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import engine, interpret, pool, tiles
@@ -90,7 +101,7 @@ class CpuDevice:
 
     def __init__(self) -> None:
         self.info = describe()
-        self._kernels: dict[Program | Tile, Kernel] = {}
+        self._kernels: Recent[Program | Tile, Kernel] = Recent(MAX_KERNELS)
 
     @property
     def limits(self) -> Limits:
@@ -130,10 +141,7 @@ class CpuDevice:
         return memory.bytes[offset : offset + nbytes].data
 
     def compile(self, kernel: Program | Tile) -> Kernel:
-        found = self._kernels.get(kernel)
-        if found is None:
-            found = self._kernels.setdefault(kernel, self._make(kernel))
-        return found
+        return self._kernels.get(kernel, self._make)
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         report.compiled(kernel)

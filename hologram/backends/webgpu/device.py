@@ -18,10 +18,11 @@ from hologram.backends.webgpu.probing import adapters, describe, probe
 from hologram.backends.webgpu.subgroups import subgroup
 from hologram.backends.webgpu.timeline import timeline
 from hologram.compiler.report import compiled
-from hologram.device import Binding, DeviceInfo, Launch, Timeline
+from hologram.device import MAX_KERNELS, Binding, DeviceInfo, Launch, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import ALIGNMENT, Limits
 from hologram.opset.plan import Tile
+from hologram.recent import Recent
 
 
 class WebGPUDevice:
@@ -36,7 +37,7 @@ class WebGPUDevice:
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.workshop = Workshop(self.encoder, self.pipelines, limits, immediates)
-        self._kernels: dict[Program | Tile, WebGPUKernel] = {}
+        self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS)
         self._closed = False
         _open.add(self)
 
@@ -149,10 +150,11 @@ class WebGPUDevice:
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
         with self.encoder.lock:
             self.encoder.check()
-            if kernel not in self._kernels:
-                compiled(kernel)
-                self._kernels[kernel] = WebGPUKernel(kernel, self.workshop)
-            return self._kernels[kernel]
+            return self._kernels.get(kernel, self._make)
+
+    def _make(self, kernel: Program | Tile) -> WebGPUKernel:
+        compiled(kernel)
+        return WebGPUKernel(kernel, self.workshop)
 
     def source(
         self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()

@@ -1,0 +1,53 @@
+"""What a device keeps at hand of all that it compiled."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from hologram.recent import Recent
+
+
+def test_what_was_asked_for_longest_ago_goes_first() -> None:
+    made: list[str] = []
+
+    def make(key: str) -> str:
+        made.append(key)
+        return key.upper()
+
+    recent: Recent[str, str] = Recent(2)
+    assert [recent.get(key, make) for key in "abac"] == ["A", "B", "A", "C"]
+    assert made == ["a", "b", "c"]
+    assert len(recent) == 2
+    assert recent.get("a", make) == "A"
+    assert made == ["a", "b", "c"]
+    recent.get("b", make)
+    assert made == ["a", "b", "c", "b"]
+    recent.clear()
+    assert len(recent) == 0
+
+
+def test_what_cannot_be_made_is_asked_for_again() -> None:
+    recent: Recent[int, float] = Recent(2)
+    with pytest.raises(ZeroDivisionError):
+        recent.get(0, lambda key: 1 / key)
+    assert recent.get(0, float) == 0.0
+
+
+def test_threads_get_one_value() -> None:
+    recent: Recent[int, object] = Recent(4)
+    meeting = threading.Barrier(4)
+
+    def make(_: int) -> object:
+        meeting.wait(10)  # all of them are making it
+        return object()
+
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(recent.get(1, make))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(map(id, found))) == 1
