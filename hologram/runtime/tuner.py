@@ -88,7 +88,7 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
         _time(host, call, 1)  # compiles
         repeats[candidate] = max(1, round(pace.turn_seconds / max(_time(host, call, 1), 1e-6)))
     for turn in range(pace.rounds):
-        if turn == 2 and all(samples.values()):
+        if turn == 2 and samples and all(samples.values()):  # none where it was stopped at once
             best = min(map(median, samples.values()))
             keep = {c for c, found in samples.items() if c == default or median(found) <= HOPELESS * best}
             samples = {c: samples[c] for c in keep}
