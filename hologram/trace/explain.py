@@ -177,7 +177,8 @@ def _explanation(who: str, assembly: Assembly, target: Target) -> Explanation:
 
 def spelled(layout: Layout) -> str:
     """A tensor as `hologram explain --args` takes it."""
-    return f"{layout.dtype}[{','.join(map(str, layout.shape))}]"
+    sizes = ",".join(map(str, layout.shape))
+    return f"{layout.dtype}[{sizes}]" if sizes else str(layout.dtype)
 
 
 def _counted(number: int, what: str) -> str:

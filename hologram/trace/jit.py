@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ class Jitted:
     def __init__(
         self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"jit: a function is needed, got {type(function).__name__}")
         functools.update_wrapper(self, function)
         self.function = function
         self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
@@ -50,6 +53,16 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
         """The method of an instance, which is then the first argument and, if no tree, a static one."""
         return self if instance is None else Bound(self, instance)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickled by name, as Python's own functions are, where it has one; what was compiled stays behind."""
+        name = getattr(self, "__qualname__", "")
+        module = sys.modules.get(getattr(self, "__module__", ""))
+        try:
+            named = functools.reduce(getattr, name.split("."), module)
+        except AttributeError:
+            named = None
+        return name if named is self else (Jitted, (self.function, self.donate, self.fast_math))
 
     def _sorted_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The general path: any arguments, a signature that may be new."""

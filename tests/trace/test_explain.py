@@ -10,6 +10,7 @@ import pytest
 import hologram as hg
 from hologram import backends
 from hologram.atlas.text import parse_program
+from hologram.cli.calls import parse_arguments
 from hologram.compiler.canonical import identity
 from hologram.errors import TraceError
 from hologram.trace.explain import ExplainedLaunch, Explanation, explained_elsewhere
@@ -150,3 +151,10 @@ def test_explaining_inside_of_a_trace_is_refused(executor: Any) -> None:
     inner = hg.jit(hg.exp)
     with pytest.raises(TraceError, match="explain"):
         hg.jit(lambda x: inner.explain(x))(executor.ones((8,)))
+
+
+def test_tensors_are_spelled_as_the_command_takes_them(executor: Any) -> None:
+    explanation = hg.jit(lambda a, b: a * b).explain(executor.ones(()), executor.ones((2, 3)))
+    assert explanation.inputs == ("f32", "f32[2,3]")
+    given = parse_arguments(", ".join(explanation.inputs))
+    assert [t.shape for t in given.positional] == [(), (2, 3)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -122,6 +124,36 @@ def test_methods_are_bound(executor: hg.Executor, x: hg.Tensor) -> None:
         )
         assert scaled.forward.dispatches(x) == len(scaled.forward.compiled(x).assembly.groups) == 1
     assert (Scaled.forward.__name__, Scaled.forward.__doc__) == ("forward", "t, scaled.")
+
+
+@hg.jit
+def doubled(t):
+    return t * 2
+
+
+def plain(t):
+    return t * 3
+
+
+def test_jitted_functions_are_pickled_without_what_they_compiled(x: hg.Tensor) -> None:
+    for function, factor in ((doubled, 2), (hg.jit(plain, donate=()), 3)):
+        function(x)
+        for other in (pickle.loads(pickle.dumps(function)), copy.deepcopy(function)):
+            np.testing.assert_array_equal(other(x).to_numpy(), x.to_numpy() * factor)
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
+    assert pickle.loads(pickle.dumps(Scaled.forward)) is Scaled.forward
+
+
+def test_only_functions_are_jitted() -> None:
+    with pytest.raises(TypeError, match="a function is needed, got int"):
+        hg.jit(3)  # type: ignore[call-overload]
+
+
+def test_methods_see_what_is_written_into_their_tensors(executor: hg.Executor, x: hg.Tensor) -> None:
+    scaled = Scaled(executor, 2.0)
+    scaled.forward(x)
+    scaled.weight[...] = 5.0
+    np.testing.assert_array_equal(scaled.forward(x).to_numpy(), x.to_numpy() * np.float32(5))
 
 
 def test_dicts_of_all_kinds_are_trees(executor: hg.Executor, x: hg.Tensor) -> None:
