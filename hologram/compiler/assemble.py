@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hologram.compiler.bundle import bundled, bundles
@@ -10,7 +10,7 @@ from hologram.compiler.canonical import canonical
 from hologram.compiler.fuse import Fusion
 from hologram.compiler.fused import epilogue, kernel
 from hologram.compiler.graph import Graph
-from hologram.compiler.groups import Group
+from hologram.compiler.groups import Group, ordered
 from hologram.compiler.siblings import Siblings
 from hologram.limits import Limits
 from hologram.opset.expression import step_of
@@ -37,7 +37,7 @@ class Assembly:
 def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
     """Fuses a graph for a device and plans its launches."""
     siblings = Siblings(Fusion(graph, limits))
-    groups = tuple(_ordered(siblings.groups))
+    groups = tuple(ordered(siblings.groups))
     steps = Steps(len(graph.inputs) + len(graph.outputs))
     places = {value: k for k, value in enumerate((*graph.inputs, *graph.outputs))}
     for group in groups:
@@ -117,25 +117,3 @@ def _emit(
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])
-
-
-def _ordered(groups: list[Group]) -> Iterator[Group]:
-    """The groups, each after those whose values it loads; otherwise in the order of the graph."""
-    homes = {value: group for group in groups for value in group.stores}
-    done: set[int] = set()
-    for last in reversed(groups):
-        stack = [last]
-        while stack:
-            group = stack[-1]
-            waiting = [
-                homes[v]
-                for v in sorted(group.sources)
-                if v in homes and id(homes[v]) not in done and homes[v] is not group
-            ]
-            if id(group) in done or not waiting:
-                stack.pop()
-                if id(group) not in done:
-                    done.add(id(group))
-                    yield group
-            else:
-                stack += reversed(waiting)

@@ -7,7 +7,7 @@ layouts: the axes along which it needs the same result must be those that are re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hologram.compiler.graph import Node, Read
@@ -215,3 +215,25 @@ def over_axes(at: Layout, numbering: Layout, shape: tuple[int, ...]) -> Layout |
     """A layout over the domain whose lanes `numbering` gives, over the axes of `shape`."""
     found = compose(at, numbering)
     return None if found is None else _extended(found, shape)
+
+
+def ordered(groups: Sequence[Group]) -> Iterator[Group]:
+    """The groups, each after those whose values it loads; otherwise in the order of the graph."""
+    homes = {value: group for group in groups for value in group.stores}
+    done: set[int] = set()
+    for last in reversed(groups):
+        stack = [last]
+        while stack:
+            group = stack[-1]
+            waiting = [
+                homes[v]
+                for v in sorted(group.sources)
+                if v in homes and id(homes[v]) not in done and homes[v] is not group
+            ]
+            if id(group) in done or not waiting:
+                stack.pop()
+                if id(group) not in done:
+                    done.add(id(group))
+                    yield group
+            else:
+                stack += reversed(waiting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hologram.compiler.fuse import MOST_OPERATIONS, Fusion
-from hologram.compiler.groups import Group
+from hologram.compiler.groups import Group, ordered
 
 
 class Siblings:
@@ -19,6 +19,15 @@ class Siblings:
         self.fusion = fusion
         self.dear = not fusion.limits.spreads_rows
         self.readers = Counter(v for group in fusion.groups for v in group.sources)
+        # Sets of groups as bits, by the identity of a group: what it is made of, and what it waits for.
+        self.made_of = {id(group): 1 << k for k, group in enumerate(fusion.groups)}
+        self.behind: dict[int, int] = {}
+        for group in ordered(fusion.groups):
+            homes = {id(fusion.homes[v]) for v in group.sources if v in fusion.homes} - {id(group)}
+            found = 0
+            for home in homes:
+                found |= self.made_of[home] | self.behind[home]
+            self.behind[id(group)] = found
         self.groups: list[Group] = []
         for group in fusion.groups:
             host = next((other for other in self.groups if self.fits(other, group)), None)
@@ -56,13 +65,23 @@ class Siblings:
         shared = host.sources & group.sources
         if not (self.dear or shared) or host.computed + group.computed > MOST_OPERATIONS:
             return False
-        most, waits = self.fusion.most_streams, self.fusion.waits
-        together = self.streams(host) + self.streams(group) - len(shared)
-        return together <= most and not waits(host, group) and not waits(group, host)
+        if self.waits(host, group) or self.waits(group, host):
+            return False
+        return self.streams(host) + self.streams(group) - len(shared) <= self.fusion.most_streams
+
+    def waits(self, group: Group, other: Group) -> bool:
+        """Whether a group needs, through whatever lies between, what another one stores."""
+        return bool(self.behind[id(group)] & self.made_of[id(other)])
 
     def join(self, host: Group, group: Group) -> None:
         """Moves a group into another."""
         self.readers.subtract(host.sources & group.sources)
+        both = self.made_of[id(host)] | self.made_of[id(group)]
+        behind = self.behind[id(host)] | self.behind[id(group)]
+        self.made_of[id(host)], self.behind[id(host)] = both, behind
+        for waiting, groups in self.behind.items():
+            if groups & both:
+                self.behind[waiting] = groups | both | behind
         for value, layouts in group.needs.items():
             for layout in layouts:
                 host.need(value, layout)
