@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
-import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -20,19 +18,16 @@ from hologram import arguments, dtypes, lazy
 from hologram.arguments import Operand
 from hologram.atlas.program import Program
 from hologram.config import config
-from hologram.device import Launch, Timeline, timeline
-from hologram.dtypes import DType
-from hologram.errors import BackendUnavailable, BufferFreed, ShapeError, UnsupportedDType
-from hologram.limits import Limits
+from hologram.device import DeviceInfo, Launch, Timeline, timeline
+from hologram.errors import ShapeError
 from hologram.opset.layout import Layout
 from hologram.opset.plan import Plan, Step, Tile
 from hologram.runtime import interchange, recognition, selector
-from hologram.runtime.boundary import CLASS_BYTES, BoundaryPool
+from hologram.runtime.allocation import Allocation
 from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.fitting import exactly, same_names, sizes
 from hologram.runtime.launches import Launches
-from hologram.runtime.planner import overlaps, storage_bytes
-from hologram.runtime.pool import Pool
+from hologram.runtime.planner import overlaps
 from hologram.runtime.profile import Profile
 from hologram.runtime.stream import Event, Stream
 from hologram.runtime.winners import Winners
@@ -52,10 +47,9 @@ else:  # needed to compute, not to open
 
 MAX_INFERRED = 8192
 MAX_LAYOUTS = 16384
-MAX_KINDS = 16384
 
 
-class Executor:
+class Executor(Allocation):
     """Runs operations on one device. A context manager; any thread may use it.
 
     `backend` is 'auto', 'cpu', 'webgpu', 'metal' or 'cuda'; `device` a number or part of a device's name. Raises
@@ -66,63 +60,19 @@ class Executor:
 
     def __init__(self, backend: str = "auto", device: int | str | None = None) -> None:
         module, index = selector.select(backend, device)
-        self.device = module.open_device(index)
-        self.backend: str = self.device.info.backend.value
+        opened = module.open_device(index)
+        self.backend: str = opened.info.backend.value
         self._tuner: tuner.Background | None = None
-        self.limits: Limits = replace(self.device.limits, tuned=self._tuned(index))
-        self.pool = Pool(self.device)
-        self.boundary = BoundaryPool(self.pool)
+        super().__init__(opened, replace(opened.limits, tuned=self._tuned(opened.info)))
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
-        self.closed = False
-        self.usable = True  # neither closed nor in a forked process
         self.recording: dict[int, Any] = {}  # by thread, what records a function that the thread traces
         self._lock = threading.RLock()
         self._inferred: dict[Any, tuple[tuple[Kind, Layout], ...]] = {}  # of results
-        self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
         self._layout_ids: dict[Layout, int] = {}
         self._layout_numbers = itertools.count()
-        _open.add(self)
 
     # Memory.
-
-    def allocate(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Buffer:
-        """A Buffer of a size or shape, contents undefined.
-
-        Raises ShapeError for negative sizes, UnsupportedDType for a dtype the device lacks, OutOfMemory.
-        """
-        return self.new_buffer(self.kind(sizes(shape, "allocate"), self._supported(dtype)))
-
-    def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
-        """What all buffers of a shape and dtype share."""
-        found = self._kinds.get((shape, dtype))
-        if found is None:
-            if len(self._kinds) >= MAX_KINDS:
-                self._kinds.clear()
-            nbytes = math.prod(shape) * dtype.itemsize
-            small = nbytes <= CLASS_BYTES
-            shelf = self.boundary.shelf(nbytes) if small else self.pool.shelf(storage_bytes(nbytes))
-            found = self._kinds.setdefault((shape, dtype), Kind(shape, dtype, shelf))
-        return found
-
-    def new_buffer(self, kind: Kind) -> Buffer:
-        """A Buffer of a kind, contents undefined; raises OutOfMemory."""
-        if not self.usable or self.pool.foreign:
-            self._refresh()
-        try:
-            block = kind.shelf.pop()
-        except IndexError:
-            block = self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
-        else:
-            block.home.lend(block)
-        return Buffer(self, block, kind)
-
-    def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
-        """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""
-        element = self._supported(dtype)
-        self.check_open()
-        block = self.boundary.allocate(class_, pages)
-        return Buffer(self, block, self.kind((block.nbytes // element.itemsize,), element))
 
     def empty(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor with undefined contents."""
@@ -363,11 +313,11 @@ class Executor:
 
     # How it is done.
 
-    def _tuned(self, index: int) -> Winners:
+    def _tuned(self, info: DeviceInfo) -> Winners:
         """The choices measured on the device; more are measured in the background where HOLOGRAM_TUNE asks for it."""
-        winners = Winners(self.device.info)
+        winners = Winners(info)
         if config.tune:
-            opened = functools.partial(Executor, self.backend, index)
+            opened = functools.partial(Executor, self.backend, info.index)
             self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
             weakref.finalize(winners, self._tuner.stop)  # of an executor that nobody closed
         return winners
@@ -393,37 +343,7 @@ class Executor:
     def _signature(self, operand: Operand) -> Any:
         return self.layout_id(operand.layout) if isinstance(operand, Tensor) else (type(operand), operand)
 
-    def _supported(self, dtype: Any) -> DType:
-        element = dtypes.dtype(dtype)
-        if element not in self.limits.dtypes:
-            raise UnsupportedDType(f"{self.backend} ({self.device.info.name}) has no {element}")
-        return element
-
-    def _refresh(self) -> None:
-        """What an allocation does first where there is something to do."""
-        self.check_open()
-        self.pool.release_foreign()
-
-    def check_open(self) -> None:
-        if self.closed:
-            raise BufferFreed("the executor is closed")
-        if not self.usable:
-            raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
-
 
 def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:
     """A Tensor of an executor for another library's array; see Executor.from_dlpack."""
     return executor.from_dlpack(source, copy=copy)
-
-
-_open: weakref.WeakSet[Executor] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """The child has the parent's executors, but neither the threads nor the drivers behind them."""
-    for executor in _open:
-        executor.usable = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
