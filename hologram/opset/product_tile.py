@@ -28,7 +28,7 @@ SOFTWARE_DEPTH = 4 * 64_000
 LEAST_DEPTH = 256  # elements of a part of k: below, adding parts up costs more than idle cores
 MOST_PARTS = 16
 ENOUGH_GROUPS = 64  # workgroups that keep a GPU busy whose size we do not know
-FAR_BYTES, MUCH_USED = 2048, 256  # see `scattered`
+FAR_BYTES, MUCH_USED = 2048, 512  # see `scattered`
 ROWS = (32, 16, 8)  # of a subgroup's tile
 # Of `matmul`: workgroup x and y, quads of a thread along m and n, TILE_K.
 WORKGROUPS = (
