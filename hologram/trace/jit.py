@@ -39,7 +39,7 @@ class Jitted:
         if any(isinstance(k, bool) or not isinstance(k, int) for k in self.donate):
             raise TypeError(f"jit: donate must be numbers of positional arguments, got {donate!r}")
         self.fast_math = fast_math
-        self.who = getattr(function, "__name__", type(function).__name__)
+        self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their keys
 
@@ -97,9 +97,15 @@ class Jitted:
 
     def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
         executor = call.tensors[0].executor
-        key = (executor, call.structure, *[executor.layout_id(t.layout) for t in call.tensors])
+        layouts = [
+            executor.layout_id(t.layout) if known is None else known[1]
+            for t, known in zip(call.tensors, map(known_key, call.tensors), strict=True)
+        ]
+        key = (executor, call.structure, *layouts)
         found = self._compiled.get(key)
-        if found is None:
+        if found is not None:
+            self._compiled.move_to_end(key)
+        else:
             donated = self._donated(call, args)
             found = compile_traced(
                 self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math

@@ -17,7 +17,7 @@ from hologram.tensor import Tensor
 from hologram.trace.traced import Traced
 from hologram.trace.tree import branches, mapped
 
-ARRAYS = (Buffer, np.ndarray)  # what becomes a tensor where one stands beside it
+LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
 
 
 class _Hole:
@@ -50,18 +50,21 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         structure.append(walk.of(branch))
     firsts.append(len(walk.tensors))
     named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
-    if any(isinstance(t, Traced) for t in walk.tensors):
+    kinds = set(map(type, walk.tensors))
+    if Traced in kinds:
         return Call(walk.tensors, (), (), traced=True)
-    executors = {id(t.executor): t.executor for t in walk.tensors if isinstance(t, Tensor)}
+    executors = {t.executor for t in walk.tensors if isinstance(t, Tensor)}
     if len(executors) != 1:
-        found = " and ".join(map(str, executors.values())) or "none"
+        found = " and ".join(sorted(map(str, executors))) or "none"
         raise (ShapeError if executors else TraceError)(
             f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
         )
-    (executor,) = executors.values()
+    (executor,) = executors
     if executor.recording and threading.get_ident() in executor.recording:
         return Call(walk.tensors, (), (), traced=True)
-    tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in walk.tensors]
+    tensors = walk.tensors
+    if kinds != {Tensor}:
+        tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
     return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
 
 
@@ -74,7 +77,7 @@ def filled(args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any
     rest = iter(tensors)
 
     def leaf(found: Any) -> Any:
-        return next(rest) if isinstance(found, (Tensor, *ARRAYS)) else found
+        return next(rest) if isinstance(found, LEAVES) else found
 
     positional = tuple(mapped(branch, leaf) for branch in args)
     return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}
@@ -90,9 +93,11 @@ class _Walk:
     def of(self, tree: Any) -> Any:
         """The structure of a tree, with every tensor replaced by HOLE."""
         kind: Any = type(tree)
-        if isinstance(tree, (Tensor, *ARRAYS)):
+        if kind is Tensor or isinstance(tree, LEAVES):
             self.tensors.append(tree)
             return HOLE
+        if kind is list or kind is tuple:  # the common case, again and again
+            return (kind, *[self.of(branch) for branch in tree])
         found = branches(tree)
         if found is not None:
             return (kind, *[(key, self.of(branch)) for key, branch in found.items()])
