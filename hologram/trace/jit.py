@@ -6,6 +6,7 @@ import functools
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -104,7 +105,8 @@ class Jitted:
         key = (executor, call.structure, *layouts)
         found = self._compiled.get(key)
         if found is not None:
-            self._compiled.move_to_end(key)
+            with suppress(KeyError):  # another thread may have evicted it
+                self._compiled.move_to_end(key)
         else:
             donated = self._donated(call, args)
             found = compile_traced(
