@@ -114,7 +114,7 @@ def test_a_convolution_has_a_row_for_every_place(
     limits = replace(adapter.limits, max_workgroups=2) if parts else adapter.limits
     if parts:
         monkeypatch.setattr("hologram.opset.convolution.MOST_COLUMNS", 700)
-    plan = operation.fused_plan(first, second, out, given, limits, residual(columns, rows=rows))
+    plan = operation.finished((first, second, None), out, given, limits, residual(columns, rows=rows))
     operands = [x, weight, bias, *([rest] if rows else [])]
     np.testing.assert_array_equal(run(adapter, plan, operands, expected.shape), expected)
 

@@ -9,6 +9,7 @@ from hologram.atlas.builder import Builder, Value, maximum, minimum
 from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.arithmetic import float_remainder, integer_power, multiply_high
+from hologram.compiler.degenerate import spelled_out
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.passes import passed
 from hologram.compiler.rewrite import rewrite
@@ -28,6 +29,8 @@ def lower(program: Program, dialect: Dialect) -> Program:
     narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
     if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
         program = passed("widen narrow dtypes", program, widen(program, narrow))
+    if dialect.hidden:
+        program = passed("spell out what a driver assumes", program, spelled_out(program, dialect.types))
     if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
         expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
         program = passed("expand functions", program, expanded)

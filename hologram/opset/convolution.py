@@ -83,24 +83,10 @@ class Convolution(Indexed):
         limits: Limits,
         epilogue: Program,
     ) -> Plan:
+        """Steps for out = epilogue(x convolved with weight), for x, weight, what the epilogue reads, and out."""
         x, weight, _ = inputs
         assert isinstance(x, Layout)
         assert isinstance(weight, Layout)
-        return self.fused_plan(x, weight, out, attributes, limits, epilogue)
-
-    def fused_plan(
-        self,
-        x: Layout,
-        weight: Layout,
-        out: Layout,
-        attributes: Mapping[str, Any],
-        limits: Limits,
-        epilogue: Program,
-    ) -> Plan:
-        """Steps for out = epilogue(x convolved with weight), for x, weight, what the epilogue reads, and out.
-
-        The epilogue's matrix has a row for every place of every image, and a column for every channel (epilogue.py).
-        """
         plan = self._as_product(x, weight, out, attributes, limits, epilogue)
         if plan is not None or not out.size:
             return plan or Plan(())

@@ -116,7 +116,9 @@ def epilogue_cases() -> list[Case]:
         for changes in ADAPTERS.values():
             adapter = limits(**changes)
             if isinstance(operation, Convolution):
-                plan = operation.fused_plan(first, second, outputs[0], attributes, adapter, residual(18))
+                plan = operation.finished(
+                    (first, second, None), outputs[0], attributes, adapter, residual(18)
+                )
             else:
                 plan = product_plan(first, second, outputs[0], dtypes.f32, adapter, residual(18))
             sample = Sample((left, right))

@@ -175,3 +175,20 @@ def test_calls_from_calls(executor: hg.Executor, x: hg.Tensor) -> None:
     outer = hg.jit(lambda t: inner(t) * 2)
     np.testing.assert_allclose(outer(x).to_numpy(), (np.exp(x.to_numpy()) + 1) * 2, rtol=1e-5)
     assert outer.dispatches(x) == 1
+
+
+def test_what_is_not_a_number_stays_so(executor: hg.Executor) -> None:
+    """A driver may not take t - t, t / t or t times 0 for a number, though fusion shows it all of them."""
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.0, 3e38], np.float32)
+
+    def degenerate(t):
+        u = t * 1.0
+        return u - t, t / u, t * 0.0, -0.0 * t, t * 0.0 + 1.0, (t + t) - (t + t)
+
+    tensor = executor.tensor(values)
+    with np.errstate(all="ignore"):
+        wanted = [r.to_numpy() for r in degenerate(tensor)]
+    for ours, eager in zip(hg.jit(degenerate)(tensor), wanted, strict=True):
+        np.testing.assert_array_equal(ours.to_numpy(), eager)
+        known = ~np.isnan(eager)
+        np.testing.assert_array_equal(np.signbit(ours.to_numpy())[known], np.signbit(eager)[known])
