@@ -13,13 +13,13 @@ import numpy as np
 
 import hologram as hg
 from hologram.atlas.program import Program
-from hologram.compiler.canonical import PIPELINE
-from hologram.compiler.naive import PREFIX_SUMS, PRODUCTS, SOFTMAXES, Spelling
+from hologram.compiler.canonical.form import PIPELINE
+from hologram.compiler.recognition.templates import PREFIX_SUMS, PRODUCTS, SOFTMAXES, Spelling
 from hologram.dtypes import dtype, f32
+from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.plan import Plan, Step
+from hologram.plan import Plan, Step
 
 NAIVE: tuple[tuple[str, Spelling, tuple[int, ...], tuple[int, ...]], ...] = (
     ("product 512 x 512 x 512", PRODUCTS[8], (512, 512, 512), (512 * 512,) * 3),

@@ -11,9 +11,9 @@ import numpy as np
 
 import hologram as hg
 from hologram.dtypes import f32
+from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.steps import Steps
+from hologram.opset.forms.steps import Steps
 from hologram.runtime.replay import Replay
 
 N = 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from hologram.opset import OPERATIONS
-from hologram.opset.operation import Operation
+from hologram.opset.forms.operation import Operation
 
 HEAD = """# Operations
 

@@ -9,9 +9,9 @@ from typing import Any
 from hologram import errors
 from hologram.dtypes import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
-from hologram.executor import Executor, from_dlpack
+from hologram.frontend.executor import Executor, from_dlpack
+from hologram.frontend.tensor import Tensor
 from hologram.runtime.buffer import Buffer
-from hologram.tensor import Tensor
 
 __version__ = "0.1.0"
 
@@ -21,7 +21,7 @@ _LAZY = {
     "BackendType": "hologram.device",
     "Program": "hologram.atlas.program",
     "explain_selection": "hologram.runtime.selector",
-    "jit": "hologram.trace.jit",
+    "jit": "hologram.frontend.jit.jitted",
     "get_default_backend": "hologram.backend",
     "is_cuda_available": "hologram.backend",
     "is_metal_available": "hologram.backend",

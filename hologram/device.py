@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from hologram.atlas.program import Program
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
 

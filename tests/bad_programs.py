@@ -8,7 +8,7 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.errors import CompileError, InteropError, ProgramError, ShapeError, UnsupportedDType
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 from tests.bad_calls import ADD, Bad, Bench
 
 ARRAYS = [

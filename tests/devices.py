@@ -11,10 +11,10 @@ from hologram.atlas.program import Program
 from hologram.device import BackendType, Device, DeviceInfo, Kernel
 from hologram.errors import OutOfMemory, UnsupportedDType
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
-from hologram.runtime.boundary import BoundaryPool
+from hologram.plan import Tile
+from hologram.runtime.boundary_pool import BoundaryPool
 from hologram.runtime.buffer import Buffer, Kind
-from hologram.runtime.pool import Pool
+from hologram.runtime.memory_pool import Pool
 
 
 def limits(**changes: Any) -> Limits:

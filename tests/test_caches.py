@@ -15,7 +15,7 @@ import pytest
 
 import hologram as hg
 from hologram import store
-from hologram.compiler import sources
+from hologram.compiler.source import digest
 from hologram.store import CacheStats
 
 # Prints how much was compiled, and the bits of results that are no numbers of the cache's own making.
@@ -156,14 +156,14 @@ def test_a_kernel_does_without_a_directory(backend: str, folder: Path) -> None:
 
 def test_without_source_files_nothing_is_kept(backend: str, folder: Path, monkeypatch) -> None:
     """As in an application frozen into one file: no telling what generated an entry."""
-    monkeypatch.setattr(sources, "PACKAGE", folder / "absent")
-    sources.generator_digest.cache_clear()
+    monkeypatch.setattr(digest, "PACKAGE", folder / "absent")
+    digest.generator_digest.cache_clear()
     x = np.random.default_rng(4).standard_normal((4, 50)).astype(np.float32)
     before = store.shared().stats(backend)
     assert np.array_equal(softmax(backend, x), softmax(backend, x))
     assert counted(backend, before) == CacheStats(compiled=2)
     assert not folder.exists()
-    sources.generator_digest.cache_clear()
+    digest.generator_digest.cache_clear()
 
 
 def test_limits_are_spelled_alike_in_every_process_and_apart_from_others(executor: hg.Executor) -> None:

@@ -20,7 +20,7 @@ TITLE = re.compile(r"^hologram (\w+): (.*)$")
 WORK = f"""
 import sys
 import hologram as hg
-from tests.compiler.test_recognise import GEMM
+from tests.compiler.recognition.test_recognise import GEMM
 from tests.golden.programs import PROGRAMS
 with hg.Executor(backend=sys.argv[1]) as executor:
     x = executor.ones(({SIZE},))

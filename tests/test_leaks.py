@@ -13,9 +13,9 @@ import pytest
 
 import hologram as hg
 from hologram.dtypes import f32
+from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.steps import Steps
+from hologram.opset.forms.steps import Steps
 from hologram.runtime.replay import Replay
 from tests.bad_calls import ADD
 
@@ -192,8 +192,8 @@ def test_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hologram.runtime.launches.MAX_LAUNCHES", 200)
-    monkeypatch.setattr("hologram.executor.MAX_INFERRED", 200)
-    monkeypatch.setattr("hologram.executor.MAX_LAYOUTS", 200)
+    monkeypatch.setattr("hologram.frontend.executor.MAX_INFERRED", 200)
+    monkeypatch.setattr("hologram.frontend.executor.MAX_LAYOUTS", 200)
     executor.bound.clear()
     call = traffic(executor)
     for k in range(WARM_UP):

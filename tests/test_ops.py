@@ -9,8 +9,9 @@ import pytest
 
 import hologram as hg
 from hologram.dtypes import DType
-from hologram.opset import OPERATIONS, types
-from hologram.opset.operation import Operation, Sample
+from hologram.opset import OPERATIONS
+from hologram.opset.forms import types
+from hologram.opset.forms.operation import Operation, Sample
 from tests.accuracy import check, widened
 
 CASES = [pytest.param(op, d, id=f"{op.name}-{d.name}") for op in OPERATIONS.values() for d in op.dtypes]

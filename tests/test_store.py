@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hologram import store, tunings
+from hologram import store
 from hologram.store import CacheStats, Store
+from hologram.tuning import records
 
 LIMIT = 1 << 20
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes are those of POSIX")
@@ -298,12 +299,12 @@ def test_switched_off_it_only_counts(monkeypatch, tmp_path: Path) -> None:
 def test_tunings_are_records(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "cache"))
     name = store.key("matmul", "1024x1024x1024", "f32", "adapter", "driver")
-    assert tunings.get(name) is None
-    tunings.put(name, {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"})
-    assert tunings.get(name) == {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"}
+    assert records.get(name) is None
+    records.put(name, {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"})
+    assert records.get(name) == {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"}
     for content in (b"[1, 2]", b"{", b"\xff"):
-        store.shared().put(tunings.KIND, name, content)
-        assert tunings.get(name) is None
-    assert store.shared().stats(tunings.KIND).corrupt == 3
+        store.shared().put(records.KIND, name, content)
+        assert records.get(name) is None
+    assert store.shared().stats(records.KIND).corrupt == 3
     with pytest.raises(TypeError):
-        tunings.put(name, {"tile": object()})
+        records.put(name, {"tile": object()})

@@ -21,7 +21,7 @@ from hologram.atlas.program import Program
 from hologram.device import Backend, Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 if TYPE_CHECKING:
     from importlib import metadata

@@ -12,10 +12,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from hologram.candidates import Problem
 from hologram.cli.display import errors, output, print_json
 from hologram.display import duration, table
-from hologram.executor import Executor
-from hologram.runtime import tuner
-from hologram.runtime.tuner import Measured
-from hologram.runtime.winners import Winners, record
+from hologram.frontend.executor import Executor
+from hologram.tuning import tuner
+from hologram.tuning.tuner import Measured
+from hologram.tuning.winners import Winners, record
 
 
 @dataclass(frozen=True)

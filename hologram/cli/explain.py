@@ -20,14 +20,14 @@ from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import output, print_json
-from hologram.compiler.canonical import canonical_text, identity
-from hologram.compiler.recognise import Recognition, recognise
+from hologram.compiler.canonical.form import canonical_text, identity
+from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.errors import UnsupportedDType
-from hologram.executor import Executor
+from hologram.frontend.executor import Executor
+from hologram.frontend.jit.explain import Explanation, explained_elsewhere
+from hologram.frontend.jit.jitted import Jitted
 from hologram.limits import Limits
-from hologram.opset.plan import Step
-from hologram.trace.explain import Explanation, explained_elsewhere
-from hologram.trace.jit import Jitted
+from hologram.plan import Step
 
 USUAL_LANES = 1024  # along each axis of a program, where none are given
 

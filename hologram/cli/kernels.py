@@ -15,11 +15,11 @@ from hologram.cli.display import output, print_json
 from hologram.device import BackendType
 from hologram.display import table
 from hologram.dtypes import DType
+from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Operation
-from hologram.opset.plan import Step
+from hologram.opset.forms.operation import Operation
+from hologram.plan import Step
 from hologram.runtime import selector
 
 

@@ -1,4 +1,4 @@
-"""Every operation of hologram, each declared once: a module here is a subject.
+"""Every operation of hologram, each declared once: a module here is a subject; forms/ and tiles/ serve them.
 
 `OPERATIONS` holds them by name; asking for it imports every module of the package, and so declares them all.
 """
@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hologram.opset.operation import OPERATIONS
+    from hologram.opset.forms.operation import OPERATIONS
 
 __all__ = ["OPERATIONS"]
 
@@ -18,6 +18,7 @@ __all__ = ["OPERATIONS"]
 def __getattr__(name: str) -> Any:
     if name != "OPERATIONS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    globals()["OPERATIONS"] = next(m.OPERATIONS for m in modules if m.__name__.endswith(".operation"))
+    for module in iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    globals()["OPERATIONS"] = import_module(f"{__name__}.forms.operation").OPERATIONS
     return globals()["OPERATIONS"]

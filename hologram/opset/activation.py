@@ -9,9 +9,9 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import select
 from hologram.dtypes import NUMBERS, f32
-from hologram.opset import types
-from hologram.opset.form_map import elementwise
-from hologram.opset.samples import unary
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.samples import unary
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=lambda x: np.maximum(x, 0), samples=unary(), aten=("relu",),

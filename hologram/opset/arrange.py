@@ -12,14 +12,14 @@ from hologram import dtypes
 from hologram.atlas.builder import select
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
+from hologram.layout import Layout, normalize_axes, normalize_axis
 from hologram.limits import Limits
 from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
-from hologram.opset.form_map import Indexed, indexed
-from hologram.opset.layout import Layout, normalize_axes, normalize_axis
-from hologram.opset.operation import Input, Sample, composite, register
-from hologram.opset.plan import Plan
-from hologram.opset.samples import Samples, array
+from hologram.opset.forms.map import Indexed, indexed
+from hologram.opset.forms.operation import Input, Sample, composite, register
+from hologram.opset.forms.samples import Samples, array
+from hologram.plan import Plan
 
 
 def _cases(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> Samples:

@@ -16,16 +16,16 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import FLOATS, DType, f32, u32
 from hologram.errors import ShapeError, UnsupportedDType
+from hologram.layout import Layout, broadcast, collapse
 from hologram.limits import Limits
-from hologram.opset import types
-from hologram.opset.address import Address, Operand
-from hologram.opset.expression import numbers_of, step_of
-from hologram.opset.layout import Layout, broadcast, collapse
-from hologram.opset.operation import Input, Operation, Sample, register
-from hologram.opset.plan import Plan, Step, Tile
-from hologram.opset.product import product_plan
-from hologram.opset.samples import array
-from hologram.opset.steps import Place, Steps
+from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.product import product_plan
+from hologram.plan import Plan, Step, Tile
 
 
 @lru_cache(maxsize=256)

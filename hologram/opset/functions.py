@@ -10,9 +10,9 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import FLOATS
-from hologram.opset import types
-from hologram.opset.form_map import elementwise
-from hologram.opset.samples import binary, unary
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.samples import binary, unary
 
 
 def _negative(x: Value) -> Value:

@@ -11,10 +11,10 @@ from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.opset.form_map import IndexedOperand, indexed
-from hologram.opset.layout import Layout, normalize_axis
-from hologram.opset.operation import Input, Sample
-from hologram.opset.samples import array
+from hologram.layout import Layout, normalize_axis
+from hologram.opset.forms.map import IndexedOperand, indexed
+from hologram.opset.forms.operation import Input, Sample
+from hologram.opset.forms.samples import array
 
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 

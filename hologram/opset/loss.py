@@ -13,12 +13,12 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.opset import types
-from hologram.opset.form_map import elementwise
-from hologram.opset.form_row import column, row
-from hologram.opset.operation import Sample, composite
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.operation import Sample, composite
+from hologram.opset.forms.row import column, row
+from hologram.opset.forms.samples import array
 from hologram.opset.reduce import mean, sum_
-from hologram.opset.samples import array
 
 REDUCTIONS = {"none": lambda x: x, "mean": mean, "sum": sum_}
 

@@ -10,9 +10,9 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import select
 from hologram.dtypes import ALL, NUMBERS
-from hologram.opset import types
-from hologram.opset.form_map import elementwise
-from hologram.opset.samples import binary, ternary, unary
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.samples import binary, ternary, unary
 
 # Arithmetic.
 

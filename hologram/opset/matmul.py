@@ -14,16 +14,16 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
+from hologram.layout import Layout, broadcast
 from hologram.limits import Limits
-from hologram.opset import types
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
-from hologram.opset.form_map import copy_plan
-from hologram.opset.layout import Layout, broadcast
+from hologram.opset.forms import types
+from hologram.opset.forms.map import copy_plan
+from hologram.opset.forms.operation import Input, Operation, Sample, composite, register
+from hologram.opset.forms.samples import array
 from hologram.opset.math import NUMBERS, add
-from hologram.opset.operation import Input, Operation, Sample, composite, register
-from hologram.opset.plan import Plan, Scratch
-from hologram.opset.product import product_plan
-from hologram.opset.samples import array
+from hologram.opset.tiles.product import product_plan
+from hologram.plan import Plan, Scratch
 
 ACTIVATIONS = {
     "none": lambda x: x,

@@ -14,13 +14,13 @@ from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
+from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
-from hologram.opset.form_map import copy_plan, indexed
-from hologram.opset.layout import Layout, normalize_axis
-from hologram.opset.operation import Input, Number, Operation, Sample, composite, register
-from hologram.opset.plan import Plan, Step
-from hologram.opset.samples import SHAPES, array
-from hologram.opset.types import promoted
+from hologram.opset.forms.map import copy_plan, indexed
+from hologram.opset.forms.operation import Input, Number, Operation, Sample, composite, register
+from hologram.opset.forms.samples import SHAPES, array
+from hologram.opset.forms.types import promoted
+from hologram.plan import Plan, Step
 
 Coordinates = tuple[Value, ...]
 

@@ -11,12 +11,12 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
-from hologram.opset import types
-from hologram.opset.form_map import elementwise
-from hologram.opset.form_row import Arrangement, row, width
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Input, Sample
-from hologram.opset.samples import array, normalizing
+from hologram.layout import Layout
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.operation import Input, Sample
+from hologram.opset.forms.row import Arrangement, row, width
+from hologram.opset.forms.samples import array, normalizing
 
 
 def _softmax_reference(x, dim=-1):

@@ -12,11 +12,11 @@ import numpy as np
 from hologram.atlas.builder import reduce_add, reduce_max, select
 from hologram.dtypes import FLOATS, DType
 from hologram.errors import ShapeError
-from hologram.opset.form_map import indexed
-from hologram.opset.layout import Layout
+from hologram.layout import Layout
+from hologram.opset.forms.map import indexed
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.samples import array
 from hologram.opset.math import NUMBERS
-from hologram.opset.operation import Sample
-from hologram.opset.samples import array
 from hologram.opset.window import per_axis, tapped, windows
 
 

@@ -20,9 +20,9 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, mulhi, select
 from hologram.dtypes import FLOATS, DType, u32
 from hologram.errors import UnsupportedDType
-from hologram.opset.form_map import IndexedOperand, indexed
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Sample
+from hologram.layout import Layout
+from hologram.opset.forms.map import IndexedOperand, indexed
+from hologram.opset.forms.operation import Sample
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)

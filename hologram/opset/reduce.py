@@ -11,10 +11,10 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.dtypes import ALL, FLOATS, NUMBERS, DType
-from hologram.opset import types
-from hologram.opset.form_row import column, row, width
-from hologram.opset.operation import Sample
-from hologram.opset.samples import reduction
+from hologram.opset.forms import types
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.row import column, row, width
+from hologram.opset.forms.samples import reduction
 
 
 @row(

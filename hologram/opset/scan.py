@@ -17,16 +17,16 @@ from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import ALL, DType, f32, u32
 from hologram.errors import ShapeError
+from hologram.layout import Layout, collapse, normalize_axis
 from hologram.limits import Limits
-from hologram.opset import types
-from hologram.opset.address import Address, Operand
-from hologram.opset.expression import numbers_of, step_of
-from hologram.opset.layout import Layout, collapse, normalize_axis
-from hologram.opset.operation import Input, Operation, Sample, register
-from hologram.opset.plan import Plan, Step, Tile
+from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import sum_
-from hologram.opset.samples import array
-from hologram.opset.steps import Place, Steps
+from hologram.plan import Plan, Step, Tile
 
 MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
 

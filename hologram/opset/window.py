@@ -13,12 +13,12 @@ import numpy as np
 from hologram.atlas.builder import Value, reduce_add, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.opset import types
-from hologram.opset.convolution import convolution
-from hologram.opset.form_map import Indexed, IndexedOperand, indexed
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Sample
-from hologram.opset.samples import array
+from hologram.layout import Layout
+from hologram.opset.forms import types
+from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.samples import array
+from hologram.opset.tiles.convolution import convolution
 
 
 def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:

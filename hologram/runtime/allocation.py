@@ -13,11 +13,11 @@ from hologram.device import Device
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
 from hologram.limits import Limits
-from hologram.runtime.boundary import CLASS_BYTES, BoundaryPool
+from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.buffer import Buffer, Kind
-from hologram.runtime.fitting import sizes
+from hologram.runtime.memory_pool import Pool
 from hologram.runtime.planner import storage_bytes
-from hologram.runtime.pool import Pool
+from hologram.runtime.validation import sizes
 
 MAX_KINDS = 16384
 

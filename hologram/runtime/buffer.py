@@ -13,7 +13,7 @@ from hologram.device import BackendType, Device
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import dlpack
-from hologram.runtime.pool import Block
+from hologram.runtime.memory_pool import Block
 
 if TYPE_CHECKING:
     from typing import Protocol

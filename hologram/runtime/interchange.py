@@ -13,7 +13,7 @@ from hologram.device import Device
 from hologram.errors import InteropError
 from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.dlpack import HostRange, contiguous_strides, host_array
-from hologram.runtime.pool import Pool
+from hologram.runtime.memory_pool import Pool
 
 
 @runtime_checkable

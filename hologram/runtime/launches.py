@@ -11,18 +11,20 @@ from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.debug import Rung
 from hologram.device import Binding, Device, Launch, in_turn, sequence
-from hologram.opset.plan import Plan, Step
+from hologram.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.fitting import fitted
+from hologram.runtime.memory_pool import Block, Pool
 from hologram.runtime.observer import Observer, subject
 from hologram.runtime.planner import spread_rows, storage_bytes
-from hologram.runtime.pool import Block, Pool
+from hologram.runtime.validation import fitted
 
 if TYPE_CHECKING:
-    from hologram.compiler import canonical, memory
+    from hologram.compiler.canonical import form
+    from hologram.compiler.fusion import memory
     from hologram.runtime import printer
 else:  # needed to compute, not to open
-    canonical, memory = (lazy.module(f"hologram.compiler.{name}") for name in ("canonical", "memory"))
+    form = lazy.module("hologram.compiler.canonical.form")
+    memory = lazy.module("hologram.compiler.fusion.memory")
     printer = lazy.module("hologram.runtime.printer")
 
 MAX_LAUNCHES = 8192
@@ -227,7 +229,7 @@ def _checked(step: Step) -> Step:
         fitted(x, s.dtype, f"{name}, scalar {s.name}")
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
-    return Step(canonical.canonical(step.kernel), step.operands, scalars, step.grid)
+    return Step(form.canonical(step.kernel), step.operands, scalars, step.grid)
 
 
 def binding(block: Block, nbytes: int) -> Binding:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hologram.atlas.program import Program
 from hologram.device import Binding, Kernel, Launch
-from hologram.opset.plan import Step, Tile
+from hologram.plan import Step, Tile
 
 
 @dataclass(frozen=True, slots=True)

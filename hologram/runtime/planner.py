@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from hologram import lazy
 from hologram.limits import Limits
-from hologram.opset.plan import Plan, Scratch, Step
+from hologram.plan import Plan, Scratch, Step
 
 if TYPE_CHECKING:
-    from hologram.compiler import split
+    from hologram.compiler.lowering import split
 else:
-    split = lazy.module("hologram.compiler.split")
+    split = lazy.module("hologram.compiler.lowering.split")
 
 
 def storage_bytes(nbytes: int) -> int:

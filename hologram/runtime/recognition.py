@@ -9,17 +9,17 @@ from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.debug import Rung
 from hologram.limits import Limits
-from hologram.opset.plan import Plan, Step
+from hologram.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
-    from hologram.compiler import recognise
+    from hologram.compiler.recognition import recognise
 else:  # needed to compute, not to open
-    recognise = lazy.module("hologram.compiler.recognise")
+    recognise = lazy.module("hologram.compiler.recognition.recognise")
 
 
 def chosen(step: Step, buffers: Sequence[Buffer], limits: Limits) -> Plan:
-    """The plan for a step of which operand k is all of buffer k, however it is viewed; see compiler/recognise.py.
+    """The plan for a step of which operand k is all of buffer k, however it is viewed.
 
     A program whose buffers share memory may work in place, so it runs as it is written.
     """

@@ -12,16 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hologram.device import Launch
-from hologram.opset.layout import Layout
-from hologram.opset.plan import Plan
+from hologram.layout import Layout
+from hologram.plan import Plan
 from hologram.runtime.buffer import Buffer, Kind
 from hologram.runtime.launches import Records, Workspace, binding
+from hologram.runtime.memory_pool import Block
 from hologram.runtime.planner import storage_bytes
-from hologram.runtime.pool import Block
 
 if TYPE_CHECKING:
-    from hologram.executor import Executor
-    from hologram.tensor import Tensor
+    from hologram.frontend.executor import Executor
+    from hologram.frontend.tensor import Tensor
 
 MAX_SETS = 64  # of buffers that one replay is bound to at a time
 

@@ -11,9 +11,9 @@ from hologram import backends, dtypes
 from hologram.atlas.program import Program
 from hologram.device import BackendType
 from hologram.errors import BackendUnavailable, UnsupportedDType
+from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.plan import Step, Tile
+from hologram.plan import Step, Tile
 from tests.golden.programs import PROGRAMS
 
 # What the text of a kernel has in each language: its start, for a Program and for a Tile.

@@ -17,7 +17,7 @@ from hologram import dtypes
 from hologram.candidates import Problem
 from hologram.cli import app, bench, doctor
 from hologram.device import DeviceInfo
-from hologram.runtime import tuner
+from hologram.tuning import tuner
 
 runner = CliRunner()
 

@@ -15,9 +15,9 @@ from hologram import backends
 from hologram.atlas.text import format_program, parse_program
 from hologram.cli import app
 from hologram.cli.calls import TensorArgument, parse_arguments
-from hologram.compiler.canonical import canonical_text, identity
+from hologram.compiler.canonical.form import canonical_text, identity
 from hologram.dtypes import bf16, f32, i8
-from tests.compiler.test_recognise import GEMM
+from tests.compiler.recognition.test_recognise import GEMM
 from tests.golden.programs import PROGRAMS
 
 CODE = """

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hologram import dtypes
-from hologram.opset.layout import Layout, compose
+from hologram.layout import Layout, compose
 from tests.test_random_programs import BOUNDED
 
 SIDES = st.integers(1, 6)

@@ -14,10 +14,10 @@ import pytest
 import hologram as hg
 from hologram.dtypes import f32, i32
 from hologram.errors import BufferFreed
+from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.plan import Plan
-from hologram.opset.steps import Steps
+from hologram.opset.forms.steps import Steps
+from hologram.plan import Plan
 from hologram.runtime import replay as module
 from hologram.runtime.replay import Replay
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hologram.atlas.program import Program
-from hologram.compiler.codegen import Source
+from hologram.compiler.source.codegen import Source
 from hologram.limits import Limits
 
 HEADERS = Path(__file__).parent / "emulation"

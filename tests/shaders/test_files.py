@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hologram import dtypes
+from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Composite
-from hologram.opset.plan import Tile
+from hologram.opset.forms.operation import Composite
+from hologram.plan import Tile
 from tests.devices import limits
 
 SHADERS = Path(__file__).parents[2] / "shaders"

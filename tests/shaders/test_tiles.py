@@ -20,19 +20,20 @@ from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
-from hologram.compiler.lower import lower
-from hologram.compiler.shader import Shader, load
-from hologram.opset import OPERATIONS, product_tile
-from hologram.opset.convolution import Convolution
-from hologram.opset.layout import Layout
-from hologram.opset.operation import Operation, Sample
-from hologram.opset.plan import Plan, Tile
-from hologram.opset.product import product_plan
+from hologram.compiler.lowering.lower import lower
+from hologram.compiler.source.shader import Shader, load
+from hologram.layout import Layout
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.operation import Operation, Sample
+from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.convolution import Convolution
+from hologram.opset.tiles.product import product_plan
+from hologram.plan import Plan, Tile
 from tests.accuracy import check, widened
-from tests.compiler.test_native import compile_cubin
+from tests.compiler.source.test_native import compile_cubin
 from tests.devices import limits
+from tests.opset.test_epilogues import residual
 from tests.shaders.emulator import FLAGS, LANGUAGES, compiler
-from tests.test_epilogues import residual
 
 DIALECTS = {"metal": msl, "cu": cuda}
 NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")

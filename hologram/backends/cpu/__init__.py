@@ -10,7 +10,7 @@ from hologram.backends.cpu.device import CpuDevice, describe
 from hologram.device import BackendType, Device, Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 TYPE = BackendType.CPU
 PREFERENCE = 100  # the last resort of `auto`

@@ -27,19 +27,21 @@ from hologram.device import (
     in_turn,
 )
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 from hologram.recent import Recent
 
 if TYPE_CHECKING:
-    from hologram.backends.cpu import engine, interpret, pool, tiles
+    from hologram.backends.cpu import engine, interpret, workers
     from hologram.backends.cpu import kernel as compiled
-    from hologram.compiler import report
+    from hologram.backends.cpu.products import tiles
+    from hologram.compiler.source import report
 else:  # needed to launch, not to open
-    engine, interpret, pool, tiles, compiled = (
-        lazy.module(f"hologram.backends.cpu.{name}")
-        for name in ("engine", "interpret", "pool", "tiles", "kernel")
-    )
-    report = lazy.module("hologram.compiler.report")
+    engine = lazy.module("hologram.backends.cpu.engine")
+    interpret = lazy.module("hologram.backends.cpu.interpret")
+    workers = lazy.module("hologram.backends.cpu.workers")
+    tiles = lazy.module("hologram.backends.cpu.products.tiles")
+    compiled = lazy.module("hologram.backends.cpu.kernel")
+    report = lazy.module("hologram.compiler.source.report")
 
 
 def thread_count() -> int:
@@ -157,7 +159,7 @@ class CpuDevice:
     def _host(self) -> compiled.Host:
         threads = thread_count()
         return compiled.Host(
-            engine.shared_engine, lambda: pool.shared_pool(engine.shared_engine, threads), threads
+            engine.shared_engine, lambda: workers.shared_pool(engine.shared_engine, threads), threads
         )
 
     def source(

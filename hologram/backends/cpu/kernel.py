@@ -17,18 +17,18 @@ import numpy as np
 from hologram import store
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
-from hologram.backends.cpu.access import paths, sites
-from hologram.backends.cpu.arguments import Variant
-from hologram.backends.cpu.dialect import module
 from hologram.backends.cpu.engine import Code, Engine
+from hologram.backends.cpu.llvm.access import paths, sites
+from hologram.backends.cpu.llvm.arguments import Variant
+from hologram.backends.cpu.llvm.module import module
+from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
+from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
+from hologram.backends.cpu.llvm.writer import narrow
 from hologram.backends.cpu.objects import kept_code
-from hologram.backends.cpu.pool import Pool
-from hologram.backends.cpu.schedule import Schedule, facts, schedule
-from hologram.backends.cpu.stream import VECTOR_BYTES
-from hologram.backends.cpu.writer import narrow
-from hologram.compiler.passes import passed
-from hologram.compiler.report import generated
-from hologram.compiler.transcendental import expand, unless_scalar
+from hologram.backends.cpu.workers import Pool
+from hologram.compiler.canonical.passes import passed
+from hologram.compiler.functions.transcendental import expand, unless_scalar
+from hologram.compiler.source.report import generated
 from hologram.device import Binding, Launch, in_turn
 from hologram.dtypes import DType
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hologram import store
 from hologram.backends.cpu.engine import Code, Engine
-from hologram.compiler.sources import generator_digest
+from hologram.compiler.source.digest import generator_digest
 
 KIND = "cpu"
 Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order

@@ -15,14 +15,15 @@ from hologram.atlas.program import Program
 from hologram.device import BackendType, Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.backends.cuda import dialect, usual
-    from hologram.compiler import listing
+    from hologram.compiler.source import listing
 else:  # needed for source alone
-    dialect, usual = (lazy.module(f"hologram.backends.cuda.{name}") for name in ("dialect", "usual"))
-    listing = lazy.module("hologram.compiler.listing")
+    dialect = lazy.module("hologram.backends.cuda.dialect")
+    usual = lazy.module("hologram.backends.cuda.usual")
+    listing = lazy.module("hologram.compiler.source.listing")
 
 TYPE: BackendType = BackendType.CUDA
 PREFERENCE: int = 10

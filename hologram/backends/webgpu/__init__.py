@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.device import open_device
-from hologram.backends.webgpu.probing import probe
+from hologram.backends.webgpu.native.probing import probe
 from hologram.device import BackendType
 from hologram.limits import Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.webgpu import dialect, usual
-    from hologram.compiler import listing
+    from hologram.backends.webgpu import usual
+    from hologram.backends.webgpu.wgsl import dialect
+    from hologram.compiler.source import listing
 else:  # needed for source alone
-    dialect, usual = (lazy.module(f"hologram.backends.webgpu.{name}") for name in ("dialect", "usual"))
-    listing = lazy.module("hologram.compiler.listing")
+    dialect = lazy.module("hologram.backends.webgpu.wgsl.dialect")
+    usual = lazy.module("hologram.backends.webgpu.usual")
+    listing = lazy.module("hologram.compiler.source.listing")
 
 TYPE = BackendType.WEBGPU
 PREFERENCE = 30

@@ -12,16 +12,16 @@ from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
-from hologram.backends.webgpu.native import LogicalDevice, library
+from hologram.backends.webgpu.native.library import LogicalDevice, library
+from hologram.backends.webgpu.native.probing import adapters, describe, probe
+from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
-from hologram.backends.webgpu.probing import adapters, describe, probe
-from hologram.backends.webgpu.subgroups import subgroup
 from hologram.backends.webgpu.timeline import timeline
-from hologram.compiler.report import compiled
+from hologram.compiler.source.report import compiled
 from hologram.device import MAX_KERNELS, Binding, DeviceInfo, Launch, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import ALIGNMENT, Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 from hologram.recent import Recent
 
 

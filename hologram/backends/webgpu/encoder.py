@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from hologram.backends.webgpu.native import LogicalDevice
+from hologram.backends.webgpu.native.library import LogicalDevice
 from hologram.device import Launch, in_turn
 from hologram.errors import DeviceLost, HologramError, OutOfMemory
 

@@ -12,13 +12,13 @@ from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
-from hologram.backends.webgpu.spelling import ProgramSpelling, Spelling, Text, TileSpelling
-from hologram.compiler.report import generated
-from hologram.compiler.schedule import Schedule
+from hologram.backends.webgpu.wgsl.spelling import ProgramSpelling, Spelling, Text, TileSpelling
+from hologram.compiler.source.report import generated
+from hologram.compiler.source.schedule import Schedule
 from hologram.device import Binding, Launch
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import ALIGNMENT, Limits
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 
 @dataclass(frozen=True)

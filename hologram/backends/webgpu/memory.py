@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hologram.backends.webgpu.encoder import Encoder
-from hologram.backends.webgpu.native import (
+from hologram.backends.webgpu.native.library import (
     COPY_DST,
     COPY_SRC,
     MAP_MODE_READ,

@@ -9,7 +9,7 @@ from typing import Any
 
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Memory
-from hologram.backends.webgpu.native import STAGE_COMPUTE, UNIFORM
+from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
 from hologram.device import Binding
 from hologram.errors import CompileError, HologramError
 

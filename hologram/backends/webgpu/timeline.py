@@ -14,7 +14,7 @@ import numpy as np
 
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Transfers
-from hologram.backends.webgpu.native import COPY_SRC, QUERY_RESOLVE
+from hologram.backends.webgpu.native.library import COPY_SRC, QUERY_RESOLVE
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.device import Clock, HostTimeline, Launch, Timeline
 

@@ -22,7 +22,7 @@ from hologram.backends.cpu.device import _compiles
 from hologram.backends.cpu.engine import shared_engine
 from hologram.dtypes import f32
 from hologram.errors import BackendUnavailable
-from tests.backends.cpu.launching import bind, device, elementwise, place, run
+from tests.backends.cpu.llvm.launching import bind, device, elementwise, place, run
 
 
 def twice() -> Program:
@@ -125,7 +125,7 @@ def test_many_threads_share_the_pool() -> None:
 _MORE_THREADS = """
 import numpy as np
 from tests.backends.cpu.test_launch import twice
-from tests.backends.cpu.launching import bind, device, place
+from tests.backends.cpu.llvm.launching import bind, device, place
 cpu = device()
 assert cpu.limits.parallelism == 9, cpu.limits.parallelism
 a = np.arange(400_000, dtype=np.float32)

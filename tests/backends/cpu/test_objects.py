@@ -14,8 +14,8 @@ import pytest
 
 from hologram import store
 from hologram.backends.cpu import objects
-from hologram.backends.cpu.arguments import Variant
 from hologram.backends.cpu.engine import Code, Engine, shared_engine
+from hologram.backends.cpu.llvm.arguments import Variant
 
 FAR = 6 << 30  # bytes: beyond what a call or an address of 32 bits reaches
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 
 from hologram.atlas.evaluate import evaluate
 from hologram.device import Binding
-from tests.backends.cpu.launching import device, place
+from tests.backends.cpu.llvm.launching import device, place
 from tests.programs import Case, programs
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from hologram import dtypes
 from hologram.backends import webgpu
-from hologram.backends.webgpu import probing
+from hologram.backends.webgpu.native import probing
 from hologram.device import BackendType, Binding
 from hologram.errors import BackendUnavailable, HologramError, ShapeError
-from hologram.opset.plan import Tile
+from hologram.plan import Tile
 
 
 def test_the_probe_tells_what_is_there(index):
@@ -110,7 +110,7 @@ fn atlas_shift_u32(@builtin(global_invocation_id) id: vec3<u32>) {
 
 
 def test_a_hand_written_kernel(device, upload, download, monkeypatch):
-    monkeypatch.setattr("hologram.compiler.shader.source", lambda file: SHADER)
+    monkeypatch.setattr("hologram.compiler.source.shader.source", lambda file: SHADER)
     buffers = (("x", dtypes.u32, "read"), ("y", dtypes.u32, "write"))
     scalars = (("shift", dtypes.u32), ("size", dtypes.u32))
     tile = Tile("shift", "atlas_shift_u32", buffers, scalars, types=(("T", dtypes.u32),))

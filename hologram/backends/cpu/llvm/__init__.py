@@ -1,0 +1,1 @@
+"""Atlas programs as LLVM IR: loops, lanes, instructions."""

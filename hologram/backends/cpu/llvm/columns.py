@@ -1,0 +1,180 @@
+"""Row programs swept across many rows at once: for rows that lie crosswise in memory, and for short rows.
+
+A tile of outputs is accumulated side by side in small arrays. The row's axes are the outer loops and the tile the inner
+one, so memory is read in order and the vector runs over outputs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+from hologram.atlas.program import Instruction, Program
+from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
+from hologram.backends.cpu.llvm.folds import Fold
+from hologram.backends.cpu.llvm.lane import Lane
+from hologram.backends.cpu.llvm.nests import GROUP, positions, runs
+from hologram.backends.cpu.llvm.writer import Writer
+from hologram.compiler.lowering.phases import Phase
+
+BLOCK = 256  # elements of a row folded in its own precision before they join the total
+Cell = Callable[[str], None]
+
+
+class _Arrays:
+    """A fold's accumulators for a tile of rows; where folding does not round, the parts are the totals."""
+
+    def __init__(self, w: Writer, fold: Fold) -> None:
+        self.fold = fold
+        self.totals = w.alloca(fold.total_type, COLUMN_TILE)
+        self.parts = w.alloca(fold.part_type, COLUMN_TILE) if fold.rounds else self.totals
+
+    def at(self, w: Writer, array: str, j: str) -> tuple[str, str]:
+        t = self.fold.total_type if array == self.totals else self.fold.part_type
+        return w.element(array, t, j), t
+
+    def read(self, w: Writer, array: str, j: str) -> str:
+        address, t = self.at(w, array, j)
+        return w(f"load {t}, ptr {address}, align {_bytes(t)}{GROUP}")
+
+    def put(self, w: Writer, array: str, j: str, value: str) -> None:
+        address, t = self.at(w, array, j)
+        w.do(f"store {t} {value}, ptr {address}, align {_bytes(t)}{GROUP}")
+
+    def clear(self, w: Writer, j: str) -> None:
+        self.put(w, self.totals, j, self.fold.total_identity)
+        if self.fold.rounds:
+            self.put(w, self.parts, j, self.fold.identity)
+
+    def flush(self, w: Writer, j: str) -> None:
+        part = self.fold.widen(w, self.read(w, self.parts, j))
+        self.put(w, self.totals, j, self.fold.join(w, self.read(w, self.totals, j), part))
+        self.put(w, self.parts, j, self.fold.identity)
+
+    def result(self, w: Writer, j: str) -> str:
+        return self.fold.result(w, self.read(w, self.totals, j))
+
+
+def _clear(w: Writer, sums: Sequence[_Arrays], j: str) -> None:
+    for a in sums:
+        a.clear(w, j)
+
+
+def _flush(w: Writer, sums: Sequence[_Arrays], j: str) -> None:
+    for a in sums:
+        a.flush(w, j)
+
+
+def _bytes(type_: str) -> int:
+    return {"float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
+
+
+def column_body(
+    w: Writer, program: Program, variant: Variant, phases: Sequence[Phase], tail: Sequence[Instruction]
+) -> None:
+    """Tiles of rows along the chosen outer axis, in the order of the outer axes."""
+    frame = open_frame(w, program, variant)
+    tile = load_slot(w, Slots(program).tile, "i64")
+    axis = variant.order[-1]
+    arrays = [[_Arrays(w, Fold(i)) for i in phase.reductions] for phase in phases]
+
+    def one_tile(outer: dict[int, str], begin: str, count: str) -> None:
+        def over(cell: Cell) -> None:
+            def body(j: str, _: list[str]) -> list[str]:
+                cell(j)
+                return []
+
+            w.loop("0", count, "1", [], body, lanes=True)
+
+        def lane(j: str, k: int, inner: dict[int, str]) -> Lane:
+            """A lane in phase k, with all that is uniform along its row computed again."""
+            coordinates = outer | {axis: w(f"add nsw i64 {begin}, {j}")} | inner
+            found = Lane(frame, positions(frame, coordinates), group=GROUP)
+            for number in range(k + 1):
+                found.emit(phases[number].uniform)
+                if number < k:
+                    found.values |= {a.fold.instruction.result: a.result(w, j) for a in arrays[number]}
+            return found
+
+        for k, (phase, sums) in enumerate(zip(phases, arrays, strict=True)):
+            if not phase.sweep and not sums:
+                continue
+            over(functools.partial(_clear, w, sums))
+
+            def element(places: list[dict[int, str]], k: int = k) -> None:
+                def cell(j: str) -> None:
+                    parts = [a.read(w, a.parts, j) for a in arrays[k]]
+                    for place in places:
+                        found = lane(j, k, place)
+                        found.emit(phases[k].sweep)
+                        values = [found.values[a.fold.instruction.operands[0]] for a in arrays[k]]
+                        parts = [
+                            a.fold.step(w, p, v) for a, p, v in zip(arrays[k], parts, values, strict=True)
+                        ]
+                    for a, part in zip(arrays[k], parts, strict=True):
+                        a.put(w, a.parts, j, part)
+
+                over(cell)
+
+            rounding = [a for a in sums if a.fold.rounds]
+
+            def flush(rounding: list[_Arrays] = rounding) -> None:
+                if rounding:
+                    over(functools.partial(_flush, w, rounding))
+
+            together = 4 if sums and len(phase.sweep) <= 8 else 1
+            _visit(w, variant.reduced, frame.extents, element, flush, together)
+        if tail:
+            over(lambda j: lane(j, len(phases) - 1, {}).emit(tail))
+
+    def run(outer: dict[int, str], start: str, stop: str) -> None:
+        def body(begin: str, _: list[str]) -> list[str]:
+            count = w.intrinsic(
+                "llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {stop}, {begin}")), ("i64", tile)
+            )
+            one_tile(outer, begin, count)
+            return []
+
+        w.loop(start, stop, tile, [], body)
+
+    runs(w, frame, variant.order, "%begin", "%end", run)
+
+
+def _visit(
+    w: Writer,
+    axes: Sequence[int],
+    extents: Mapping[int, str],
+    element: Callable[[list[dict[int, str]]], None],
+    flush: Callable[[], None],
+    together: int,
+) -> None:
+    """Every element of a row, `together` at a time, with a flush after each block along the last axis."""
+
+    def nest(k: int, coordinates: dict[int, str]) -> None:
+        def plain(i: str, _: list[str]) -> list[str]:
+            nest(k + 1, {**coordinates, axes[k]: i})
+            return []
+
+        def last(i: str, count: int) -> list[str]:
+            each = [i, *(w(f"add nsw i64 {i}, {n}") for n in range(1, count))]
+            element([{**coordinates, axes[k]: c} for c in each])
+            return []
+
+        def block(begin: str, _: list[str]) -> list[str]:
+            after = w(f"add nsw i64 {begin}, {BLOCK}")
+            end = w.intrinsic("llvm.smin.i64", "i64", ("i64", after), ("i64", extents[axes[k]]))
+            if together > 1:
+                size = w(f"sub nsw i64 {end}, {begin}")
+                middle = w(f"add nsw i64 {begin}, {w(f'and i64 {size}, -{together}')}")
+                w.loop(begin, middle, str(together), [], lambda i, _: last(i, together))
+                begin = middle
+            w.loop(begin, end, "1", [], lambda i, _: last(i, 1))
+            flush()
+            return []
+
+        if k + 1 < len(axes):
+            w.loop("0", extents[axes[k]], "1", [], plain)
+        else:
+            w.loop("0", extents[axes[k]], str(BLOCK), [], block)
+
+    nest(0, {})

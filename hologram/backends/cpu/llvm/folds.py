@@ -1,0 +1,103 @@
+"""How a row reduction accumulates: in which types, from which start, by which instructions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Instruction
+from hologram.backends.cpu.llvm.instructions import convert
+from hologram.backends.cpu.llvm.writer import Writer, literal, register_type
+from hologram.dtypes import DType
+
+_OPERATIONS = {
+    Opcode.REDUCE_ADD: "add",
+    Opcode.REDUCE_MUL: "mul",
+    Opcode.REDUCE_MIN: "min",
+    Opcode.REDUCE_MAX: "max",
+}
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One reduction. A `part` accumulates within a block in the row's precision, a `total` over blocks."""
+
+    instruction: Instruction
+
+    @property
+    def dtype(self) -> DType:
+        return self.instruction.type
+
+    @property
+    def operation(self) -> str:
+        return _OPERATIONS[self.instruction.opcode]
+
+    @property
+    def rounds(self) -> bool:
+        """Whether folding rounds, so that precision matters."""
+        return self.dtype.is_float and self.operation in ("add", "mul")
+
+    @property
+    def part_type(self) -> str:
+        return "i8" if self.dtype.kind == "bool" else register_type(self.dtype)
+
+    @property
+    def total_type(self) -> str:
+        return "double" if self.rounds else self.part_type
+
+    @property
+    def identity(self) -> str:
+        return self._identity(self.dtype)
+
+    @property
+    def total_identity(self) -> str:
+        return self._identity(dtypes.f64 if self.rounds else self.dtype)
+
+    def _identity(self, d: DType) -> str:
+        if d.kind == "bool":
+            return "1" if self.operation in ("min", "mul") else "0"
+        if self.operation in ("add", "mul"):
+            return literal(self.operation == "mul", d)
+        largest = self.operation == "min"
+        if d.is_float:
+            return literal(math.inf if largest else -math.inf, d)
+        signed = d.kind in ("int", "index")
+        if largest:
+            return str((1 << (d.bits - signed)) - 1)
+        return str(-(1 << (d.bits - 1)) if signed else 0)
+
+    def step(self, w: Writer, part: str, value: str) -> str:
+        """The part with one more value."""
+        if self.dtype.kind == "bool":
+            value = w(f"zext i1 {value} to i8")
+        return self._fold(w, self.part_type, part, value)
+
+    def join(self, w: Writer, total: str, part: str) -> str:
+        """Two totals in one."""
+        return self._fold(w, self.total_type, total, part)
+
+    def _fold(self, w: Writer, t: str, x: str, y: str) -> str:
+        if self.dtype.kind == "bool":
+            return w(f"{'and' if self.operation in ('min', 'mul') else 'or'} {t} {x}, {y}")
+        if not self.dtype.is_float:
+            if self.operation in ("add", "mul"):
+                return w(f"{self.operation} {t} {x}, {y}")
+            sign = "s" if self.dtype.kind in ("int", "index") else "u"
+            return w.intrinsic(f"llvm.{sign}{self.operation}.{t}", t, (t, x), (t, y))
+        if self.rounds:
+            return w(f"f{self.operation} reassoc {t} {x}, {y}")
+        # minimum and maximum pass NaN on, and LLVM vectorises them as reductions.
+        suffix = "f64" if t == "double" else "f32"
+        return w.intrinsic(f"llvm.{self.operation}imum.{suffix}", t, (t, x), (t, y))
+
+    def widen(self, w: Writer, part: str) -> str:
+        """A part as a total."""
+        return w(f"fpext float {part} to double") if self.rounds and self.part_type == "float" else part
+
+    def result(self, w: Writer, total: str) -> str:
+        """The reduction's value."""
+        if self.dtype.kind == "bool":
+            return w(f"icmp ne i8 {total}, 0")
+        return convert(w, total, dtypes.f64, self.dtype) if self.rounds else total

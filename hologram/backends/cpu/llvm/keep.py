@@ -1,0 +1,84 @@
+"""Which values of a row are worth keeping from one sweep to the next instead of computing them again.
+
+compiler/lowering/phases.py computes varying values anew in every sweep that needs them. For a load and some
+arithmetic that is right; an exponential of every element (softmax) costs more than a place in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hologram.atlas.program import Instruction, Program
+from hologram.compiler.lowering.phases import Phase, outer_values
+
+ELEMENTS = 8192  # of the longest row whose values are kept
+WORTH = 12  # instructions that a kept value must save
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A phase's sweep with kept values: the instructions left, what is fetched before and what is stored after them."""
+
+    instructions: tuple[Instruction, ...]
+    fetched: tuple[int, ...]
+    stored: tuple[int, ...]
+
+
+def recomputed(phases: Sequence[Phase]) -> tuple[Sweep, ...]:
+    """The sweeps as they are, nothing kept."""
+    return tuple(Sweep(p.sweep, (), ()) for p in phases)
+
+
+def kept(program: Program, phases: Sequence[Phase]) -> tuple[Sweep, ...]:
+    """The sweeps with every value kept that is worth it."""
+    home: dict[int, int] = {}  # value -> the last sweep so far that computes it
+    stored: list[set[int]] = [set() for _ in phases]
+    sweeps: list[tuple[tuple[Instruction, ...], tuple[int, ...]]] = []
+    for k, phase in enumerate(phases):
+        fetched = _fetched(program, phase, home)
+        for value in fetched:
+            stored[home[value]].add(value)
+        left = _left(phase, fetched)
+        sweeps.append((left, fetched))
+        home |= {v: k for i in left for v in i.results}
+    return tuple(
+        Sweep(left, fetched, tuple(sorted(s))) for (left, fetched), s in zip(sweeps, stored, strict=True)
+    )
+
+
+def _fetched(program: Program, phase: Phase, home: dict[int, int]) -> tuple[int, ...]:
+    """Values an earlier sweep computes, used here by something new, and costly to compute."""
+    old = {v: i for i in phase.sweep for v in i.results if v in home}
+    used = {i.operands[0] for i in phase.reductions}
+    for i in phase.sweep:
+        if not any(v in home for v in i.results):
+            used |= outer_values(i)
+    chosen = []
+    for value in sorted(used & set(old)):
+        if program.types[value].kind != "index" and _cost(value, old) >= WORTH:
+            chosen.append(value)
+    return tuple(chosen)
+
+
+def _cost(value: int, definitions: dict[int, Instruction]) -> int:
+    """Instructions that lead to a value."""
+    seen: set[int] = set()
+    queue = [value]
+    while queue:
+        v = queue.pop()
+        if v in definitions and v not in seen:
+            seen.add(v)
+            queue.extend(outer_values(definitions[v]))
+    return len(seen)
+
+
+def _left(phase: Phase, fetched: Sequence[int]) -> tuple[Instruction, ...]:
+    """The sweep's instructions that are still needed."""
+    needed = {i.operands[0] for i in phase.reductions} - set(fetched)
+    left: list[Instruction] = []
+    for i in reversed(phase.sweep):
+        if not i.results or needed & set(i.results) or i.blocks:
+            left.append(i)
+            needed |= outer_values(i) - set(fetched)
+    return tuple(reversed(left))

@@ -1,0 +1,58 @@
+"""Atlas programs as LLVM IR: the text of a module with one function for each step of a launch.
+
+Every function is `void name(ptr arguments, i64 begin, i64 end)`: a slice of the outermost work, so that any number of
+threads can share a launch. Buffers need no `noalias`: lanes are independent by definition, which the loops say
+(`llvm.loop.parallel_accesses`), so a launch that binds one memory twice runs the same vector code and is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hologram.atlas.program import Program
+from hologram.backends.cpu.llvm.arguments import Variant
+from hologram.backends.cpu.llvm.columns import column_body
+from hologram.backends.cpu.llvm.nests import map_body, row_body
+from hologram.backends.cpu.llvm.nontemporal import stream_body
+from hologram.backends.cpu.llvm.split import phase_body, tail_body
+from hologram.backends.cpu.llvm.workgroups import workgroup_body
+from hologram.backends.cpu.llvm.writer import Writer
+from hologram.compiler.lowering.phases import rows
+
+
+def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[str, ...]]:
+    """The IR and its functions' names in the order they run. `width`: bits of the vectors to prefer."""
+    attributes = f'nounwind "prefer-vector-width"="{width}"'
+    bodies = _bodies(program, variant)
+    texts, names, declarations, metadata = [], [], set[str](), ["distinct !{}"]
+    for stem, emit in bodies:
+        w = Writer(metadata)
+        emit(w)
+        w.do("ret void")
+        name = f"{program.name}.{stem}"
+        names.append(name)
+        texts.append(w.function(f'void @"{name}"(ptr noalias %arguments, i64 %begin, i64 %end)', attributes))
+        declarations |= w.declarations
+    nodes = [f"!{number} = {text}" for number, text in enumerate(metadata)]
+    return "\n\n".join(["\n".join(sorted(declarations)), *texts, "\n".join(nodes), ""]), tuple(names)
+
+
+def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Writer], None]]]:
+    if variant.form == "map":
+        return [("all", lambda w: map_body(w, program, variant))]
+    if variant.form == "stream":
+        return [("all", lambda w: stream_body(w, program, variant))]
+    if variant.form == "workgroup":
+        return [("all", lambda w: workgroup_body(w, program, variant))]
+    swept = rows(program)
+    phases, tail = swept.phases, swept.tail
+    if variant.form == "row":
+        return [("all", lambda w: row_body(w, program, variant, phases, tail))]
+    if variant.form == "columns":
+        return [("all", lambda w: column_body(w, program, variant, phases, tail))]
+    steps: list[tuple[str, Callable[[Writer], None]]] = [
+        (f"phase{k}", lambda w, k=k: phase_body(w, program, variant, phases, k))
+        for k, phase in enumerate(phases)
+        if phase.sweep or phase.reductions
+    ]
+    return [*steps, ("tail", lambda w: tail_body(w, program, variant, phases, tail))]

@@ -1,0 +1,194 @@
+"""Loop nests around lanes: map programs, row programs, and row programs swept across columns or in chunks of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Instruction, Program
+from hologram.backends.cpu.llvm.arguments import Variant, open_frame
+from hologram.backends.cpu.llvm.folds import Fold
+from hologram.backends.cpu.llvm.keep import ELEMENTS, Sweep, kept, recomputed
+from hologram.backends.cpu.llvm.lane import Frame, Lane, Position
+from hologram.backends.cpu.llvm.writer import Writer, register_type
+from hologram.compiler.lowering.phases import Phase
+
+O = Opcode
+GROUP = ", !llvm.access.group !0"
+BLOCK = 2048  # elements folded in the row's own precision before their sum joins the total
+
+
+def positions(frame: Frame, coordinates: Mapping[int, str]) -> Position:
+    """How positions are computed from coordinates (of the axes that are known)."""
+    program, w = frame.program, frame.w
+
+    def lane() -> str:
+        number = "0"
+        for axis in range(program.rank - program.reduced):
+            if axis:
+                number = w(f"mul nsw i64 {number}, {frame.extents[axis]}")
+            number = w(f"add nsw i64 {number}, {coordinates[axis]}") if axis else coordinates[axis]
+        return number
+
+    def position(opcode: Opcode, axis: int) -> str:
+        if opcode is O.COORDINATE:
+            return coordinates[axis]
+        if opcode is O.EXTENT:
+            return frame.extents[axis]
+        if opcode is O.LANE:
+            return lane()
+        threads = program.workgroup or 1
+        return w(f"{'udiv' if opcode is O.WORKGROUP else 'urem'} i64 {lane()}, {threads}")
+
+    return position
+
+
+def odometer(
+    w: Writer, frame: Frame, axes: Sequence[int], begin: str, end: str, each: Callable[[dict[int, str]], None]
+) -> None:
+    """Runs `each` with the coordinates of every position from begin to end in the row-major order of `axes`."""
+    first = decompose(w, frame, axes, begin)
+
+    def body(_: str, now: list[str]) -> list[str]:
+        each(dict(zip(axes, now, strict=True)))
+        following, carry = [], "true"
+        for axis, c in reversed(list(zip(axes, now, strict=True))):
+            stepped = w(f"add nsw i64 {c}, {w(f'zext i1 {carry} to i64')}")
+            carry = w(f"icmp eq i64 {stepped}, {frame.extents[axis]}")
+            following.append(w(f"select i1 {carry}, i64 0, i64 {stepped}"))
+        return following[::-1]
+
+    w.loop(begin, end, "1", [("i64", c) for c in first], body)
+
+
+def decompose(w: Writer, frame: Frame, axes: Sequence[int], number: str) -> list[str]:
+    """The coordinates of a position in the row-major order of `axes`."""
+    found = []
+    for axis in reversed(axes[1:]):
+        found.append(w(f"urem i64 {number}, {frame.extents[axis]}"))
+        number = w(f"udiv i64 {number}, {frame.extents[axis]}")
+    return [*([number] if axes else []), *reversed(found)]
+
+
+def runs(
+    w: Writer, frame: Frame, order: Sequence[int], begin: str, end: str,
+    each: Callable[[dict[int, str], str, str], None],
+) -> None:  # fmt: skip
+    """Cuts the lanes from begin to end into runs along the last axis: each(outer coordinates, start, stop)."""
+    if len(order) <= 1:
+        each({}, begin, end)
+        return
+    inner = frame.extents[order[-1]]
+    first = w(f"udiv i64 {begin}, {inner}")
+    rounded = w(f"add nsw i64 {end}, {w(f'sub nsw i64 {inner}, 1')}")
+    last = w(f"udiv i64 {rounded}, {inner}")
+
+    def row(coordinates: dict[int, str]) -> None:
+        number = "0"
+        for axis in order[:-1]:
+            number = w(
+                f"add nsw i64 {w(f'mul nsw i64 {number}, {frame.extents[axis]}')}, {coordinates[axis]}"
+            )
+        offset = w(f"mul nsw i64 {number}, {inner}")
+        start = w.intrinsic(
+            "llvm.smax.i64", "i64", ("i64", w(f"sub nsw i64 {begin}, {offset}")), ("i64", "0")
+        )
+        stop = w.intrinsic("llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {end}, {offset}")), ("i64", inner))
+        each(coordinates, start, stop)
+
+    odometer(w, frame, order[:-1], first, last, row)
+
+
+def map_body(w: Writer, program: Program, variant: Variant) -> None:
+    """One lane per element: rows of the grid in turn, the chosen axis innermost."""
+    frame = open_frame(w, program, variant)
+
+    def run(outer: dict[int, str], start: str, stop: str) -> None:
+        def element(i: str, _: list[str]) -> list[str]:
+            coordinates = outer | ({variant.order[-1]: i} if variant.order else {})
+            Lane(frame, positions(frame, coordinates), group=GROUP).emit(program.body.instructions)
+            return []
+
+        w.loop(start, stop, "1", [], element, lanes=True)
+
+    runs(w, frame, variant.order, "%begin", "%end", run)
+
+
+Ranges = Mapping[int, tuple[str, str]]
+
+
+def sweep(
+    w: Writer, axes: Sequence[int], ranges: Ranges, folds: Sequence[Fold],
+    element: Callable[[dict[int, str]], list[str]],
+) -> list[str]:  # fmt: skip
+    """Visits the row and folds what `element` returns; gives the totals.
+
+    The innermost axis is cut into blocks: within one, floats fold in their own precision with as many accumulators as
+    LLVM likes; block sums add up in f64. So the error stays that of a block, however long the row.
+    """
+
+    def nest(k: int, coordinates: dict[int, str], totals: list[str]) -> list[str]:
+        start, stop = ranges[axes[k]]
+        typed = [(f.total_type, t) for f, t in zip(folds, totals, strict=True)]
+        if k + 1 < len(axes):
+            return w.loop(
+                start, stop, "1", typed, lambda i, now: nest(k + 1, {**coordinates, axes[k]: i}, now)
+            )
+
+        def inner(i: str, parts: list[str]) -> list[str]:
+            values = element({**coordinates, axes[k]: i})
+            return [f.step(w, p, v) for f, p, v in zip(folds, parts, values, strict=True)]
+
+        def block(begin: str, now: list[str]) -> list[str]:
+            end = w.intrinsic(
+                "llvm.smin.i64", "i64", ("i64", w(f"add nsw i64 {begin}, {BLOCK}")), ("i64", stop)
+            )
+            parts = w.loop(begin, end, "1", [(f.part_type, f.identity) for f in folds], inner, lanes=True)
+            return [f.join(w, t, f.widen(w, p)) for f, t, p in zip(folds, now, parts, strict=True)]
+
+        if not folds:
+            return w.loop(start, stop, "1", [], inner, lanes=True)
+        return w.loop(start, stop, str(BLOCK), typed, block)
+
+    return nest(0, {}, [f.total_identity for f in folds])
+
+
+def row_body(
+    w: Writer, program: Program, variant: Variant, phases: Sequence[Phase], tail: Sequence[Instruction]
+) -> None:
+    """One row after the other, each in as many sweeps as it has phases."""
+    frame = open_frame(w, program, variant)
+    ranges = {axis: ("0", frame.extents[axis]) for axis in variant.reduced}
+    sweeps = kept(program, phases) if variant.keep else recomputed(phases)
+    arrays = {v: w.alloca(register_type(program.types[v]), ELEMENTS) for s in sweeps for v in s.stored}
+
+    def place(value: int, inner: dict[int, str]) -> str:
+        return w.element(arrays[value], register_type(program.types[value]), inner[variant.reduced[0]])
+
+    def row(outer: dict[int, str]) -> None:
+        uniform = Lane(frame, positions(frame, outer))
+        for phase, kept_sweep in zip(phases, sweeps, strict=True):
+            uniform.emit(phase.uniform)
+            folds = [Fold(i) for i in phase.reductions]
+
+            def element(
+                inner: dict[int, str], folds: Sequence[Fold] = folds, now: Sweep = kept_sweep
+            ) -> list[str]:
+                lane = Lane(frame, positions(frame, outer | inner), uniform.values, group=GROUP)
+                for value in now.fetched:
+                    t = register_type(program.types[value])
+                    lane.values[value] = w(f"load {t}, ptr {place(value, inner)}{GROUP}")
+                lane.emit(now.instructions)
+                for value in now.stored:
+                    t = register_type(program.types[value])
+                    w.do(f"store {t} {lane.values[value]}, ptr {place(value, inner)}{GROUP}")
+                return [lane.values[f.instruction.operands[0]] for f in folds]
+
+            if phase.sweep or folds:
+                totals = sweep(w, variant.reduced, ranges, folds, element)
+                uniform.values |= {
+                    f.instruction.result: f.result(w, t) for f, t in zip(folds, totals, strict=True)
+                }
+        uniform.emit(tail)
+
+    odometer(w, frame, variant.order, "%begin", "%end", row)

@@ -1,0 +1,218 @@
+"""How a launch is run: which loops, in which order, on how many threads. Decided by its numbers, when it is bound."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
+from hologram.atlas.program import BufferParameter, Instruction, Program
+from hologram.backends.cpu.llvm.access import Site
+from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
+from hologram.backends.cpu.llvm.keep import ELEMENTS
+from hologram.backends.cpu.llvm.lane import Access
+from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
+from hologram.backends.cpu.llvm.workgroups import WORKGROUP
+from hologram.compiler.lowering.phases import rows
+
+Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
+
+# Estimated from add, exp and sum on a Zen 4 core: nanoseconds an element costs per instruction and per 4 bytes moved.
+_INSTRUCTION_NS = 0.012
+_ACCESS_NS = 0.035
+_SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
+_STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
+_SLICE_NS = 3_000  # and no slice is made shorter
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A variant and how its steps are shared out: totals and slice sizes, one for each step."""
+
+    variant: Variant
+    totals: tuple[int, ...]
+    slices: tuple[int, ...]
+    tile: int = 0  # "columns": outputs per tile; "split": chunks per row
+    scratch: int = 0  # slots of 8 bytes
+
+    @property
+    def alone(self) -> bool:
+        """Whether one call on the calling thread does it."""
+        return len(self.totals) == 1 and self.slices[0] >= self.totals[0]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What scheduling asks of a program, whatever its launch."""
+
+    element_ns: float  # one element of a row, or of a map
+    loads_uniformly: frozenset[
+        str
+    ]  # buffers that a row program reads at positions without reduced coordinates
+    splits: bool  # its rows may be cut
+    steps: tuple[str, ...]  # of the form "split"
+    folds: int
+    strides: frozenset[str]  # index scalars that multiply something
+    streamed: Instruction | None  # the store that may bypass the caches
+
+
+def facts(program: Program) -> Facts:
+    """The program's facts."""
+    types = program.types
+    everything = list(program.body.walk())
+    cost = sum(_cost(i, types) for i in everything)
+    scalars = {
+        i.result: str(i.attribute) for i in everything if i.opcode is Opcode.SCALAR and i.type.kind == "index"
+    }
+    strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
+    if not program.reduced:
+        return Facts(cost, frozenset(), False, (), 0, frozenset(strides), streamed_store(program))
+    swept = rows(program)
+    uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
+    loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
+    steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
+    folds = sum(len(p.reductions) for p in swept.phases)
+    return Facts(
+        cost, frozenset(loads), not program.opcodes & ATOMICS, steps, folds, frozenset(strides), None
+    )
+
+
+def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
+    return [*instructions, *(i for outer in instructions for b in outer.blocks for i in b.walk())]
+
+
+def _cost(i: Instruction, types: Mapping[int, Any]) -> float:
+    """Nanoseconds of an instruction in vector code; transcendental functions have become arithmetic by now."""
+    if i.opcode in (Opcode.LOAD, Opcode.STORE):
+        dtype = i.type if i.results else types[i.operands[1]]
+        return _ACCESS_NS * dtype.itemsize / 4
+    if (
+        i.opcode in POSITIONS
+        or i.opcode in (Opcode.CONSTANT, Opcode.SCALAR)
+        or any(t.kind == "index" for t in i.types)
+    ):
+        return 0.0
+    if i.opcode in STRUCTURED or i.opcode in ATOMICS:
+        return 1.0
+    return _INSTRUCTION_NS * (8 if i.opcode in (Opcode.DIV, Opcode.REM) and i.type.is_integer else 1)
+
+
+def schedule(
+    program: Program,
+    known: Facts,
+    found: Sequence[Site],
+    scalars: Mapping[str, Any],
+    grid: tuple[int, ...],
+    extents: Sequence[Extent],
+    threads: int,
+) -> Schedule:
+    """The schedule of a launch whose grid is not empty."""
+    kept = program.rank - program.reduced
+    lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
+    constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if int(scalars[n]) in (0, 1))
+    unproven = frozenset(
+        s.key for s in found if s.span is None or s.span.low < 0 or s.span.high >= lengths[s.key[0]]
+    )
+    order = innermost(range(kept), found, grid)
+    reduced = innermost(range(kept, program.rank), found, grid)
+    lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
+    if program.shared or Opcode.BARRIER in program.opcodes:
+        groups = -(-lanes // (program.workgroup or WORKGROUP))
+        size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
+        return Schedule(Variant("workgroup", (), (), constants, unproven), (groups,), (size,))
+    if not program.reduced:
+        size = _slice(lanes, known.element_ns, threads, 1024)
+        form = "stream" if streams(known.streamed, found, extents, unproven) else "map"
+        return Schedule(Variant(form, order, (), constants, unproven), (lanes,), (size,))
+    apart = not _overlaps(known.loads_uniformly, extents)
+    if apart and crosswise(order, reduced, found, grid):
+        tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
+        size = _slice(lanes, row * known.element_ns, threads, tile)
+        return Schedule(Variant("columns", order, reduced, constants, unproven), (lanes,), (size,), tile)
+    pieces = _pieces(lanes * row * known.element_ns, threads)
+    if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
+        axis = max(reduced, key=lambda a: grid[a])
+        chunks = max(1, min(-(-pieces // lanes), grid[axis]))
+        units = lanes * chunks
+        totals = tuple(units if s == "phase" else lanes for s in known.steps)
+        slices = tuple(1 if s == "phase" else lanes for s in known.steps)
+        variant = Variant("split", order, reduced, constants, unproven, split=axis)
+        return Schedule(variant, totals, slices, chunks, units * known.folds)
+    size = _slice(lanes, row * known.element_ns, threads, 1)
+    keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
+    return Schedule(Variant("row", order, reduced, constants, unproven, keep=keep), (lanes,), (size,))
+
+
+def streams(
+    store: Instruction | None, found: Sequence[Site], extents: Sequence[Extent], unproven: frozenset[Access]
+) -> bool:
+    """Whether a map's result is large, lies in one aligned piece, and is not an operand as well."""
+    if store is None or platform.machine().lower() not in ("x86_64", "amd64"):
+        return False
+    site = next(s for s in found if s.instruction == store)
+    if site.key in unproven or site.stride(0) != 1 or site.span is None:
+        return False
+    target, size, parameter = next(e for e in extents if e[2].name == str(store.attribute))
+    width = parameter.dtype.itemsize
+    written = (site.span.high + 1 - site.span.low) * width
+    apart = not any(a < target + size and target < a + n for a, n, p in extents if p is not parameter)
+    return written >= _STREAM_BYTES and (target + site.span.low * width) % VECTOR_BYTES == 0 and apart
+
+
+def _pieces(total_ns: float, threads: int) -> int:
+    """Into how many slices a launch is cut; 1: it stays where it is."""
+    if threads == 1 or total_ns < _SHARE_NS:
+        return 1
+    pieces = max(2, min(int(total_ns / _SLICE_NS), 8 * threads))
+    # Everybody gets as many: three slices on two threads take as long as four.
+    return pieces if pieces < threads else pieces // threads * threads
+
+
+def _slice(count: int, each_ns: float, threads: int, multiple: int) -> int:
+    """Elements of a slice, a multiple of `multiple` where that is fair."""
+    pieces = _pieces(count * each_ns, threads)
+    if pieces == 1:
+        return count
+    size = -(-count // pieces)
+    return -(-size // multiple) * multiple
+
+
+def _tile(width: int, lanes: int, each_ns: float, threads: int) -> int:
+    """Outputs accumulated side by side: as many as fit, but every thread should get some."""
+    pieces = min(_pieces(lanes * each_ns, threads), threads)  # no more: short runs of memory are slow to read
+    fair = -(-width // pieces) if lanes == width else width
+    return max(64, min(COLUMN_TILE, -(-fair // 64) * 64))
+
+
+def _overlaps(read: frozenset[str], extents: Sequence[Extent]) -> bool:
+    """Whether memory that rows read as a whole is written: then a row must be finished by whoever began it."""
+    reads = [(a, a + n) for a, n, p in extents if p.name in read]
+    writes = [(a, a + n) for a, n, p in extents if p.access.value != "read"]
+    return any(a < d and c < b for a, b in reads for c, d in writes)
+
+
+def innermost(axes: Sequence[int], found: Sequence[Site], grid: Sequence[int]) -> tuple[int, ...]:
+    """The axes in an order whose last one reads and writes memory with the smallest strides."""
+    if not axes:
+        return ()
+    best = min(axes, key=lambda axis: (_roughness(axis, found, grid), -axis))
+    return (*(a for a in axes if a != best), best)
+
+
+def _roughness(axis: int, found: Sequence[Site], grid: Sequence[int]) -> float:
+    """Accesses that a vector along this axis cannot make in one piece; short axes count as if one were more."""
+    return sum(s.stride(axis) not in (0, 1) for s in found) + (
+        8 / max(grid[axis], 1) if grid[axis] < 32 else 0
+    )
+
+
+def crosswise(
+    order: Sequence[int], reduced: Sequence[int], found: Sequence[Site], grid: Sequence[int]
+) -> bool:
+    """Whether a vector over outputs does better than one along the row."""
+    if not order or grid[order[-1]] < 8:
+        return False
+    return _roughness(order[-1], found, grid) < _roughness(reduced[-1], found, grid)

@@ -1,0 +1,243 @@
+"""Programs whose threads meet at barriers: one workgroup after the other, its body cut at the barriers.
+
+Between two barriers the threads of a workgroup run as a loop; a value that lives across one waits in an array with a
+place for each thread. A loop or an `if` that holds a barrier is the same for all threads by definition, so it runs
+once, around such pieces. (Loop fission, as in Karrenberg and Hack, Improving Performance of OpenCL on CPUs, 2012.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hologram.atlas.opcodes import POSITIONS, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+from hologram.backends.cpu.llvm.arguments import Variant, open_frame
+from hologram.backends.cpu.llvm.lane import Frame, Lane
+from hologram.backends.cpu.llvm.nests import GROUP, decompose, positions
+from hologram.backends.cpu.llvm.writer import Writer, register_type
+from hologram.dtypes import DType
+
+O = Opcode
+_ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
+WORKGROUP = 256  # threads, where a program does not say
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a workgroup's threads run as one loop."""
+
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A loop or `if` that all threads go through together."""
+
+    instruction: Instruction
+    bodies: tuple[tuple[Piece | Whole, ...], ...]
+
+
+def has_barrier(instruction: Instruction) -> bool:
+    """Whether threads meet in it."""
+    return any(i.opcode is O.BARRIER for i in Block((instruction,)).walk())
+
+
+def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
+    """The body in pieces."""
+    found: list[Piece | Whole] = []
+    current: list[Instruction] = []
+
+    def close() -> None:
+        if current:
+            found.append(Piece(tuple(current)))
+            current.clear()
+
+    for i in instructions:
+        if not has_barrier(i):
+            current.append(i)
+            continue
+        close()
+        if i.opcode is not O.BARRIER:
+            found.append(Whole(i, tuple(cut(b.instructions) for b in i.blocks)))
+    close()
+    return tuple(found)
+
+
+def _used(instructions: Sequence[Instruction]) -> dict[int, None]:
+    """Values that instructions and their blocks read, in order of first use."""
+    found: dict[int, None] = {}
+    for i in Block(tuple(instructions)).walk():
+        found |= dict.fromkeys(i.operands)
+        for block in i.blocks:
+            found |= dict.fromkeys(block.yields)
+    return found
+
+
+def _defined(instructions: Sequence[Instruction]) -> set[int]:
+    """Values that instructions and their blocks make."""
+    found: set[int] = set()
+    for i in Block(tuple(instructions)).walk():
+        found |= set(i.results)
+        for block in i.blocks:
+            found |= set(block.arguments)
+    return found
+
+
+@dataclass
+class _Workgroup:
+    """Emits the pieces of one workgroup."""
+
+    w: Writer
+    frame: Frame
+    first: str  # number of its first lane
+    threads: str
+    size: int
+    definitions: dict[int, Instruction]  # of what is computed again where it is needed
+    kept: frozenset[int]  # what must outlive the piece that makes it
+    arrays: dict[int, str] = field(default_factory=dict)
+    uniform: dict[int, str] = field(default_factory=dict)
+
+    def array(self, value: int) -> str:
+        if value not in self.arrays:
+            t = _stored(self.frame.program.types[value])
+            self.arrays[value] = self.w.alloca(t, self.size)
+        return self.arrays[value]
+
+    def load(self, value: int, thread: str) -> str:
+        w, d = self.w, self.frame.program.types[value]
+        t = _stored(d)
+        address = w.element(self.array(value), t, thread)
+        loaded = w(f"load {t}, ptr {address}, align {_bytes(d)}{GROUP}")
+        return w(f"trunc i8 {loaded} to i1") if d.kind == "bool" else loaded
+
+    def store(self, value: int, thread: str, register: str) -> None:
+        w, d = self.w, self.frame.program.types[value]
+        t = _stored(d)
+        if d.kind == "bool":
+            register = w(f"zext i1 {register} to i8")
+        w.do(f"store {t} {register}, ptr {w.element(self.array(value), t, thread)}, align {_bytes(d)}{GROUP}")
+
+    def lane(self, thread: str) -> Lane:
+        axes = range(self.frame.program.rank)
+        number = self.w(f"add nsw i64 {self.first}, {thread}")
+        coordinates = dict(zip(axes, decompose(self.w, self.frame, axes, number), strict=True))
+        return Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
+
+    def fetch(self, lane: Lane, thread: str, value: int) -> str:
+        """A value of an earlier piece, for a thread."""
+        if value in self.uniform:
+            return self.uniform[value]
+        definition = self.definitions.get(value)
+        if definition is not None and definition.opcode in _ANYWHERE:
+            lane.emit((definition,))
+            return lane.values[value]
+        return self.load(value, thread)
+
+    def each_thread(self, instructions: Sequence[Instruction], moves: Sequence[tuple[int, int]] = ()) -> None:
+        """Runs instructions for every thread, keeps what later pieces may need, then moves values between arrays."""
+        defined = _defined(instructions)
+        needed = [v for v in _used(instructions) if v not in defined]
+
+        def body(thread: str, _: list[str]) -> list[str]:
+            lane = self.lane(thread)
+            for value in needed:
+                lane.values[value] = self.fetch(lane, thread, value)
+            lane.emit(instructions)
+            for i in instructions:
+                for value in i.results:
+                    if value in self.kept and i.opcode not in _ANYWHERE:
+                        self.store(value, thread, lane.values[value])
+            moved = [(target, self.fetch(lane, thread, source)) for target, source in moves]
+            for target, register in moved:
+                self.store(target, thread, register)
+            return []
+
+        self.w.loop("0", self.threads, "1", [], body, lanes=True)
+
+    def run(self, pieces: Sequence[Piece | Whole]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Piece):
+                self.each_thread(piece.instructions)
+            elif piece.instruction.opcode is O.LOOP:
+                self._loop(piece)
+            else:
+                self._if(piece)
+
+    def same(self, value: int) -> str:
+        """A value that is the same for all threads: the first one's."""
+        return self.fetch(self.lane("0"), "0", value)
+
+    def _loop(self, whole: Whole) -> None:
+        i = whole.instruction
+        block = i.blocks[0]
+        counter, *carried = block.arguments
+        # A loop's results live where its carried values do.
+        for argument, result in zip(carried, i.results, strict=True):
+            self.arrays[result] = self.array(argument)
+        self.each_thread((), list(zip(carried, i.operands[3:], strict=True)))
+
+        def body(number: str, _: list[str]) -> list[str]:
+            self.uniform[counter] = number
+            self.run(whole.bodies[0])
+            self.each_thread((), list(zip(carried, block.yields, strict=True)))
+            return []
+
+        start, stop, step = (self.same(v) for v in i.operands[:3])
+        d = block.argument_types[0]
+        less = "ult" if d.kind == "uint" else "slt"
+        self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
+
+    def _if(self, whole: Whole) -> None:
+        i, w = whole.instruction, self.w
+        labels, done = (w.label("then"), w.label("else")), w.label("done")
+        w.branch(self.same(i.operands[0]), *labels)
+        for label, block, body in zip(labels, i.blocks, whole.bodies, strict=True):
+            w.place(label)
+            self.run(body)
+            self.each_thread((), list(zip(i.results, block.yields, strict=True)))
+            w.jump(done)
+        w.place(done)
+
+
+def _stored(d: DType) -> str:
+    return "i8" if d.kind == "bool" else register_type(d)
+
+
+def _bytes(d: DType) -> int:
+    return 4 if d.name in ("f16", "bf16") else d.itemsize
+
+
+def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
+    """Values that one piece makes and another reads."""
+    found: set[int] = set()
+    for piece in pieces:
+        if isinstance(piece, Piece):
+            found |= set(_used(piece.instructions)) - _defined(piece.instructions)
+            continue
+        found |= set(piece.instruction.operands)
+        for block, body in zip(piece.instruction.blocks, piece.bodies, strict=True):
+            found |= set(block.yields) | _crossing(body)
+    return frozenset(found)
+
+
+def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
+    """Workgroups from begin to end."""
+    frame = open_frame(w, program, variant)
+    size = program.workgroup or WORKGROUP
+    lanes = "1"
+    for axis in range(program.rank):
+        lanes = w(f"mul nsw i64 {lanes}, {frame.extents[axis]}")
+    pieces = cut(program.body.instructions)
+    kept = _crossing(pieces)
+    definitions = {r: i for i in program.body.walk() for r in i.results if i.opcode in _ANYWHERE}
+
+    def one(number: str, _: list[str]) -> list[str]:
+        first = w(f"mul nsw i64 {number}, {size}")
+        rest = w(f"sub nsw i64 {lanes}, {first}")
+        threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
+        group = _Workgroup(w, frame, first, threads, size, definitions, kept)
+        group.run(pieces)
+        return []
+
+    w.loop("%begin", "%end", "1", [], one)

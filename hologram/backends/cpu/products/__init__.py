@@ -1,0 +1,1 @@
+"""Matrix products through the BLAS that NumPy has loaded."""

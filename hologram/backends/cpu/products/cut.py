@@ -1,0 +1,163 @@
+"""Matrix products as launches of the pool: how they are cut, and what BLAS is told about each piece (blas.ll)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hologram.backends.cpu.kernel import Host, recorded
+from hologram.backends.cpu.products.blas import Routines, loaded_library, routines
+from hologram.device import Launch
+
+# Estimated on a Zen 4 core: of a multiply-add, of an element of a matrix that is multiplied by a vector, and of a call.
+_MULTIPLY_NS = 0.021  # f32; twice that for f64
+_VECTOR_NS = 0.05
+_CALL_NS = 200
+_SHORTEST_NS = 4_000  # no slice is made shorter
+_STRIPS = 2  # for each thread, so that one that is held up leaves some of its work to the others,
+_TALL = 512  # if they have so many rows: each packs all of b anew
+_STRIP_MULTIPLE = 16  # rows; what BLAS multiplies at once
+_ROWS, _COLUMNS, _AS_IT_LIES, _TRANSPOSED = 101, 102, 111, 112  # in cblas's words
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A batch of matrices that BLAS can read as they lie: one of two axes has stride 1. Strides in elements."""
+
+    address: int
+    itemsize: int
+    by_rows: bool
+    leading: int
+    row: int
+    batch: int
+
+    @property
+    def order(self) -> int:
+        return _ROWS if self.by_rows else _COLUMNS
+
+
+def matrices(view: np.ndarray) -> Matrices | None:
+    """The (batch, rows, columns) view as BLAS reads it, if it can."""
+    batch, row, column = (s // view.itemsize for s in view.strides)
+    _, rows, columns = view.shape
+    at = (view.ctypes.data, view.itemsize)
+    if (column == 1 or columns == 1) and (row >= columns or rows == 1):
+        return Matrices(*at, True, row if rows > 1 else columns, row, batch)
+    if (row == 1 or rows == 1) and (column >= rows or columns == 1):
+        return Matrices(*at, False, column if columns > 1 else rows, row, batch)
+    return None
+
+
+def vectors(view: np.ndarray) -> Matrices | None:
+    """The (batch, rows, 1) view as vectors whose elements lie `leading` apart, if BLAS can read them."""
+    batch, step, _ = (s // view.itemsize for s in view.strides)
+    apart = step if view.shape[1] > 1 else 1
+    return Matrices(view.ctypes.data, view.itemsize, True, apart, apart, batch) if apart > 0 else None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a batch of products is shared: strips of so many rows, so many a matrix, so many strips a slice."""
+
+    height: int
+    strips: int
+    total: int
+    slice: int
+
+
+def cut(batch: int, m: int, each_ns: float, threads: int) -> Cut:
+    """The cut of a batch of products with m rows that take so long each."""
+    total_ns = batch * (each_ns + _CALL_NS)
+    short = int(total_ns / _SHORTEST_NS)
+    wanted = min(short, threads * (_STRIPS if m >= _TALL * _STRIPS * threads else 1))
+    if threads == 1 or wanted < 2:
+        return Cut(m, 1, batch, batch)
+    if batch >= 8 * threads or (batch >= wanted and (wanted < threads or not batch % threads)):
+        return Cut(m, 1, batch, batch // min(batch, short, 8 * threads))
+    fair = min(wanted, threads) if batch >= threads else wanted
+    strips = fair // math.gcd(fair, batch)
+    height = -(-m // (strips * _STRIP_MULTIPLE)) * _STRIP_MULTIPLE
+    height = min(height, m)
+    strips = -(-m // height)
+    return Cut(height, strips, batch * strips, 1)
+
+
+@dataclass(frozen=True)
+class Product:
+    """out = a @ b for a batch of matrices, views of shape (batch, rows, columns) of one dtype."""
+
+    a: np.ndarray
+    b: np.ndarray
+    out: np.ndarray
+
+    @property
+    def transposed(self) -> Product:
+        """The same as out.T = b.T @ a.T."""
+        return Product(*(x.transpose(0, 2, 1) for x in (self.b, self.a, self.out)))
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        return (self.out.shape[1], self.out.shape[2], self.a.shape[2])
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether b is a transposed, for which NumPy has a call that does half the work."""
+        turned = self.a.transpose(0, 2, 1)
+        same = turned.ctypes.data == self.b.ctypes.data and turned.strides == self.b.strides
+        return same and turned.shape == self.b.shape and min(self.sizes) > 1
+
+
+@dataclass(frozen=True)
+class Call:
+    """What BLAS is called with for a product."""
+
+    rows: int  # that are cut
+    function: int
+    step: int
+    numbers: tuple[int, ...]
+    each_ns: float
+
+
+def call_of(product: Product, using: Routines) -> Call | None:
+    """The product as BLAS computes it, if it can: cut along the longer axis, since each strip packs all of b anew."""
+    m, n, _ = product.sizes
+    turned = product.transposed if n > m else product
+    m, n, k = turned.sizes
+    if not turned.out.size or not k or product.is_symmetric:
+        return None
+    by_vectors = n == 1
+    a = matrices(turned.a)
+    b, c = ((vectors if by_vectors else matrices)(x) for x in (turned.b, turned.out))
+    if a is None or b is None or c is None:
+        return None
+    if max(m, n, k, a.leading, b.leading, c.leading) > using.largest:
+        return None
+    order = a.order if by_vectors else c.order
+    takes = [_AS_IT_LIES if by_vectors or x.order == order else _TRANSPOSED for x in (a, b)]
+    size = a.itemsize
+    numbers = (
+        *(order, *takes),
+        *(m, n, k),
+        *(a.address, a.leading, a.row * size, a.batch * size),
+        *(b.address, b.leading, b.batch * size),
+        *(c.address, c.leading, c.row * size, c.batch * size),
+    )
+    function, step = (using.gemv, using.vectors) if by_vectors else (using.gemm, using.matrices)
+    each_ns = (_VECTOR_NS * m if by_vectors else _MULTIPLY_NS * m * n) * k * size / 4
+    return Call(m, function, step, numbers, each_ns)
+
+
+def product_launch(product: Product, host: Host) -> Launch | None:
+    """A launch of the product; None where BLAS cannot be had for it so. `out` shares no memory with the operands."""
+    library = loaded_library()
+    using = None if library is None else routines(host.engine(), library, product.out.dtype)
+    call = None if using is None else call_of(product, using)
+    if using is None or call is None:
+        return None
+    pieces = cut(product.out.shape[0], call.rows, call.each_ns, host.threads)
+    block = np.array([call.function, *call.numbers, pieces.height, pieces.strips], np.int64)
+    step = (call.step, block.ctypes.data, pieces.total, pieces.slice)
+    shared = pieces.total > pieces.slice
+    return recorded(using.on_one_thread(step), host.pool(), shared, (block, using, product))

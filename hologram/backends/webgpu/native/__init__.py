@@ -1,0 +1,1 @@
+"""wgpu-native through its C interface, and what its adapters can do."""

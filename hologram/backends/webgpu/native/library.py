@@ -1,0 +1,250 @@
+"""wgpu-native through its C interface: the instance, adapters and logical devices, without wgpu-py's objects.
+
+wgpu-py loads the library and knows its header (`lib`, `ffi`); everything above that costs Python time on each call,
+starts a polling thread per device and logs errors that belong to the caller. The functions here therefore speak to
+the library directly. wgpu is imported by `library()`, never with this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from hologram.backends.webgpu.native.declared import Declared
+from hologram.errors import BackendUnavailable
+
+# Native features we use where they exist; names as in wgpu.h. Order is irrelevant.
+FEATURES = (
+    "WGPUFeatureName_TimestampQuery",
+    "WGPUFeatureName_ShaderF16",
+    "WGPUNativeFeature_Immediates",
+    "WGPUNativeFeature_MappablePrimaryBuffers",
+    "WGPUNativeFeature_ShaderF64",
+    "WGPUNativeFeature_ShaderInt64",
+    "WGPUNativeFeature_ShaderInt64AtomicMinMax",
+    "WGPUNativeFeature_ShaderInt64AtomicAllOps",
+    "WGPUNativeFeature_ShaderFloat32Atomic",
+    "WGPUNativeFeature_Subgroup",
+    "WGPUNativeFeature_SubgroupBarrier",
+    "WGPUNativeFeature_TimestampQueryInsideEncoders",
+    "WGPUNativeFeature_TimestampQueryInsidePasses",
+    "WGPUNativeFeature_CooperativeMatrix",
+)
+
+# Flags that wgpu.h writes as C constants, which cffi does not read from a loaded library.
+INSTANCE_VULKAN, INSTANCE_METAL, INSTANCE_DX12 = 1 << 0, 1 << 2, 1 << 3
+INSTANCE_DISCARD_LABELS = 1 << 2
+MAP_READ, MAP_WRITE, COPY_SRC, COPY_DST, UNIFORM, STORAGE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 7
+QUERY_RESOLVE = 1 << 9
+MAP_MODE_READ, MAP_MODE_WRITE = 1, 2
+STAGE_COMPUTE = 4
+
+_KINDS = {1: "discrete", 2: "integrated", 3: "cpu"}
+_APIS = {4: "d3d12", 5: "metal", 6: "vulkan"}
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What one adapter says of itself; `handle` is its WGPUAdapter."""
+
+    handle: Any
+    name: str
+    vendor: str
+    driver: str
+    kind: str  # "discrete", "integrated", "cpu", or "unknown"
+    api: str  # "vulkan", "metal" or "d3d12"
+    subgroup_min: int
+    subgroup_max: int
+    features: frozenset[str]  # entries of FEATURES without their prefix
+    limits: dict[str, int]
+
+
+class Library:
+    """The loaded library: `lib` holds the functions, `ffi` makes C values."""
+
+    def __init__(self) -> None:
+        import wgpu.backends.wgpu_native as wgpu_native  # an optional third party
+
+        self.lib: Any = wgpu_native.lib
+        self.ffi: Any = Declared(wgpu_native.ffi)
+        self._keep: list[Any] = []
+        self._hearing = threading.local()
+        logging.getLogger("wgpu").addFilter(self._hear)
+
+    @contextmanager
+    def log(self) -> Iterator[list[str]]:
+        """Collects what the library logs on this thread, which wgpu-py would hand to Python's logging."""
+        self._hearing.messages = messages = []
+        try:
+            yield messages
+        finally:
+            self._hearing.messages = None
+
+    def _hear(self, record: logging.LogRecord) -> bool:
+        messages = getattr(self._hearing, "messages", None)
+        if messages is not None:
+            messages.append(record.getMessage())
+        return messages is None
+
+    def text(self, view: Any) -> str:
+        """A Python string of a WGPUStringView."""
+        return self.ffi.string(view.data, view.length).decode(errors="replace") if view.length else ""
+
+    def view(self, text: str) -> tuple[Any, Any]:
+        """A WGPUStringView of a Python string, and the bytes it points into."""
+        data = self.ffi.new("char[]", text.encode())
+        return self.ffi.new("WGPUStringView *", {"data": data, "length": len(data) - 1})[0], data
+
+    @property
+    def instance(self) -> Any:
+        """Our own WGPUInstance, restricted to the backends with compute shaders we trust.
+
+        OpenGL adapters repeat a device that Vulkan lists already, and lack storage features. An instance of our own
+        leaves the process-wide one of wgpu-py, which the user may need for rendering, untouched.
+        """
+        if not self._keep:
+            lib, ffi = self.lib, self.ffi
+            extras = ffi.new("WGPUInstanceExtras *")
+            extras.chain.sType = lib.WGPUSType_InstanceExtras
+            extras.backends = INSTANCE_VULKAN | INSTANCE_METAL | INSTANCE_DX12
+            extras.flags = INSTANCE_DISCARD_LABELS
+            descriptor = ffi.new("WGPUInstanceDescriptor *")
+            descriptor.nextInChain = ffi.cast("WGPUChainedStruct *", extras)
+            with _quiet_device_selection():
+                self._keep = [lib.wgpuCreateInstance(descriptor), extras, descriptor]
+        return self._keep[0]
+
+    def adapters(self) -> list[Adapter]:
+        """Every adapter, in the driver's order."""
+        lib, ffi = self.lib, self.ffi
+        instance = self.instance
+        with _quiet_device_selection():
+            count = lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, ffi.NULL)
+            handles = ffi.new("WGPUAdapter[]", count)
+            lib.wgpuInstanceEnumerateAdapters(instance, ffi.NULL, handles)
+        return [self._adapter(handle) for handle in handles]
+
+    def _adapter(self, handle: Any) -> Adapter:
+        lib, ffi = self.lib, self.ffi
+        info = ffi.new("WGPUAdapterInfo *")
+        lib.wgpuAdapterGetInfo(handle, info)
+        limits = ffi.new("WGPULimits *")
+        lib.wgpuAdapterGetLimits(handle, limits)
+        found = Adapter(
+            handle=handle,
+            name=self.text(info.device),
+            vendor=self.text(info.vendor),
+            driver=self.text(info.description),
+            kind=_KINDS.get(info.adapterType, "unknown"),
+            api=_APIS.get(info.backendType, "unknown"),
+            subgroup_min=info.subgroupMinSize,
+            subgroup_max=info.subgroupMaxSize,
+            features=frozenset(
+                f.partition("_")[2] for f in FEATURES if lib.wgpuAdapterHasFeature(handle, getattr(lib, f))
+            ),
+            limits={name: getattr(limits, name) for name in dir(limits) if name != "nextInChain"},
+        )
+        lib.wgpuAdapterInfoFreeMembers(info[0])
+        return found
+
+
+@contextmanager
+def _quiet_device_selection() -> Iterator[None]:
+    """Keeps Mesa's device selection layer out: it asks Wayland which GPU is the display's, and complains on stderr.
+
+    The layer only reorders the devices, which we do ourselves. Seen with Mesa 22.3 and 25; may go when
+    `vulkaninfo` prints no "XDG_RUNTIME_DIR is invalid" on a machine without a display.
+    """
+    if "NODEVICE_SELECT" in os.environ:
+        yield
+        return
+    os.environ["NODEVICE_SELECT"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["NODEVICE_SELECT"]
+
+
+@dataclass
+class Health:
+    """What the library's callbacks report of one device; they must not refer to the device itself."""
+
+    errors: list[tuple[int, str]]  # WGPUErrorType and message, newest last
+    lost: str = ""
+
+
+class LogicalDevice:
+    """A WGPUDevice with its queue, and the record of its errors.
+
+    `handle`, `queue`: the C objects. `health.errors` fills during the call that is at fault, on its thread: callers
+    hold the device's lock and look after each call that can fail.
+    """
+
+    def __init__(self, library: Library, adapter: Adapter) -> None:
+        self.library = library
+        self.adapter = adapter
+        self.health = Health([])
+        lib, ffi, health = library.lib, library.ffi, self.health
+
+        @ffi.callback("void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)")
+        def on_error(_device: Any, kind: int, message: Any, _1: Any, _2: Any) -> None:
+            health.errors.append((kind, library.text(message)))
+
+        @ffi.callback("void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)")
+        def on_lost(_device: Any, reason: int, message: Any, _1: Any, _2: Any) -> None:
+            health.lost = library.text(message) or f"reason {reason}"
+
+        result: list[Any] = []
+
+        @ffi.callback("void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)")
+        def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
+            result.extend((device, library.text(message)))
+
+        features = [getattr(lib, f) for f in FEATURES if f.partition("_")[2] in adapter.features]
+        c_features = ffi.new("WGPUFeatureName[]", features)
+        limits = ffi.new("WGPULimits *", adapter.limits)
+        descriptor = ffi.new("WGPUDeviceDescriptor *")
+        descriptor.requiredFeatureCount = len(features)
+        descriptor.requiredFeatures = c_features
+        descriptor.requiredLimits = limits
+        descriptor.deviceLostCallbackInfo.mode = lib.WGPUCallbackMode_AllowSpontaneous
+        descriptor.deviceLostCallbackInfo.callback = on_lost
+        descriptor.uncapturedErrorCallbackInfo.callback = on_error
+        request = ffi.new("WGPURequestDeviceCallbackInfo *")
+        request.mode = lib.WGPUCallbackMode_AllowProcessEvents
+        request.callback = on_device
+        lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, request[0])
+        lib.wgpuInstanceProcessEvents(library.instance)
+        if not result or result[0] == ffi.NULL:
+            raise BackendUnavailable(
+                f"webgpu: {adapter.name} gives no device: {result[1] if result else 'no answer'}"
+            )
+        self.handle = result[0]
+        self.queue = lib.wgpuDeviceGetQueue(self.handle)
+        self._callbacks = (on_error, on_lost)
+        # A device that nobody closed goes with its last reference. At exit the process takes it along.
+        self.close = weakref.finalize(
+            self, _destroy, lib, self.handle, self.queue, self._callbacks, os.getpid()
+        )
+        self.close.atexit = False
+
+
+def _destroy(lib: Any, handle: Any, queue: Any, _callbacks: tuple[Any, ...], owner: int) -> None:
+    """Frees the device's memory now; other objects made of it go with their last reference. Not in a forked child."""
+    if os.getpid() == owner:
+        lib.wgpuDeviceDestroy(handle)
+        lib.wgpuQueueRelease(queue)
+        lib.wgpuDeviceRelease(handle)
+
+
+@cache
+def library() -> Library:
+    """The library, loaded once; raises ImportError where wgpu is not installed, OSError where it does not load."""
+    return Library()

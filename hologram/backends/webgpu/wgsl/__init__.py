@@ -1,0 +1,1 @@
+"""Programs and tiles as WGSL."""

@@ -1,0 +1,1 @@
+"""The canonical form of programs: what they compute, however they were written."""

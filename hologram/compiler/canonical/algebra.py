@@ -1,0 +1,327 @@
+"""The laws that canonical form applies: each changes no bit of any result, NaN, infinities and signed zeros included.
+
+What looks like a law and is not one stays: x + 0.0 is 0.0 for -0.0, x * 0.0 is NaN for infinity, x - x is NaN for NaN,
+and floats do not associate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.arithmetic import COMPUTE
+from hologram.atlas.arithmetic import number as array
+from hologram.atlas.opcodes import BITWISE, COMPARISONS, ROUNDINGS, Opcode
+from hologram.compiler.canonical import integers
+from hologram.compiler.canonical.numbering import Numbering
+from hologram.compiler.canonical.rules import Apply, Rule, rule
+from hologram.compiler.canonical.term import Term
+from hologram.dtypes import DType
+
+O = Opcode
+FLOAT = frozenset({"float"})
+WHOLE = frozenset({"int", "uint", "index"})
+DISCRETE = WHOLE | {"bool"}
+
+# Every backend computes these exactly, or rounded once.
+_EXACT_FLOATS = COMPARISONS | ROUNDINGS | {O.ADD, O.SUB, O.MUL, O.DIV, O.MIN, O.MAX, O.ABS, O.NEG}
+_EXACT_WHOLE = COMPARISONS | BITWISE | {
+    O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MULHI, O.MAD, O.MIN, O.MAX, O.ABS, O.NEG, O.POW
+}  # fmt: skip
+
+
+# Constants.
+
+
+def fold(opcode: Opcode) -> Apply:
+    """An instruction on constants is what the evaluator makes of it."""
+
+    def folded(m: Numbering, d: DType, *operands: Term) -> Term | None:
+        if not all(t.constant for t in operands):
+            return None
+        if opcode in (O.MIN, O.MAX) and d.is_float and all(t.attribute == 0 for t in operands):
+            return None  # either zero may come out
+        return folded_constant(m, opcode, d, *operands)
+
+    folded.__name__ = f"fold_{opcode.value}"
+    return folded
+
+
+def folded_constant(m: Numbering, opcode: Opcode, d: DType, *operands: Term) -> Term | None:
+    """What the evaluator computes from constants."""
+    numbers = [array(t.attribute, t.type) for t in operands if t.type is not None]  # type: ignore[arg-type]
+    with np.errstate(all="ignore"):
+        value = COMPUTE[opcode](d, *numbers)
+    return m.constant(float(value) if d.is_float else value.item(), d)
+
+
+def fold_bitcast(m: Numbering, d: DType, x: Term) -> Term | None:
+    """Unless a NaN is on either side, whose bits a constant does not keep."""
+    if not x.constant or x.attribute != x.attribute:
+        return None
+    found = folded_constant(m, O.BITCAST, d, x)
+    return found if found is not None and found.attribute == found.attribute else None
+
+
+def is_number(t: Term, value: float) -> bool:
+    """Whether it is that constant, the sign of a zero included."""
+    return t.constant and t.attribute == value and math.copysign(1, t.attribute) == math.copysign(1, value)  # type: ignore[arg-type]
+
+
+def negated(m: Numbering, c: Term) -> Term:
+    """A float constant with its sign changed."""
+    assert isinstance(c.attribute, float)
+    assert c.type is not None
+    return m.constant(-c.attribute, c.type)
+
+
+# Floats.
+
+
+def add_minus_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if is_number(x, -0.0):
+        return y
+    return x if is_number(y, -0.0) else None
+
+
+def add_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if y.opcode is O.NEG:
+        return m.make(O.SUB, d, x, y.operands[0])
+    return m.make(O.SUB, d, y, x.operands[0]) if x.opcode is O.NEG else None
+
+
+def sub_from_minus_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return m.make(O.NEG, d, y) if is_number(x, -0.0) else None
+
+
+def sub_constant(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return m.make(O.ADD, d, x, negated(m, y)) if y.constant else None
+
+
+def sub_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return m.make(O.ADD, d, x, y.operands[0]) if y.opcode is O.NEG else None
+
+
+def mul_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if is_number(x, 1.0):
+        return y
+    return x if is_number(y, 1.0) else None
+
+
+def mul_minus_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if is_number(x, -1.0):
+        return m.make(O.NEG, d, y)
+    return m.make(O.NEG, d, x) if is_number(y, -1.0) else None
+
+
+def mul_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if x.opcode is O.NEG and y.opcode is O.NEG:
+        return m.make(O.MUL, d, x.operands[0], y.operands[0])
+    for one, other in ((x, y), (y, x)):
+        if one.opcode is O.NEG and other.constant:
+            return m.make(O.MUL, d, one.operands[0], negated(m, other))
+    return None
+
+
+def div_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return x if is_number(y, 1.0) else None
+
+
+def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if not y.constant or not isinstance(y.attribute, float) or not math.isfinite(y.attribute):
+        return None
+    fraction, exponent = math.frexp(y.attribute)
+    if abs(fraction) != 0.5 or not lowest_exponent(d) <= 1 - exponent <= highest_exponent(d):
+        return None
+    return m.make(O.MUL, d, x, m.constant(math.ldexp(math.copysign(1.0, fraction), 1 - exponent), d))
+
+
+def lowest_exponent(d: DType) -> int:
+    """Of the normal numbers."""
+    return {"f16": -14, "f64": -1022}.get(d.name, -126)
+
+
+def highest_exponent(d: DType) -> int:
+    return {"f16": 15, "f64": 1023}.get(d.name, 127)
+
+
+def neg_neg(m: Numbering, d: DType, x: Term) -> Term | None:
+    return x.operands[0] if x.opcode is O.NEG else None
+
+
+def abs_sign(m: Numbering, d: DType, x: Term) -> Term | None:
+    if x.opcode is O.ABS:
+        return x
+    return m.make(O.ABS, d, x.operands[0]) if x.opcode is O.NEG else None
+
+
+def round_whole(m: Numbering, d: DType, x: Term) -> Term | None:
+    return x if x.opcode in ROUNDINGS else None
+
+
+# Comparisons and choice.
+
+
+def swapped(opcode: Opcode) -> Apply:
+    def swap(m: Numbering, d: DType, x: Term, y: Term) -> Term:
+        return m.make(opcode, d, y, x)
+
+    swap.__name__ = f"swap_to_{opcode.value}"
+    return swap
+
+
+def compare_same(opcode: Opcode) -> Apply:
+    def same(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+        return m.constant(opcode in (O.EQ, O.LE), d) if x is y else None
+
+    same.__name__ = f"{opcode.value}_same"
+    return same
+
+
+_OPPOSITE = {O.EQ: O.NE, O.NE: O.EQ}
+_ORDER_OPPOSITE = {O.LT: O.LE, O.LE: O.LT}  # with exchanged sides
+
+
+def not_not(m: Numbering, d: DType, x: Term) -> Term | None:
+    return x.operands[0] if x.opcode is O.NOT else None
+
+
+def not_compared(m: Numbering, d: DType, x: Term) -> Term | None:
+    if x.opcode in _OPPOSITE:
+        return m.make(_OPPOSITE[x.opcode], d, *x.operands)
+    if x.opcode in _ORDER_OPPOSITE and x.operands[0].type is not None and not x.operands[0].type.is_float:
+        return m.make(_ORDER_OPPOSITE[x.opcode], d, x.operands[1], x.operands[0])
+    return None
+
+
+def select_known(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
+    if x is y:
+        return x
+    return (x if c.attribute else y) if c.constant else None
+
+
+def select_not(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
+    return m.make(O.SELECT, d, c.operands[0], y, x) if c.opcode is O.NOT else None
+
+
+def select_bool(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
+    if not (x.constant and y.constant):
+        return None
+    return c if x.attribute else m.make(O.NOT, d, c)
+
+
+# Integers and bools.
+
+
+def div_whole_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if is_number(x, 0):
+        return x
+    return x if y.constant and y.attribute == 1 else None
+
+
+def rem_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if is_number(x, 0):
+        return x
+    return m.constant(0, d) if y.constant and y.attribute == 1 else None
+
+
+def shift_none(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return x if is_number(y, 0) or is_number(x, 0) else None
+
+
+# Conversions.
+
+
+def convert_same(m: Numbering, d: DType, x: Term) -> Term | None:
+    return x if x.type is d else None
+
+
+def _holds(w: DType, s: DType) -> bool:
+    """Whether every value of `s` is one of `w`, both integers (or bool, or index) or both floats."""
+    if s is w:
+        return True
+    if s.is_float or w.is_float:
+        return s.is_float and w.is_float and (w.bits > s.bits)
+    if s.kind == "index" or w.kind == "bool":
+        return False
+    if s.kind == "bool":
+        return w.kind != "index"
+    if w.kind == "index":  # of 32 bits at least
+        return s.bits < 32 or s is dtypes.i32
+    if s.kind == w.kind:
+        return w.bits >= s.bits
+    return w.kind == "int" and w.bits > s.bits
+
+
+def _exact_float(w: DType, s: DType) -> bool:
+    """Whether float `w` holds every integer of `s`."""
+    digits = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}.get(w.name, 0)
+    return s.kind in ("int", "uint", "bool") and s.bits - (s.kind == "int") <= digits
+
+
+def convert_twice(m: Numbering, d: DType, x: Term) -> Term | None:
+    if x.opcode is not O.CONVERT or x.type is None:
+        return None
+    (inner,) = x.operands
+    s, w = inner.type, x.type
+    assert s is not None
+    if s is d and (_holds(w, s) or (_exact_float(w, s) and w.bits > s.bits)):
+        return inner
+    legal = d.kind in ("int", "uint") if s.kind == "index" else (d.kind != "index" or s.is_integer)
+    if not legal:
+        return None
+    modular = s.kind in WHOLE and w.is_integer and d.is_integer and d.bits <= w.bits
+    return m.make(O.CONVERT, d, inner) if modular or _holds(w, s) else None
+
+
+def bitcast_twice(m: Numbering, d: DType, x: Term) -> Term | None:
+    if x.type is d:
+        return x
+    return m.make(O.BITCAST, d, x.operands[0]) if x.opcode is O.BITCAST else None
+
+
+_ALL = DISCRETE | FLOAT
+
+IEEE: tuple[Rule, ...] = (
+    *(rule("constants fold as the evaluator computes them", o, fold(o), FLOAT) for o in _EXACT_FLOATS),
+    *(rule("constants fold as the evaluator computes them", o, fold(o), DISCRETE) for o in _EXACT_WHOLE),
+    rule("constants fold as the evaluator computes them", O.CONVERT, fold(O.CONVERT), _ALL),
+    rule("constants fold as the evaluator computes them", O.BITCAST, fold_bitcast, _ALL),
+    rule("x + -0.0 = x", O.ADD, add_minus_zero, FLOAT),
+    rule("x + -y = x - y", O.ADD, add_negated, FLOAT),
+    rule("-0.0 - x = -x", O.SUB, sub_from_minus_zero, FLOAT),
+    rule("x - c = x + -c", O.SUB, sub_constant, FLOAT),
+    rule("x - -y = x + y", O.SUB, sub_negated, FLOAT),
+    rule("x * 1 = x", O.MUL, mul_one, FLOAT),
+    rule("x * -1 = -x", O.MUL, mul_minus_one, FLOAT),
+    rule("-x * -y = x * y; -x * c = x * -c", O.MUL, mul_negated, FLOAT),
+    rule("x / 1 = x", O.DIV, div_one, FLOAT),
+    rule("x / 2^k = x * 2^-k, exactly, where 2^-k is a normal number", O.DIV, div_power_of_two, FLOAT),
+    rule("--x = x", O.NEG, neg_neg, FLOAT),
+    rule("| |x| | = |x|; |-x| = |x|", O.ABS, abs_sign, FLOAT),
+    rule("a rounded number is whole", ROUNDINGS, round_whole, FLOAT),
+    rule("x > y = y < x", O.GT, swapped(O.LT), _ALL),
+    rule("x >= y = y <= x", O.GE, swapped(O.LE), _ALL),
+    rule("x < x is false, also for NaN", O.LT, compare_same(O.LT), _ALL),
+    *(rule("an integer is itself", o, compare_same(o), DISCRETE) for o in (O.EQ, O.NE, O.LE)),
+    rule("not not x = x", O.NOT, not_not, DISCRETE),
+    rule("not x = y is x /= y; of integers, not x < y is y <= x", O.NOT, not_compared, frozenset({"bool"})),
+    rule("c ? x : x = x; true ? x : y = x", O.SELECT, select_known, _ALL),
+    rule("not c ? x : y = c ? y : x", O.SELECT, select_not, _ALL),
+    rule("c ? true : false = c", O.SELECT, select_bool, frozenset({"bool"})),
+    rule("sums of integers have one form", O.ADD, integers.add, WHOLE),
+    rule("sums of integers have one form", O.SUB, integers.sub, WHOLE),
+    rule("sums of integers have one form", O.NEG, integers.neg, WHOLE),
+    rule("products of integers have one form", O.MUL, integers.mul, WHOLE),
+    rule("x * y + z of integers is exact", O.MAD, integers.mad, WHOLE),
+    *(rule("a chain of integers is a set", o, integers.chain(o), DISCRETE) for o in (O.AND, O.OR, O.XOR)),
+    *(rule("a chain of integers is a set", o, integers.chain(o), WHOLE) for o in (O.MIN, O.MAX)),
+    rule("0 div x = 0; x div 1 = x", O.DIV, div_whole_one, WHOLE),
+    rule("0 rem x = 0; x rem 1 = 0", O.REM, rem_one, WHOLE),
+    rule("x << 0 = x; 0 << x = 0", frozenset({O.SHL, O.SHR}), shift_none, WHOLE),
+    rule("x as what it is", O.CONVERT, convert_same, _ALL),
+    rule("a conversion that loses nothing can be left out", O.CONVERT, convert_twice, _ALL),
+    rule("a bitcast of a bitcast is one", O.BITCAST, bitcast_twice, _ALL),
+)  # fmt: skip

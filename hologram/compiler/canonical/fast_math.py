@@ -1,0 +1,98 @@
+"""What `fast_math=True` allows beside the exact laws: last bits may differ, NaN and infinity may vanish."""
+
+from __future__ import annotations
+
+import math
+
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Program
+from hologram.compiler.canonical.algebra import FLOAT, folded_constant
+from hologram.compiler.canonical.numbering import Numbering
+from hologram.compiler.canonical.rules import Rule, rule
+from hologram.compiler.canonical.term import Term
+from hologram.compiler.lowering.lower import widen
+from hologram.dtypes import DType, bf16, f16
+
+O = Opcode
+NARROW = frozenset({f16, bf16})
+
+
+def add_product(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    for product, other in sorted(((x, y), (y, x)), key=lambda pair: pair[0].key):
+        if product.opcode is O.MUL:
+            return m.make(O.MAD, d, *product.operands, other)
+    return None
+
+
+def sub_product(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if x.opcode is O.MUL:
+        return m.make(O.MAD, d, *x.operands, m.make(O.NEG, d, y))
+    if y.opcode is O.MUL:
+        a, b = y.operands
+        return m.make(O.MAD, d, a, m.make(O.NEG, d, b), x)
+    return None
+
+
+def add_constants(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return _constants(m, O.ADD, d, x, y)
+
+
+def mul_constants(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return _constants(m, O.MUL, d, x, y)
+
+
+def _constants(m: Numbering, opcode: Opcode, d: DType, x: Term, y: Term) -> Term | None:
+    for inner, c in ((x, y), (y, x)):
+        if c.constant and inner.opcode is opcode and inner.operands[1].constant:
+            folded = folded_constant(m, opcode, d, inner.operands[1], c)
+            return m.make(opcode, d, inner.operands[0], folded) if folded is not None else None
+    return None
+
+
+def add_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    for zero, other in ((x, y), (y, x)):
+        if zero.constant and zero.attribute == 0:
+            return other
+    return None
+
+
+def mul_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return m.constant(0.0, d) if any(t.constant and t.attribute == 0 for t in (x, y)) else None
+
+
+def sub_same(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    return m.constant(0.0, d) if x is y else None
+
+
+def div_constant(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    if not y.constant or not y.attribute or not math.isfinite(y.attribute):  # type: ignore[arg-type]
+        return None
+    inverse = folded_constant(m, O.DIV, d, m.constant(1.0, d), y)
+    if inverse is None or not inverse.attribute or not math.isfinite(inverse.attribute):  # type: ignore[arg-type]
+        return None
+    return m.make(O.MUL, d, x, inverse)
+
+
+def convert_narrow(m: Numbering, d: DType, x: Term) -> Term | None:
+    if x.opcode is not O.CONVERT or x.type not in NARROW:
+        return None
+    (inner,) = x.operands
+    return m.make(O.CONVERT, d, inner) if inner.type is not None and inner.type.is_float else None
+
+
+def wide_intermediates(program: Program) -> Program:
+    """f16 and bf16 arithmetic in f32; the conversions in between go by the rules."""
+    return widen(program, NARROW)
+
+
+FAST: tuple[Rule, ...] = (
+    rule("x + 0 = x", O.ADD, add_zero, FLOAT),
+    rule("x * 0 = 0", O.MUL, mul_zero, FLOAT),
+    rule("x - x = 0", O.SUB, sub_same, FLOAT),
+    rule("(x + c) + d = x + (c + d)", O.ADD, add_constants, FLOAT),
+    rule("(x * c) * d = x * (c * d)", O.MUL, mul_constants, FLOAT),
+    rule("x / c = x * (1 / c)", O.DIV, div_constant, FLOAT),
+    rule("x * y + z rounds once or twice", O.ADD, add_product, FLOAT),
+    rule("x * y - z and z - x * y round once or twice", O.SUB, sub_product, FLOAT),
+    rule("a 16-bit intermediate is not rounded", O.CONVERT, convert_narrow, FLOAT),
+)

@@ -1,0 +1,378 @@
+"""Value numbering: a program read into terms, every new one simplified by rules and equal ones made one.
+
+Global value numbering by hashing (Click, "Global code motion, global value numbering", 1995): a term is looked up by
+what it is made of before it is made, so common subexpressions merge wherever they stand. Loads merge between two
+effects; effects never do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from hologram import dtypes
+from hologram.atlas import arithmetic
+from hologram.atlas.opcodes import ATOMICS, COMMUTATIVE, EFFECTS, REDUCTIONS, TERNARY, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+from hologram.compiler.canonical.rules import Table
+from hologram.compiler.canonical.term import Epoch, Number, Region, Term, digest
+from hologram.dtypes import DType
+
+GLOBAL, SHARED = 0, 1
+_GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}
+_SHARED_EFFECTS = frozenset({Opcode.SHARED_STORE, Opcode.BARRIER})
+_ARGUMENT_RANK = 1000  # what a loop carries varies more than any position
+
+
+def exchangeable(opcode: Opcode, operands: Sequence[Term]) -> bool:
+    """Whether the first two operands may change places without changing a bit.
+
+    The smaller of 0.0 and -0.0 is either, so float `min` and `max` may only where one side is a number other than 0.
+    """
+    if opcode in TERNARY:
+        return True
+    kind = operands[0].type.kind if operands[0].type else ""
+    if opcode in (Opcode.MIN, Opcode.MAX) and kind == "float":
+        return any(t.constant and t.attribute != 0 for t in operands)
+    return opcode in COMMUTATIVE
+
+
+@dataclass(frozen=True)
+class _Touches:
+    """What a block does to each kind of memory."""
+
+    loads: tuple[bool, bool]
+    effects: tuple[bool, bool]
+
+
+def rounded(number: object, d: DType) -> Number:
+    """A constant's number as its dtype holds it."""
+    if d.is_float:
+        return float(arithmetic.number(float(number), d))  # type: ignore[arg-type]
+    return bool(number) if d.kind == "bool" else int(number)  # type: ignore[call-overload]
+
+
+class Numbering:
+    """One program's terms. `root` is its body once `read` has been called."""
+
+    def __init__(self, program: Program, rules: Table) -> None:
+        self.program = program
+        self.rules = rules
+        self.root = Region(0)
+        self._values: dict[int, Term] = {}
+        self._known: list[dict[bytes, Term]] = [{}]  # by level
+        self._serials = count()
+        self._first_reduced = program.rank - program.reduced
+        self._names = {b.name: f"b{k}" for k, b in enumerate(program.buffers)}
+        self._names |= {s.name: f"s{k}" for k, s in enumerate(program.scalars)}
+        self._names |= {s.name: f"m{k}" for k, s in enumerate(program.shared)}
+        self._begun: list[Epoch] = []  # of the open region, by kind of memory
+        self._region = self.root
+        self._facts: dict[int, _Touches] = {}
+
+    def read(self) -> Region:
+        """The program's body as terms."""
+        self._begun = [Epoch(digest("memory"), 0), Epoch(digest("shared"), 0)]
+        self.root.epochs.update(self._begun)
+        self._block(self.program.body)
+        return self.root
+
+    # Terms, for rules.
+
+    def make(self, opcode: Opcode, dtype: DType, *operands: Term) -> Term:
+        """The simplest term that has the value of a pure instruction."""
+        last = operands[-1].type
+        for apply in self.rules.get((opcode, last.kind if last else ""), ()):
+            found = apply(self, dtype, *operands)
+            if found is not None:
+                return found
+        return self.plain(opcode, dtype, *operands)
+
+    def plain(self, opcode: Opcode, dtype: DType, *operands: Term) -> Term:
+        """A pure instruction as it is, but for the order of its operands."""
+        if len(operands) > 1 and exchangeable(opcode, operands):
+            first, second, *rest = operands
+            if second.key < first.key:
+                operands = (second, first, *rest)
+        return self._term(opcode, dtype, operands, None)
+
+    def constant(self, number: Number, dtype: DType) -> Term:
+        """A number, which must be one of the dtype."""
+        return self._term(Opcode.CONSTANT, dtype, (), number)
+
+    def _term(
+        self,
+        opcode: Opcode,
+        dtype: DType,
+        operands: tuple[Term, ...],
+        attribute: str | Number | None,
+        epoch: Epoch | None = None,
+    ) -> Term:
+        word = attribute.hex() if isinstance(attribute, float) else attribute
+        name = self._names[word] if type(word) is str and opcode is not Opcode.CONSTANT else word
+        parts = [t.digest for t in operands]
+        if epoch is not None:
+            parts.append(epoch.digest)
+        key = digest(opcode.value, dtype.name, name, *parts)
+        level = max([t.level for t in operands], default=0)
+        if epoch is not None:
+            level = max(level, epoch.level)
+        known = self._known[level]
+        found = known.get(key)
+        if found is None:
+            found = known[key] = Term(
+                opcode,
+                dtype,
+                operands,
+                attribute,
+                key,
+                level,
+                self._rank(opcode, operands, attribute),
+                next(self._serials),
+                () if epoch is None else (epoch,),
+                anchored=epoch is not None or self._anchored(opcode, operands, attribute),
+            )
+        return found
+
+    def _rank(self, opcode: Opcode, operands: tuple[Term, ...], attribute: object) -> int:
+        if operands:
+            return max(t.rank for t in operands)
+        if opcode is Opcode.COORDINATE:
+            return 1 + int(attribute)  # type: ignore[call-overload]
+        return self.program.rank if opcode in (Opcode.LANE, Opcode.WORKGROUP, Opcode.THREAD) else 0
+
+    def _anchored(self, opcode: Opcode, operands: tuple[Term, ...], attribute: object) -> bool:
+        if opcode is Opcode.COORDINATE:
+            return int(attribute) >= self._first_reduced  # type: ignore[call-overload]
+        return opcode not in REDUCTIONS and any(t.anchored for t in operands)
+
+    # Reading.
+
+    def _block(self, block: Block) -> None:
+        for instruction in block.instructions:
+            self._instruction(instruction)
+
+    def _instruction(self, i: Instruction) -> None:
+        operands = tuple(self._values[v] for v in i.operands)
+        opcode = i.opcode
+        if opcode is Opcode.IF:
+            results = self._if(i, operands[0])
+        elif opcode is Opcode.LOOP:
+            results = self._loop(i, operands)
+        elif opcode in EFFECTS:
+            results = self._effect(i, operands)
+        elif opcode is Opcode.LOAD or opcode is Opcode.SHARED_LOAD:
+            epoch = self._begun[GLOBAL if opcode is Opcode.LOAD else SHARED]
+            results = (self._term(opcode, i.type, operands, i.attribute, epoch),)
+        elif operands:
+            results = (self.make(opcode, i.type, *operands),)
+        else:
+            results = (self._outside(i),)
+        self._values.update(zip(i.results, results, strict=True))
+
+    def _outside(self, i: Instruction) -> Term:
+        """Positions, scalars and constants; the lane of a grid of one axis is its coordinate."""
+        if i.opcode is Opcode.LANE and self._first_reduced <= 1:
+            if self._first_reduced == 0:
+                return self.constant(0, dtypes.index)
+            return self._term(Opcode.COORDINATE, i.type, (), 0)
+        if i.opcode is Opcode.CONSTANT:
+            return self.constant(rounded(i.attribute, i.type), i.type)
+        return self._term(i.opcode, i.type, (), i.attribute)
+
+    def _effect(self, i: Instruction, operands: tuple[Term, ...]) -> tuple[Term, ...]:
+        named = self._names[i.attribute] if isinstance(i.attribute, str) else ""
+        ended = (i.opcode in _GLOBAL_EFFECTS, i.opcode in _SHARED_EFFECTS)
+        seen = [e.digest for e in self._begun]
+        key = digest(i.opcode.value, named, self._region.path, *(t.digest for t in operands), *seen)
+        dtype = i.types[0] if i.types else None
+        effect = self._pinned(i.opcode, dtype, operands, i.attribute, key, ended)
+        return (effect,) if i.results else ()
+
+    def _pinned(
+        self,
+        opcode: Opcode,
+        dtype: DType | None,
+        operands: tuple[Term, ...],
+        attribute: str | Number | None,
+        key: bytes,
+        ended: tuple[bool, bool],
+        regions: tuple[Region, ...] = (),
+    ) -> Term:
+        """A term that stands where it is, among the effects of the open region."""
+        region = self._region
+        ends = tuple(e for e, ends in zip(self._begun, ended, strict=True) if ends)
+        rank = max([self.program.rank, *(t.rank for t in operands)])
+        effect = Term(
+            opcode,
+            dtype,
+            operands,
+            attribute,
+            key,
+            region.level,
+            rank,
+            next(self._serials),
+            (),
+            regions,
+            ends,
+            anchored=True,
+            pinned=True,
+            place=region,
+        )
+        region.effects.append(effect)
+        self._begin(ended, key)
+        return effect
+
+    def _begin(self, ended: tuple[bool, bool], cause: bytes) -> None:
+        """New epochs in the open region, for the kinds of memory that an effect changes."""
+        for kind, ends in enumerate(ended):
+            if ends:
+                region = self._region
+                key = digest("epoch", self._begun[kind].digest, cause, region.path)
+                new = Epoch(key, region.level)
+                self._begun[kind] = new
+                self._region.epochs.add(new)
+
+    # Structure.
+
+    def _touches(self, block: Block) -> _Touches:
+        found = self._facts.get(id(block))
+        if found is None:
+            opcodes = {i.opcode for i in block.walk()}
+            found = self._facts[id(block)] = _Touches(
+                (Opcode.LOAD in opcodes, Opcode.SHARED_LOAD in opcodes),
+                (bool(opcodes & _GLOBAL_EFFECTS), bool(opcodes & _SHARED_EFFECTS)),
+            )
+        return found
+
+    def _inside(self, block: Block, region: Region) -> Region:
+        """The region with the block's contents; afterwards the outer region is open again."""
+        outer, begun = self._region, list(self._begun)
+        region.epochs.update(begun)
+        self._region = region
+        self._block(block)
+        region.yields = tuple(self._values[v] for v in block.yields)
+        self._region, self._begun = outer, begun
+        return region
+
+    def _if(self, i: Instruction, condition: Term) -> tuple[Term, ...]:
+        blocks = i.blocks
+        if condition.opcode is Opcode.NOT:  # if not c: A else: B = if c: B else: A
+            (condition,) = condition.operands
+            blocks = blocks[::-1]
+        if condition.constant:  # only one side is ever taken
+            (taken, _) = blocks if condition.attribute else blocks[::-1]
+            self._block(taken)
+            return tuple(self._values[v] for v in taken.yields)
+        level = self._region.level
+        paths = [digest("side", self._region.path, k) for k in range(2)]
+        regions = tuple(self._inside(b, Region(level, path)) for b, path in zip(blocks, paths, strict=True))
+        results = self._structured(i, (condition,), regions)
+        pairs = zip(*(r.yields for r in regions), strict=True)
+        # One term on both sides is computed outside of both.
+        return tuple(x if x is y else r for r, (x, y) in zip(results, pairs, strict=True))
+
+    def _loop(self, i: Instruction, operands: tuple[Term, ...]) -> tuple[Term, ...]:
+        (block,) = i.blocks
+        start, stop, _, *first = operands
+        if start.constant and stop.constant and start.attribute >= stop.attribute:  # type: ignore[operator]
+            return tuple(first)
+        # What is carried unchanged is not carried.
+        same = [a == y for a, y in zip(block.arguments[1:], block.yields, strict=True)]
+        changing = [k for k, fixed in enumerate(same) if not fixed]
+        level = self._region.level + 1
+        self._known.append({})
+        types = (block.argument_types[0], *(block.argument_types[1 + k] for k in changing))
+        arguments = tuple(self._argument(level, k, t) for k, t in enumerate(types))
+        for k, fixed in enumerate(same):
+            if fixed:
+                self._values[block.arguments[1 + k]] = first[k]
+        own = (block.arguments[0], *(block.arguments[1 + k] for k in changing))
+        self._values.update(zip(own, arguments, strict=True))
+        outer, touches = list(self._begun), self._touches(block)
+        for kind, ends in enumerate(touches.effects):
+            if ends:  # what an earlier round stored
+                self._begun[kind] = Epoch(digest("round", self._begun[kind].digest), level)
+        path = digest("round", self._region.path)
+        region = self._inside(block, Region(level, path, arguments=arguments))
+        self._begun = outer
+        region.yields = tuple(region.yields[k] for k in changing)
+        self._known.pop()
+        results = iter(self._structured(i, (*operands[:3], *(first[k] for k in changing)), (region,)))
+        return tuple(f if fixed else next(results) for f, fixed in zip(first, same, strict=True))
+
+    def _argument(self, level: int, place: int, dtype: DType) -> Term:
+        return Term(
+            None,
+            dtype,
+            (),
+            place,
+            digest("argument", level, place, dtype.name),
+            level,
+            _ARGUMENT_RANK + level,
+            next(self._serials),
+            anchored=True,
+        )
+
+    def _structured(
+        self, i: Instruction, operands: tuple[Term, ...], regions: tuple[Region, ...]
+    ) -> tuple[Term, ...]:
+        """The results of an `if` or `loop`; one without effects is a value like any other."""
+        key = digest(i.opcode.value, *(t.digest for t in operands), *(r.digest for r in regions))
+        touches = [self._touches(b) for b in i.blocks]
+        if any(r.effects for r in regions):
+            ended = (any(t.effects[GLOBAL] for t in touches), any(t.effects[SHARED] for t in touches))
+            term = self._pinned(i.opcode, None, operands, None, key, ended, regions)
+        else:
+            free = [t for r in regions for t in _free(r, self._region.level)]
+            loads = [any(t.loads[kind] for t in touches) for kind in (GLOBAL, SHARED)]
+            epochs = tuple(e for e, loaded in zip(self._begun, loads, strict=True) if loaded)
+            level = max([0, *(t.level for t in (*operands, *free)), *(e.level for e in epochs)])
+            term = self._known[level].get(key)
+            if term is None:
+                rank = max([t.rank for t in (*operands, *free)], default=0)
+                term = Term(
+                    i.opcode,
+                    None,
+                    operands,
+                    None,
+                    key,
+                    level,
+                    rank,
+                    next(self._serials),
+                    epochs,
+                    regions,
+                    anchored=True,
+                )
+                self._known[level][key] = term
+        types = [t.type for t in regions[0].yields]
+        return tuple(self._result(term, k, t) for k, t in enumerate(types))
+
+    def _result(self, term: Term, place: int, dtype: DType | None) -> Term:
+        key = digest("result", term.digest, place)
+        known = self._known[term.level]
+        if key not in known:
+            known[key] = Term(
+                None, dtype, (term,), place, key, term.level, term.rank, next(self._serials), anchored=True
+            )
+        return known[key]
+
+
+def _free(region: Region, level: int) -> list[Term]:
+    """The terms of this level or an outer one that a region's yields are computed from."""
+    found: list[Term] = []
+    seen: set[int] = set()
+    stack = list(region.yields)
+    while stack:
+        term = stack.pop()
+        if term.serial in seen:
+            continue
+        seen.add(term.serial)
+        if term.level <= level:
+            found.append(term)
+            continue
+        stack.extend(term.operands)
+        for inner in term.regions:
+            stack.extend(inner.yields)
+    return found

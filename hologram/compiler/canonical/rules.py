@@ -1,0 +1,47 @@
+"""Rules of algebra as values: what each rewrites, and the law it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hologram.atlas.opcodes import Opcode
+
+if TYPE_CHECKING:
+    from hologram.compiler.canonical.term import Term
+
+# A rule takes the numbering, the result's dtype and the operands; None where it has nothing to say.
+Apply = Callable[..., "Term | None"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One law of algebra: what it rewrites, for operands of which kinds of dtype."""
+
+    law: str
+    opcodes: frozenset[Opcode]
+    apply: Apply
+    kinds: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        return self.apply.__name__
+
+
+Table = Mapping[tuple[Opcode, str], tuple[Apply, ...]]
+
+
+def rule(law: str, opcodes: Opcode | frozenset[Opcode], apply: Apply, kinds: frozenset[str]) -> Rule:
+    """A rule for one opcode or several."""
+    return Rule(law, opcodes if isinstance(opcodes, frozenset) else frozenset({opcodes}), apply, kinds)
+
+
+def table(rules: Sequence[Rule]) -> Table:
+    """The rules in their order, by opcode and kind of the last operand."""
+    found: dict[tuple[Opcode, str], tuple[Apply, ...]] = {}
+    for rule in rules:
+        for opcode in rule.opcodes:
+            for kind in rule.kinds:
+                found[opcode, kind] = (*found.get((opcode, kind), ()), rule.apply)
+    return found

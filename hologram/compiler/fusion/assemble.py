@@ -1,0 +1,119 @@
+"""A graph as one plan: its groups in an order that works, each as launches, and the memory between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hologram.compiler.canonical.form import canonical
+from hologram.compiler.fusion.bundle import bundled, bundles
+from hologram.compiler.fusion.fuse import Fusion
+from hologram.compiler.fusion.fused import epilogue, kernel
+from hologram.compiler.fusion.graph import Graph
+from hologram.compiler.fusion.groups import Group, ordered
+from hologram.compiler.fusion.siblings import Siblings
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.forms.expression import step_of
+from hologram.opset.forms.steps import Steps
+from hologram.plan import Plan
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about.
+
+    `donations` gives, by position, outputs the inputs whose memory they take: such an output starts with the contents
+    of its input.
+    """
+
+    graph: Graph
+    groups: tuple[Group, ...]  # in the order they run
+    plan: Plan
+    counts: tuple[int, ...]  # the steps that begin in each group; one may run in the launch of an earlier one
+    donations: Mapping[int, int]
+
+
+def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
+    """Fuses a graph for a device and plans its launches."""
+    siblings = Siblings(Fusion(graph, limits))
+    groups = tuple(ordered(siblings.groups))
+    steps = Steps(len(graph.inputs) + len(graph.outputs))
+    places = {value: k for k, value in enumerate((*graph.inputs, *graph.outputs))}
+    for group in groups:
+        for value in group.stores:
+            if value not in places:
+                layout = graph.layouts[value]
+                places[value] = steps.place(layout.dtype, layout.shape).position
+    counts: list[int] = []
+    in_place: dict[int, int] = {}
+    for group in groups:
+        before, pairs = len(steps.steps), siblings.in_place(group)
+        _emit(group, graph, limits, steps, places, pairs, fast_math)
+        counts.append(len(steps.steps) - before)
+        in_place |= pairs
+    plan, counts = _together(steps.plan(), counts, limits, siblings.fusion.most_streams)
+    donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
+    return Assembly(graph, groups, plan, tuple(counts), donations | _others(graph, plan, donations))
+
+
+def _together(plan: Plan, counts: Sequence[int], limits: Limits, most_buffers: int) -> tuple[Plan, list[int]]:
+    """The plan with small launches bundled, and how many begin in each group; one that joins another's counts there."""
+    found = bundles(plan.steps, limits, most_buffers)
+    owners = [group for group, count in enumerate(counts) for _ in range(count)]
+    first = [owners[bundle[0]] for bundle in found]
+    merged = tuple(bundled([plan.steps[k] for k in bundle]) for bundle in found)
+    return Plan(merged, plan.scratch), [first.count(group) for group in range(len(counts))]
+
+
+def _others(graph: Graph, plan: Plan, known: Mapping[int, int]) -> dict[int, int]:
+    """Outputs that are first written when a donated input has been read for the last time; with these inputs."""
+    found: dict[int, int] = {}
+    for position, source in enumerate(graph.inputs):
+        given = graph.layouts[source]
+        whole = given.is_contiguous and not given.offset
+        if source not in graph.donated or position in known.values() or not whole:
+            continue
+        last = max((k for k, step in enumerate(plan.steps) if position in step.operands), default=-1)
+        for k, value in enumerate(graph.outputs):
+            layout, target = graph.layouts[value], len(graph.inputs) + k
+            first = min((j for j, step in enumerate(plan.steps) if target in step.operands), default=-1)
+            fits = (layout.dtype, layout.size) == (given.dtype, given.size)
+            if k not in known and k not in found and fits and last < first:
+                found[k] = position
+                break
+    return found
+
+
+def _emit(
+    group: Group,
+    graph: Graph,
+    limits: Limits,
+    steps: Steps,
+    places: Mapping[int, int],
+    in_place: Mapping[int, int],
+    fast_math: bool,
+) -> None:
+    """Appends a group's launches."""
+    node = group.anchor
+    if node is None:
+        found = kernel(group, graph, in_place)
+        numbers = {s.name: x for s, x in zip(found.program.scalars, found.scalars, strict=True)}
+        program = canonical(found.program, fast_math=fast_math)
+        step = step_of(program, range(len(found.values)), numbers, found.grid)
+        steps.add(step, [places[v] for v in found.values])
+        return
+    reads = [places[r.value] for r in node.reads]
+    if node.results[0] in group.inlined:
+        after = epilogue(group, graph)
+        (stored,) = group.stores
+        layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
+        plan = node.operation.finished(
+            node.inputs, layout, node.attributes, limits, canonical(after.program, fast_math=fast_math)
+        )
+        steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
+        return
+    plan = node.operation.plan(node.inputs, node.layouts, node.attributes, limits)
+    positions = iter(reads)
+    operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
+    steps.extend(plan, [*operands, *(places[v] for v in node.results)])

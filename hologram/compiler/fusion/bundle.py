@@ -1,0 +1,122 @@
+"""Small element-wise launches of different sizes that do not depend on each other, as one that shares out its lanes.
+
+Where a launch is dear and its work is little, as when an optimiser updates many small tensors, this pays. The lanes of
+a part lie between two scalars of the launch, so one kernel serves all sizes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
+from hologram.compiler.lowering.rewrite import write_into
+from hologram.limits import Limits
+from hologram.plan import Step
+
+MOST_LANES = 1 << 18  # of a launch that is short beside what a launch costs
+_PLACES = frozenset({Opcode.COORDINATE, Opcode.LANE})
+_UNFIT = ATOMICS | {Opcode.BARRIER, Opcode.WORKGROUP, Opcode.THREAD}
+
+
+def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[list[int]]:
+    """Which steps run together, in the order of their first ones; a step runs at the place of its bundle's first.
+
+    A step joins a bundle if it conflicts with no step from there on.
+    """
+    found: list[list[int]] = []
+    for k, step in enumerate(steps):
+        small = not limits.spreads_rows and _small(step)
+        host = _host(found, steps, k, most_buffers) if small else None
+        if host is None:
+            found.append([k])
+        else:
+            host.append(k)
+    return found
+
+
+def _host(found: list[list[int]], steps: Sequence[Step], k: int, most_buffers: int) -> list[int] | None:
+    """The last bundle that a step can join."""
+    for bundle in reversed(found):
+        if any(_conflict(steps[j], steps[k]) for j in bundle):
+            return None
+        together = sum(len(steps[j].operands) for j in bundle) + len(steps[k].operands)
+        if _small(steps[bundle[0]]) and together <= most_buffers:
+            return bundle
+    return None
+
+
+def _small(step: Step) -> bool:
+    program = step.kernel
+    if not isinstance(program, Program) or program.rank != 1 or program.reduced or program.shared:
+        return False
+    return not program.opcodes & _UNFIT and math.prod(step.grid) <= MOST_LANES
+
+
+def _conflict(a: Step, b: Step) -> bool:
+    """Whether the two must keep their order."""
+    return bool(_written(a) & set(b.operands) or _written(b) & set(a.operands))
+
+
+def _written(step: Step) -> set[int]:
+    kernel = step.kernel
+    accesses = (
+        [b.access for b in kernel.buffers]
+        if isinstance(kernel, Program)
+        else [Access(access) for _, _, access in kernel.buffers]
+    )
+    return {k for k, access in zip(step.operands, accesses, strict=True) if access is not Access.READ}
+
+
+def bundled(steps: Sequence[Step]) -> Step:
+    """Steps as one: each a branch, for the lanes from its start to the next one's."""
+    if len(steps) == 1:
+        return steps[0]
+    programs = [s.kernel for s in steps if isinstance(s.kernel, Program)]
+    sizes = [math.prod(s.grid) for s in steps]
+    starts = [sum(sizes[:k]) for k in range(len(sizes))]
+    program = _program(programs)
+    scalars = (*starts[1:], *(x for n, s in zip(sizes, steps, strict=True) for x in (n, *s.scalars)))
+    operands = tuple(k for s in steps for k in s.operands)
+    return Step(program, operands, scalars, (sum(sizes),))
+
+
+def _program(programs: Sequence[Program]) -> Program:
+    b = Builder(f"{programs[0].name}_and_{len(programs) - 1}_more", rank=1)
+    lane = b.coordinate(0)
+    memory = [
+        {p.name: b.buffer(f"{p.name}_{k}", p.dtype, p.access) for p in program.buffers}
+        for k, program in enumerate(programs)
+    ]
+    starts = [b.scalar(f"start_{k}", dtypes.index) for k in range(1, len(programs))]
+    scalars: list[dict[str, tuple[ScalarParameter, ...]]] = []
+    sizes: list[ScalarParameter] = []
+    for k, program in enumerate(programs):
+        sizes.append(ScalarParameter(f"size_{k}", dtypes.index))
+        own = {s.name: ScalarParameter(f"{s.name}_{k}", s.dtype) for s in program.scalars}
+        for parameter in (sizes[k], *own.values()):
+            b.declare(parameter)
+        scalars.append({name: (parameter,) for name, parameter in own.items()})
+
+    def part(k: int) -> None:
+        here = lane if k == 0 else lane - starts[k - 1]
+
+        def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+            if i.opcode in _PLACES:
+                return here
+            return builder.scalar(sizes[k].name, dtypes.index) if i.opcode is Opcode.EXTENT else None
+
+        write_into(b, programs[k], rule, memory[k], scalars[k])
+
+    def choose(k: int) -> None:
+        if k == len(starts):
+            part(k)
+        else:
+            b.if_(lane < starts[k], lambda: part(k), lambda: choose(k + 1))
+
+    choose(0)
+    return b.build()

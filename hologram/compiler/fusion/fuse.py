@@ -1,0 +1,250 @@
+"""Fusion: which operations of a graph share a kernel.
+
+Nodes are met from the last to the first, so that everybody who needs a value is known when its own node is met. An
+element-wise node moves into the groups that need its result (its operands are then needed there, at layouts composed
+with its own), a reduction gives its group a row, and what neither can goes to memory. Because views are layouts, they
+compose; nothing is ever read through a division.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hologram.compiler.fusion.cost import weight
+from hologram.compiler.fusion.graph import Graph, Node
+from hologram.compiler.fusion.groups import Group, covers, lanes_in_order, lanes_of, rows_of, same, widened_by
+from hologram.layout import Layout, compose
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.row import Row
+
+CHEAP = 4  # instructions that are rather computed twice than kept in memory
+MOST_COPIES = 2  # kernels that compute a cheap value anew
+LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
+MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
+MOST_STREAMS = 40  # buffers of one kernel: each is a stream of memory, and registers
+
+
+class Fusion:
+    """The groups of a graph, in the making."""
+
+    def __init__(self, graph: Graph, limits: Limits) -> None:
+        self.graph = graph
+        self.limits = limits
+        self.groups: list[Group] = []
+        self.homes: dict[int, Group] = {}  # of every stored value
+        self.kept = frozenset(graph.outputs)
+        self.rows_behind = self.followed()
+        for node in reversed(graph.nodes):
+            users = [g for g in self.groups if any(r in g.needs or r in g.reads for r in node.results)]
+            if users or self.kept & set(node.results):
+                self.place(node, users)
+
+    # Where a node goes.
+
+    def place(self, node: Node, users: list[Group]) -> None:
+        simple = all(n.size for n in node.layouts) and all(r.layout.size for r in node.reads)
+        if simple and node.operation.pointwise:
+            self.pointwise(node, users)
+        elif simple and isinstance(node.operation, Row) and len(node.results) == 1:
+            self.row(node, users)
+        else:
+            self.alone(node, users)
+
+    def pointwise(self, node: Node, users: list[Group]) -> None:
+        """Into the kernels that need it; else to memory, from one of them if it computes every element anyway."""
+        (value,) = node.results
+        reason = self.why_stored(node, users)
+        if not reason:
+            for group in users:
+                self.inline(group, node)
+            return
+        size = node.layouts[0].size
+        for group in users:
+            fits = group.anchor is None and any(covers(at, size, group) for at in group.needs.get(value, ()))
+            fits = fits and not self.full(group, node) and self.can_store(group, value, users)
+            if fits and self.composed(group, node) is not None:
+                self.inline(group, node)
+                group.stores[value] = next(at for at in group.needs[value] if covers(at, size, group))
+                self.homes[value] = group
+                return
+        group = self.opened(Group(node.layouts[0].shape), reason)
+        group.need(value, node.layouts[0])
+        self.inline(group, node)
+        self.store(group, value, node.layouts[0])
+
+    def why_stored(self, node: Node, users: list[Group]) -> str:
+        """Why a value has to be in memory; empty if it need not."""
+        (value,) = node.results
+        name = node.operation.name
+        if value in self.kept:
+            return f"{name}: its result is returned"
+        for group in users:
+            if value in group.reads:
+                assert group.anchor is not None
+                return f"{name}: {group.anchor.operation.name} reads it from memory"
+            if self.composed(group, node) is None:
+                return f"{name}: it is read in an order that its operands' axes cannot follow"
+            full = self.full(group, node)
+            if full:
+                return f"{name}: {full}"
+        size = node.layouts[0].size
+        times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
+        if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
+            return f"{name}: it would be computed {times / size:.3g} times"
+        return ""
+
+    @staticmethod
+    def dear(node: Node, evaluations: int) -> bool:
+        """Whether so many evaluations of a node cost more than to keep its result."""
+        each = weight(node)
+        return each > CHEAP and evaluations * each > LAUNCH
+
+    def evaluations(self, group: Group, node: Node, at: Layout) -> int:
+        """How often a group computes a node at a layout: once a row, if the group will get the rows it comes from."""
+        followed = None if group.reduced else self.rows_behind.get(node.results[0])
+        if followed is not None:
+            rows = rows_of(followed)
+            if not rows.keeps_shape and lanes_of(group, at, rows) is not None:
+                return rows.count
+        return group.evaluations(at)
+
+    def followed(self) -> dict[int, Node]:
+        """For every value that comes from a reduction by element-wise operations, that reduction."""
+        found: dict[int, Node] = {}
+        for node in self.graph.nodes:
+            if isinstance(node.operation, Row):
+                found |= dict.fromkeys(node.results, node)
+            elif node.operation.pointwise:
+                size = node.layouts[0].size
+                made = (r.value for r in node.reads if r.value in self.graph.makers)
+                before = next((v for v in made if self.graph.layouts[v].size == size), None)
+                if before in found:
+                    found[node.results[0]] = found[before]
+        return found
+
+    def row(self, node: Node, users: list[Group]) -> None:
+        """A reduction becomes the row of a kernel that needs its result, where their domains agree."""
+        (value,) = node.results
+        name = node.operation.name
+        rows = rows_of(node)
+        reason = "" if users else f"{name}: its result is returned"
+        for group in users:
+            widened, why = widened_by(group, value, rows)
+            if widened is not None and not self.can_store(group, value, users):
+                widened, why = None, "another kernel that needs it comes first"
+            if widened is not None and self.full(widened, node):
+                widened, why = None, self.full(widened, node)
+            if widened is None:
+                reason = f"{name}: {why}"
+                continue
+            group.become(widened)
+            placed = rows.over(group.shape)
+            assert placed is not None
+            placed.enter(group, node)
+            if len(users) > 1 or value in self.kept:
+                self.store(group, value, placed.result)
+            return
+        group = self.opened(Group(rows.shape, rows.reduced), reason)
+        group.need(value, rows.result)
+        rows.enter(group, node)
+        self.store(group, value, rows.result)
+
+    def alone(self, node: Node, users: list[Group]) -> None:
+        """A plan of its own, with the element-wise code after it where its kernel takes that in."""
+        group = Group(node.layouts[0].shape, anchor=node)
+        group.reads = frozenset(r.value for r in node.reads)
+        after, why = self.epilogue(node, users)
+        if after is not None:
+            users[0].become(after)
+            users[0].anchor, users[0].reads = node, group.reads
+            users[0].inlined[node.results[0]] = node
+            return
+        self.opened(group, f"{node.operation.name}: it has kernels of its own" + (f"; {why}" if why else ""))
+        for value, layout in zip(node.results, node.layouts, strict=True):
+            self.store(group, value, layout)
+
+    def epilogue(self, node: Node, users: list[Group]) -> tuple[Group | None, str]:
+        """The group that needs a product, over rows and columns, if it can be the product's epilogue; else why not."""
+        (value, *more), layout = node.results, node.layouts[0]
+        matrix = node.operation.matrix(node.inputs, layout) if not more and layout.size else None
+        if matrix is None or not users:
+            return None, ""
+        group = users[0]
+        if len(users) > 1 or value in self.kept:
+            return None, "more than its epilogue needs its result"
+        if group.anchor is not None or group.reduced or len(group.stores) != 1:
+            return None, "what follows is no single element-wise result"
+        (stored,) = group.stores
+        accumulated = types.computing(layout.dtype)
+        if not accumulated == types.computing(self.graph.layouts[stored].dtype) in self.limits.tile_dtypes:
+            return None, f"kernels that finish products of {layout.dtype} are not here"
+        lanes, along = lanes_in_order(group, group.needs[value][0])
+        numbering = compose(lanes, matrix) if along == 1 and math.prod(group.shape) == layout.size else None
+        changed = group.remap(lambda at: compose(at, numbering), matrix.shape, 0) if numbering else None
+        if changed is None:
+            return None, "what follows reads along other axes than rows and columns"
+        if not all(same(at, matrix) for at in [*changed.needs[value], *changed.stores.values()]):
+            return None, "what follows reads or stores it in another order"
+        return changed, ""
+
+    # Steps that several of them take.
+
+    @property
+    def most_streams(self) -> int:
+        return min(self.limits.max_bindings, MOST_STREAMS)
+
+    def full(self, group: Group, node: Node) -> str:
+        """Why a kernel cannot take in a further operation; empty if it can."""
+        if group.streams + len(node.reads) > self.most_streams:
+            return f"the kernel that needs it sees {group.streams} buffers already"
+        if group.computed + len(group.needs[node.results[0]]) > MOST_OPERATIONS:
+            return f"the kernel that needs it computes {group.computed} operations already"
+        return ""
+
+    def opened(self, group: Group, reason: str) -> Group:
+        group.reasons.append(reason)
+        self.groups.append(group)
+        return group
+
+    def store(self, group: Group, value: int, layout: Layout) -> None:
+        group.stores[value] = layout
+        self.homes[value] = group
+
+    def composed(self, group: Group, node: Node) -> list[tuple[int, Layout]] | None:
+        """The layouts at which a group that computes a node needs its operands; None where one has none."""
+        found: list[tuple[int, Layout]] = []
+        shape = node.layouts[0].shape
+        for at in group.needs[node.results[0]]:
+            for read in node.reads:
+                layout = compose(read.layout.expand(shape), at)
+                if layout is None:
+                    return None
+                found.append((read.value, layout))
+        return found
+
+    def inline(self, group: Group, node: Node) -> None:
+        """Lets a group compute a node at every layout it needs it at."""
+        operands = self.composed(group, node)
+        assert operands is not None
+        group.inlined[node.results[0]] = node
+        for value, layout in operands:
+            group.need(value, layout)
+
+    def can_store(self, group: Group, value: int, users: list[Group]) -> bool:
+        """Whether a group may store what others need: it must not wait for one of them, nor see too many buffers."""
+        others = [g for g in users if g is not group]
+        return group.streams < self.most_streams and not any(self.waits(group, g) for g in others)
+
+    def waits(self, group: Group, other: Group) -> bool:
+        """Whether a group needs, through whatever lies between, what another one stores."""
+        seen: set[int] = set()
+        queue = [group]
+        while queue:
+            now = queue.pop()
+            if now is other:
+                return True
+            if id(now) not in seen:
+                seen.add(id(now))
+                queue += [self.homes[v] for v in now.sources if v in self.homes]
+        return False

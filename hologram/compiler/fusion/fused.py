@@ -1,0 +1,245 @@
+"""A group of fused operations as one Atlas program: values are pulled from what is stored back to what is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.compiler.fusion.graph import Graph, Node, Read
+from hologram.compiler.fusion.groups import Group, rows_of
+from hologram.layout import Layout, collapse, compose, row_major
+from hologram.opset.forms import types
+from hologram.opset.forms.row import Row
+
+MOST_NAMES = 4  # operations that a kernel is named after
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A program and what a launch of it needs: the graph's values for its buffers, its scalars and its grid.
+
+    A buffer that is read and written is one of a result, and holds what it is computed from before.
+    """
+
+    program: Program
+    values: tuple[int, ...]
+    scalars: tuple[int, ...]
+    grid: tuple[int, ...]
+
+
+def kernel(group: Group, graph: Graph, in_place: Mapping[int, int]) -> Kernel:
+    """The program of a group without an anchor; `in_place` gives results the loaded values whose memory they take."""
+    layouts = list(dict.fromkeys(at for several in group.loads.values() for at in several))
+    layouts += [at for at in group.stores.values() if at not in layouts]
+    grid, reduced, simple = _collapsed(layouts, group)
+    writer = _Writer(group, graph, Builder(name_of(group, graph), rank=len(grid), reduced=reduced))
+    writer.places = {at: _Scalars(writer.builder, grid, reduced, s) for at, s in simple.items()}
+    return writer.kernel(grid, in_place)
+
+
+def epilogue(group: Group, graph: Graph) -> Kernel:
+    """What follows a product as the program that its tile takes: it reads `value` and writes `result`."""
+    assert group.anchor is not None
+    builder = Builder(name_of(group, graph), rank=2)
+    writer = _Writer(group, graph, builder)
+    layouts = [at for several in group.loads.values() for at in several]
+    writer.places = {
+        at: _Constants(builder, rows) for at, rows in zip(layouts, _rows_of(layouts), strict=True)
+    }
+    return writer.epilogue(group.anchor.results[0])
+
+
+def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:
+    """Layouts over a matrix, with as few axes of rows as describe them all, and one of columns."""
+    if not layouts:
+        return []
+    rows = collapse([Layout(at.dtype, at.shape[:-1], at.strides[:-1], at.offset) for at in layouts])
+    return [
+        Layout(at.dtype, (*r.shape, at.shape[-1]), (*r.strides, at.strides[-1]), r.offset)
+        for r, at in zip(rows, layouts, strict=True)
+    ]
+
+
+def name_of(group: Group, graph: Graph) -> str:
+    """The entry point's name: after the first operations, and the dtype of a result."""
+    inside = sorted((n for n in group.inlined.values() if n is not group.anchor), key=lambda n: n.results)
+    names = list(dict.fromkeys(n.operation.name for n in inside))
+    more = [f"{len(names) - MOST_NAMES}_more"] if len(names) > MOST_NAMES else []
+    return "_".join(["atlas", *names[:MOST_NAMES], *more, str(graph.layouts[next(iter(group.stores))].dtype)])
+
+
+def _collapsed(layouts: Sequence[Layout], group: Group) -> tuple[tuple[int, ...], int, dict[Layout, Layout]]:
+    """The domain with as few axes as describe every layout, and the layouts over it."""
+    cut = len(group.shape) - group.reduced
+
+    def part(at: Layout, first: int, last: int, offset: int) -> Layout:
+        return Layout(at.dtype, at.shape[first:last], at.strides[first:last], offset)
+
+    outer = collapse([part(at, 0, cut, at.offset) for at in layouts])
+    if not group.reduced:
+        return outer[0].shape, 0, dict(zip(layouts, outer, strict=True))
+    inner = collapse([part(at, cut, len(group.shape), 0) for at in layouts])
+    joined = [
+        Layout(a.dtype, a.shape + b.shape, a.strides + b.strides, a.offset)
+        for a, b in zip(outer, inner, strict=True)
+    ]
+    return joined[0].shape, inner[0].ndim, dict(zip(layouts, joined, strict=True))
+
+
+@dataclass(frozen=True)
+class _Scalars:
+    """A position from strides that are extents where they can be, else scalars of the launch."""
+
+    builder: Builder
+    grid: tuple[int, ...]
+    reduced: int
+    layout: Layout
+
+    def position(self, scalars: dict[str, int]) -> Value:
+        b, layout = self.builder, self.layout
+        whole = not self.reduced and layout.strides == row_major(self.grid)
+        total = b.position(Opcode.LANE) if whole and len(self.grid) > 1 else None
+        for axis, stride in enumerate(layout.strides if total is None else ()):
+            if stride and self.grid[axis] > 1:
+                term = (
+                    b.coordinate(axis)
+                    if stride == 1
+                    else b.coordinate(axis) * self._stride(stride, axis, scalars)
+                )
+                total = term if total is None else total + term
+        if layout.offset:
+            offset = self._scalar("offset", layout.offset, scalars)
+            return offset if total is None else total + offset
+        return b.constant(0, dtypes.index) if total is None else total
+
+    def _stride(self, stride: int, axis: int, scalars: dict[str, int]) -> Value:
+        """The extents of the axes behind, where the axis steps over them all."""
+        if stride == math.prod(self.grid[axis + 1 :]):
+            extents = [self.builder.extent(k) for k in range(axis + 1, len(self.grid))]
+            product = extents[0]
+            for extent in extents[1:]:
+                product = product * extent
+            return product
+        return self._scalar("stride", stride, scalars)
+
+    def _scalar(self, kind: str, number: int, scalars: dict[str, int]) -> Value:
+        """A scalar of the launch; equal numbers share one."""
+        known = [n for n, x in scalars.items() if x == number and n.startswith(kind)]
+        name = known[0] if known else f"{kind}_{len(scalars)}"
+        scalars[name] = number
+        return self.builder.scalar(name, dtypes.index)
+
+
+@dataclass(frozen=True)
+class _Constants:
+    """A position in a matrix with its strides written into the program; several axes of rows are found by division."""
+
+    builder: Builder
+    layout: Layout
+
+    def position(self, scalars: dict[str, int]) -> Value:
+        b, (*rows, columns) = self.builder, self.layout.shape
+        total = b.constant(self.layout.offset, dtypes.index)
+        rest = b.coordinate(0)
+        terms = [(b.coordinate(1), self.layout.strides[-1], columns)]
+        for axis in reversed(range(len(rows))):
+            place, rest = (rest % rows[axis], rest // rows[axis]) if axis else (rest, rest)
+            terms.append((place, self.layout.strides[axis], rows[axis]))
+        for place, stride, n in terms:
+            if stride and n > 1:
+                total = total + place * stride
+        return total
+
+
+class _Writer:
+    """One program in the making."""
+
+    def __init__(self, group: Group, graph: Graph, builder: Builder) -> None:
+        self.group, self.graph, self.builder = group, graph, builder
+        self.places: dict[Layout, _Scalars] | dict[Layout, _Constants] = {}
+        self.scalars: dict[str, int] = {}
+        self.buffers: dict[int, BufferParameter] = {}
+        self.known: dict[tuple[int, Layout], Value] = {}
+
+    def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
+        stores, taken = self.group.stores, set(in_place.values())
+        self._declare([v for v in self.group.loads if v not in taken])
+        values = [*self.buffers, *stores]
+        targets = {}
+        for k, value in enumerate(stores):
+            name = "out" if len(stores) == 1 else f"out{k}"
+            access = Access.READ_WRITE if value in in_place else Access.WRITE
+            targets[value] = self.builder.buffer(name, self.graph.layouts[value].dtype, access)
+        self.buffers |= {source: targets[value] for value, source in in_place.items()}
+        results = {value: self.pull(value, at) for value, at in stores.items()}
+        for value, at in stores.items():
+            self.builder.store(targets[value], self.places[at].position(self.scalars), results[value])
+        return Kernel(self.builder.build(), tuple(values), tuple(self.scalars.values()), grid)
+
+    def epilogue(self, product: int) -> Kernel:
+        (stored, at), b = next(iter(self.group.stores.items())), self.builder
+        dtype = self.graph.layouts[product].dtype
+        accumulated = types.computing(dtype)
+        lane = b.position(Opcode.LANE)
+        # Rounded as if it had been stored.
+        value = b.load(b.buffer("value", accumulated, Access.READ), lane).to(dtype)
+        self.known |= {(product, seen): value for seen in self.group.needs[product]}
+        self._declare(self.group.loads)
+        result = self.pull(stored, at)
+        b.store(b.buffer("result", accumulated, Access.WRITE), lane, result.to(accumulated))
+        return Kernel(b.build(), tuple(self.buffers), (), at.shape)
+
+    def _declare(self, values: Iterable[int]) -> None:
+        for k, value in enumerate(values):
+            self.buffers[value] = self.builder.buffer(f"x{k}", self.graph.layouts[value].dtype, Access.READ)
+
+    def pull(self, value: int, at: Layout) -> Value:
+        """A value at a layout over the group's domain, and what it is made of before it."""
+        stack = [(value, at)]
+        while stack:
+            wanted = stack[-1]
+            if wanted not in self.known:
+                operands = self._operands(*wanted)
+                missing = [o for o in operands if o not in self.known]
+                if missing:
+                    stack += reversed(missing)
+                    continue
+                self.known[wanted] = self._found(*wanted)
+            stack.pop()
+        return self.known[value, at]
+
+    def _operands(self, value: int, at: Layout) -> list[tuple[int, Layout]]:
+        """The values, and their layouts, that one at a layout is computed from; none where it is loaded."""
+        node = self.group.inlined.get(value)
+        if node is None:
+            return []
+        pairs = zip(node.operands, self._layouts(node, at), strict=True)
+        return [(o.value, layout) for o, layout in pairs if isinstance(o, Read) and layout is not None]
+
+    def _found(self, value: int, at: Layout) -> Value:
+        """A value whose operands are known."""
+        node = self.group.inlined.get(value)
+        if node is None:
+            return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
+        known = iter(self._operands(value, at))
+        operands = [self.known[next(known)] if isinstance(o, Read) else o for o in node.operands]
+        return node.operation.fused(self.builder, operands, node.inputs, node.attributes)[0]
+
+    def _layouts(self, node: Node, at: Layout) -> list[Layout | None]:
+        return self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
+
+    def _rows(self, node: Node) -> list[Layout | None]:
+        rows = rows_of(node).over(self.group.shape)
+        assert rows is not None
+        return [o if isinstance(o, Layout) else None for o in rows.operands]
+
+
+def _through(node: Node, at: Layout) -> list[Layout | None]:
+    """The layouts at which an element-wise node reads its operands, where its result is needed at `at`."""
+    shape = node.layouts[0].shape
+    return [compose(o.layout.expand(shape), at) if isinstance(o, Read) else None for o in node.operands]

@@ -1,0 +1,74 @@
+"""What a traced function becomes: operations on values, in an order they can run in.
+
+A value is storage, known by a number: an input of the graph, or a result of a node, which lies contiguous. Views are
+not nodes: an operand names a value and the layout it is read through, so reshaping, slicing and broadcasting cost
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hologram.layout import Layout
+from hologram.opset.forms.operation import Number, Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Elements of a value, seen through a layout over its storage."""
+
+    value: int
+    layout: Layout
+
+
+Operand = Read | Number | None
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operation; `layouts` are those of its results, contiguous."""
+
+    operation: Operation
+    operands: tuple[Operand, ...]
+    attributes: Mapping[str, Any]
+    results: tuple[int, ...]
+    layouts: tuple[Layout, ...]
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The operands that are values."""
+        return tuple(o for o in self.operands if isinstance(o, Read))
+
+    @property
+    def inputs(self) -> tuple[Layout | Number | None, ...]:
+        """The operands as an operation sees them."""
+        return tuple(o.layout if isinstance(o, Read) else o for o in self.operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes over `inputs` (values with the layouts they are given in), whose `outputs` somebody wants, each once.
+
+    `donated` are inputs whose memory outputs may take.
+    """
+
+    inputs: Mapping[int, Layout]
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+    donated: frozenset[int] = frozenset()
+
+    @cached_property
+    def layouts(self) -> dict[int, Layout]:
+        """The layout of every value; an input's is the one it is given in."""
+        found = dict(self.inputs)
+        for node in self.nodes:
+            found |= zip(node.results, node.layouts, strict=True)
+        return found
+
+    @cached_property
+    def makers(self) -> dict[int, Node]:
+        """The node of every value that is no input."""
+        return {result: node for node in self.nodes for result in node.results}

@@ -1,0 +1,239 @@
+"""Kernels in the making: the domain they run over, and where on it each value is needed.
+
+A reduction gives a kernel rows. Whether a kernel that needs the result can be the one that computes it is a question of
+layouts: the axes along which it needs the same result must be those that are reduced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hologram.compiler.fusion.graph import Node, Read
+from hologram.layout import Layout, compose, row_major, settled
+from hologram.opset.forms.operation import Number
+from hologram.opset.forms.row import Row
+
+
+@dataclass(eq=False)
+class Group:
+    """A kernel in the making. Layouts are over its domain, `shape`; an anchored group runs the plan of its anchor."""
+
+    shape: tuple[int, ...]
+    reduced: int = 0
+    anchor: Node | None = None
+    needs: dict[int, list[Layout]] = field(default_factory=dict)
+    inlined: dict[int, Node] = field(default_factory=dict)  # of the values needed, those computed here
+    stores: dict[int, Layout] = field(default_factory=dict)
+    reads: frozenset[int] = frozenset()  # values the anchor's plan reads
+    reasons: list[str] = field(default_factory=list)  # why it is a kernel of its own
+
+    @property
+    def loads(self) -> dict[int, list[Layout]]:
+        """The values that come from memory, with the layouts they are read at."""
+        return {v: layouts for v, layouts in self.needs.items() if v not in self.inlined}
+
+    @property
+    def sources(self) -> set[int]:
+        """Every value that comes from memory."""
+        return {v for v in self.needs if v not in self.inlined} | self.reads
+
+    @property
+    def streams(self) -> int:
+        """Buffers that the kernel sees."""
+        return len(self.sources | set(self.stores))
+
+    @property
+    def computed(self) -> int:
+        """How many operations the kernel computes, each once for every layout that it is needed at."""
+        return sum(len(self.needs[v]) for v in self.inlined)
+
+    def need(self, value: int, layout: Layout) -> None:
+        layouts = self.needs.setdefault(value, [])
+        if layout not in layouts:
+            layouts.append(layout)
+
+    def evaluations(self, layout: Layout) -> int:
+        """How often a value at this layout is computed: once per row if it is the same along the row."""
+        cut = len(self.shape) - self.reduced
+        return math.prod(self.shape if any(layout.strides[cut:]) else self.shape[:cut])
+
+    def remap(
+        self, change: Callable[[Layout], Layout | None], shape: tuple[int, ...], reduced: int
+    ) -> Group | None:
+        """The group over another domain; None where a layout has no counterpart there."""
+        needs: dict[int, list[Layout]] = {}
+        for value, layouts in self.needs.items():
+            changed = [change(layout) for layout in layouts]
+            needs[value] = [c for c in changed if c is not None]
+            if len(needs[value]) != len(changed):
+                return None
+        stores = {v: change(layout) for v, layout in self.stores.items()}
+        if any(c is None for c in stores.values()):
+            return None
+        kept = {v: c for v, c in stores.items() if c is not None}
+        return Group(shape, reduced, self.anchor, needs, self.inlined, kept, self.reads, self.reasons)
+
+    def become(self, other: Group) -> None:
+        self.shape, self.reduced, self.anchor = other.shape, other.reduced, other.anchor
+        self.needs, self.stores, self.reads = other.needs, other.stores, other.reads
+
+
+def covers(layout: Layout, size: int, group: Group) -> bool:
+    """Whether the group's lanes, or its rows, number the elements of a value of that size one by one."""
+    cut = len(group.shape) - group.reduced
+    axes = sorted(
+        ((s, n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1), key=lambda a: -a[0]
+    )
+    if group.reduced and not any(layout.strides[cut:]):
+        pairs = zip(layout.strides[:cut], layout.shape[:cut], strict=True)
+        axes = sorted(((s, n) for s, n in pairs if n > 1), key=lambda a: -a[0])
+    sizes = [n for _, n in axes]
+    return not layout.offset and math.prod(sizes) == size and tuple(s for s, _ in axes) == row_major(sizes)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A reduction over its domain: its result there, and its operands."""
+
+    shape: tuple[int, ...]
+    reduced: int
+    result: Layout
+    operands: tuple[Layout | Number | None, ...]
+    keeps_shape: bool
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return math.prod(self.shape[: len(self.shape) - self.reduced])
+
+    def over(self, shape: tuple[int, ...]) -> Rows | None:
+        """The same over other axes, which hold as many rows of as many elements; None where there are none."""
+        if shape == self.shape:
+            return self
+        result = _renumbered(self.result, shape)
+        operands = tuple(_renumbered(o, shape) if isinstance(o, Layout) else o for o in self.operands)
+        lost = any(
+            now is None and before is not None for now, before in zip(operands, self.operands, strict=True)
+        )
+        return (
+            None if lost or result is None else Rows(shape, self.reduced, result, operands, self.keeps_shape)
+        )
+
+    def enter(self, group: Group, node: Node) -> None:
+        """Lets a group over this domain compute the reduction."""
+        group.inlined[node.results[0]] = node
+        for operand, layout in zip(node.operands, self.operands, strict=True):
+            if isinstance(operand, Read) and isinstance(layout, Layout):
+                group.need(operand.value, layout)
+
+
+def rows_of(node: Node) -> Rows:
+    """A reduction's rows."""
+    operation = node.operation
+    assert isinstance(operation, Row)
+    found = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.attributes)
+    shape = next(i.shape for i in found.inputs if isinstance(i, Layout))
+    present = iter(found.inputs)
+    operands = tuple(None if i is None else next(present) for i in node.inputs)
+    reduced = found.reduced
+    if not reduced:  # an array without axes is a row of one element
+        shape, reduced = (*shape, 1), 1
+        operands = tuple(_extended(o, shape) if isinstance(o, Layout) else o for o in operands)
+    result = _extended(found.outputs[0], shape)
+    return Rows(shape, reduced, result, operands, operation.keeps_shape)
+
+
+def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]:
+    """The group over the domain of a reduction that it needs; or None and the reason."""
+    if group.anchor is not None:
+        return None, f"{group.anchor.operation.name} reads it from memory"
+    if group.reduced:
+        outer = math.prod(group.shape[: len(group.shape) - group.reduced])
+        if outer == rows.count and math.prod(group.shape) == math.prod(rows.shape):
+            over = rows.over(group.shape)
+            if over is not None and all(same(at, over.result) for at in group.needs[value]):
+                return group, ""
+        return None, "the kernel that needs it runs over other rows"
+    (at, *_) = group.needs[value]
+    numbering = lanes_of(group, at, rows)
+    if numbering is None:
+        return None, "the kernel that needs it runs over other rows"
+    changed = group.remap(lambda at: over_axes(at, numbering, rows.shape), rows.shape, rows.reduced)
+    if changed is None or not all(same(at, rows.result) for at in changed.needs[value]):
+        return None, "the kernel that needs it runs over other rows, or along several"
+    return changed, ""
+
+
+def lanes_in_order(group: Group, at: Layout) -> tuple[Layout, int]:
+    """The group's lane for each element of a value that it needs at a layout, and how many lanes need the same element.
+
+    The axes along which all need the same come last.
+    """
+    axes = [k for k, n in enumerate(group.shape) if n > 1]
+    along = [k for k in axes if not at.strides[k]]
+    order = (*sorted((k for k in axes if at.strides[k]), key=lambda k: -at.strides[k]), *along)
+    weights = row_major(group.shape)
+    lanes = Layout(at.dtype, tuple(group.shape[k] for k in order), tuple(weights[k] for k in order))
+    return lanes, math.prod(group.shape[k] for k in along)
+
+
+def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
+    """The group's lane for each element, or each row, of a reduction that it needs at a layout; None if there is none.
+
+    The axes along which the group needs the same result are the row; the others number the result.
+    """
+    lanes, along = lanes_in_order(group, at)
+    cut = len(rows.shape) - rows.reduced
+    outer, inner = rows.result.strides[:cut], math.prod(rows.shape[cut:])
+    size = math.prod(group.shape)
+    if rows.keeps_shape:
+        return None if along > 1 or size != math.prod(rows.shape) else compose(lanes, rows.result)
+    if size == rows.count and along == 1:
+        return compose(lanes, Layout(at.dtype, rows.shape[:cut], outer))
+    if size != math.prod(rows.shape) or along != inner:
+        return None
+    strides = (*(s * inner for s in outer), *row_major(rows.shape[cut:]))
+    return compose(lanes, Layout(at.dtype, rows.shape, strides))
+
+
+def same(a: Layout, b: Layout) -> bool:
+    return settled(a).strides == settled(b).strides and a.offset == b.offset
+
+
+def _renumbered(layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    return compose(layout, Layout.contiguous(layout.dtype, shape))
+
+
+def _extended(layout: Layout, shape: tuple[int, ...]) -> Layout:
+    """A result of rows over the rows' whole domain: the same all along."""
+    return Layout(layout.dtype, shape, layout.strides + (0,) * (len(shape) - layout.ndim), layout.offset)
+
+
+def over_axes(at: Layout, numbering: Layout, shape: tuple[int, ...]) -> Layout | None:
+    """A layout over the domain whose lanes `numbering` gives, over the axes of `shape`."""
+    found = compose(at, numbering)
+    return None if found is None else _extended(found, shape)
+
+
+def ordered(groups: Sequence[Group]) -> Iterator[Group]:
+    """The groups, each after those whose values it loads; otherwise in the order of the graph."""
+    homes = {value: group for group in groups for value in group.stores}
+    done: set[int] = set()
+    for last in reversed(groups):
+        stack = [last]
+        while stack:
+            group = stack[-1]
+            waiting = [
+                homes[v]
+                for v in sorted(group.sources)
+                if v in homes and id(homes[v]) not in done and homes[v] is not group
+            ]
+            if id(group) in done or not waiting:
+                stack.pop()
+                if id(group) not in done:
+                    done.add(id(group))
+                    yield group
+            else:
+                stack += reversed(waiting)

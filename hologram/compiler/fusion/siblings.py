@@ -1,0 +1,91 @@
+"""Kernels beside each other become one: reductions of the same rows, updates of many tensors in one launch."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hologram.compiler.fusion.fuse import MOST_OPERATIONS, Fusion
+from hologram.compiler.fusion.groups import Group, ordered
+
+
+class Siblings:
+    """The groups of a fusion, those over one domain joined where none waits for the other.
+
+    Where a launch is dear (any GPU) that holds for all of them; where it is cheap, on a CPU, for those that read a
+    value in common, which is then read once.
+    """
+
+    def __init__(self, fusion: Fusion) -> None:
+        self.fusion = fusion
+        self.dear = not fusion.limits.spreads_rows
+        self.readers = Counter(v for group in fusion.groups for v in group.sources)
+        # Sets of groups as bits, by the identity of a group: what it is made of, and what it waits for.
+        self.made_of = {id(group): 1 << k for k, group in enumerate(fusion.groups)}
+        self.behind: dict[int, int] = {}
+        for group in ordered(fusion.groups):
+            homes = {id(fusion.homes[v]) for v in group.sources if v in fusion.homes} - {id(group)}
+            found = 0
+            for home in homes:
+                found |= self.made_of[home] | self.behind[home]
+            self.behind[id(group)] = found
+        self.groups: list[Group] = []
+        for group in fusion.groups:
+            host = next((other for other in self.groups if self.fits(other, group)), None)
+            if host is None:
+                self.groups.append(group)
+            else:
+                self.join(host, group)
+
+    def in_place(self, group: Group) -> dict[int, int]:
+        """The outputs that a group stores where it alone reads a donated input, lane by lane; with these inputs."""
+        found: dict[int, int] = {}
+        graph = self.fusion.graph
+        if group.anchor is not None or not graph.donated:
+            return found
+        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1]
+        for value, at in group.stores.items():
+            result = graph.layouts[value]
+            for source in free if value in graph.outputs else ():
+                given = graph.layouts[source]
+                same = given.is_contiguous and not given.offset and group.loads[source] == [at]
+                if same and (given.dtype, given.size) == (result.dtype, result.size):
+                    found[value] = source
+                    free.remove(source)
+                    break
+        return found
+
+    def streams(self, group: Group) -> int:
+        """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""
+        return group.streams - len(self.in_place(group))
+
+    def fits(self, host: Group, group: Group) -> bool:
+        """Whether two groups may become one."""
+        if host.anchor or group.anchor or (host.shape, host.reduced) != (group.shape, group.reduced):
+            return False
+        shared = host.sources & group.sources
+        if not (self.dear or shared) or host.computed + group.computed > MOST_OPERATIONS:
+            return False
+        if self.waits(host, group) or self.waits(group, host):
+            return False
+        return self.streams(host) + self.streams(group) - len(shared) <= self.fusion.most_streams
+
+    def waits(self, group: Group, other: Group) -> bool:
+        """Whether a group needs, through whatever lies between, what another one stores."""
+        return bool(self.behind[id(group)] & self.made_of[id(other)])
+
+    def join(self, host: Group, group: Group) -> None:
+        """Moves a group into another."""
+        self.readers.subtract(host.sources & group.sources)
+        both = self.made_of[id(host)] | self.made_of[id(group)]
+        behind = self.behind[id(host)] | self.behind[id(group)]
+        self.made_of[id(host)], self.behind[id(host)] = both, behind
+        for waiting, groups in self.behind.items():
+            if groups & both:
+                self.behind[waiting] = groups | both | behind
+        for value, layouts in group.needs.items():
+            for layout in layouts:
+                host.need(value, layout)
+        host.inlined |= group.inlined
+        host.reasons += group.reasons
+        for value, layout in group.stores.items():
+            self.fusion.store(host, value, layout)

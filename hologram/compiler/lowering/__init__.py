@@ -1,0 +1,1 @@
+"""Rewrites of programs into what a device and its language can run."""

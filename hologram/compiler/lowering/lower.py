@@ -1,0 +1,119 @@
+"""Rewrites that give a language only what it spells: narrow dtypes computed wide, missing functions as arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hologram.atlas.builder import Builder, Value, maximum, minimum
+from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
+from hologram.atlas.program import Instruction, Program
+from hologram.compiler.canonical.passes import passed
+from hologram.compiler.functions.transcendental import EXPANDABLE, expand
+from hologram.compiler.lowering.arithmetic import float_remainder, integer_power, multiply_high
+from hologram.compiler.lowering.degenerate import spelled_out
+from hologram.compiler.lowering.rewrite import rewrite
+from hologram.compiler.source.dialect import Dialect
+from hologram.dtypes import DType, bf16, f16, f32, i8, i16, i32, u8, u16, u32
+from hologram.errors import UnsupportedDType
+
+# What a language without an arithmetic of its own for a dtype computes it in.
+WIDE: dict[DType, DType] = {i8: i32, i16: i32, u8: u32, u16: u32, f16: f32, bf16: f32}
+_COMPUTING = COMPARISONS | BINARY | TERNARY | UNARY
+_SAME_BITS = {i8: u8, i16: u16, f16: u16, bf16: u16}
+
+
+def lower(program: Program, dialect: Dialect) -> Program:
+    """The program in terms of what the dialect spells; raises UnsupportedDType for what cannot be."""
+    _refuse(program, dialect)
+    narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
+    if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
+        program = passed("widen narrow dtypes", program, widen(program, narrow))
+    if dialect.hidden:
+        program = passed("spell out what a driver assumes", program, spelled_out(program, dialect.types))
+    if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
+        expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
+        program = passed("expand functions", program, expanded)
+    return passed("expand arithmetic", program, arithmetic(program, dialect))
+
+
+def _refuse(program: Program, dialect: Dialect) -> None:
+    used = {*program.types.values(), *(b.dtype for b in program.buffers), *(s.dtype for s in program.shared)}
+    missing = sorted(str(d) for d in used if d not in dialect.types)
+    if missing:
+        raise UnsupportedDType(f"{program.name}: this adapter's {dialect.name} has no {', '.join(missing)}")
+    for i in program.body.walk():
+        if i.opcode in ATOMICS and (i.opcode, i.type) not in dialect.atomics:
+            raise UnsupportedDType(
+                f"{program.name}: this adapter's {dialect.name} has no {i.opcode.value} of {i.type}"
+            )
+
+
+def widen(program: Program, narrow: frozenset[DType]) -> Program:
+    """Arithmetic on narrow dtypes as that of their wide ones, each result brought back: wrapped, or rounded once more.
+
+    Loads, stores, selects, bitcasts and conversions between a narrow dtype and its wide one remain. A f16 result is
+    that of f32 rounded, which is Atlas's definition.
+    """
+
+    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode is Opcode.CONVERT:
+            return _convert(operands[0], i.type, narrow)
+        if i.opcode is Opcode.BITCAST:
+            return _bitcast(operands[0], i.type, narrow)
+        if i.opcode in REDUCTIONS and i.type in narrow:
+            return builder.emit(i.opcode, WIDE[i.type], operands[0].to(WIDE[i.type])).to(i.type)
+        if i.opcode not in _COMPUTING or operands[-1].dtype not in narrow:
+            return None
+        wide = [x.to(WIDE[x.dtype]) for x in operands]
+        result = builder.emit(i.opcode, wide[0].dtype if i.type in narrow else i.type, *wide)
+        return result.to(i.type)
+
+    return rewrite(program, rule)
+
+
+def _convert(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
+    """A conversion by way of the wide dtypes; None where it is one of those already."""
+    source = x.dtype
+    if source in narrow and WIDE[source] != target:
+        return _into(x.to(WIDE[source]), target, narrow)
+    return _into(x, target, narrow) if target in narrow and WIDE[target] != source else None
+
+
+def _into(x: Value, target: DType, narrow: frozenset[DType]) -> Value:
+    if target not in narrow:
+        return x.to(target)
+    wide = WIDE[target]
+    if x.dtype.is_float and not target.is_float:
+        # Saturates at the bounds of the narrow dtype.
+        low = -(2 ** (target.bits - 1)) if target.kind == "int" else 0
+        whole = minimum(maximum(x.to(wide), low), low + 2**target.bits - 1)
+        return whole.to(target)
+    return x.to(wide).to(target)
+
+
+def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
+    """By way of the unsigned dtype of that width, where both sides are something else."""
+    middle = _SAME_BITS.get(x.dtype)
+    if x.dtype not in narrow or middle is None or target in (middle, x.dtype):
+        return None
+    return x.bitcast(middle).bitcast(target)
+
+
+_RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
+    Opcode.POW: integer_power,
+    Opcode.REM: float_remainder,
+    Opcode.MULHI: multiply_high,
+}
+
+
+def arithmetic(program: Program, dialect: Dialect) -> Program:
+    """Integer pow, float remainder and the upper half of a product, where the language has none."""
+
+    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        found = _RULES.get(i.opcode)
+        if found is None or dialect.spells(i.opcode, operands[-1].dtype):
+            return None
+        return found(*operands)
+
+    return rewrite(program, rule) if program.opcodes & frozenset(_RULES) else program

@@ -1,0 +1,1 @@
+"""Programs that compute what a tuned kernel does, found by their canonical form."""

@@ -1,0 +1,1 @@
+"""Programs and hand-written kernels as source text."""

@@ -1,0 +1,153 @@
+"""What a C-like language must spell for the generator: tables of types, literals, operators, and a few declarations.
+
+WGSL, CUDA C++ and MSL are instances, in backends/<name>/dialect.py. A dialect only spells: what its language lacks is
+rewritten before (compiler/lowering/lower.py), so a combination that is missing from a table is a bug or an unsupported
+dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hologram import dtypes
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, ScalarParameter
+from hologram.dtypes import DType
+
+Number = bool | int | float
+
+# A dispatch of more groups than one dimension takes is folded to 2-D with this many along x.
+FOLD = 32768
+LANES = "xyzw"  # the components of a vector of four
+
+
+@dataclass(frozen=True, slots=True)
+class BufferDeclaration:
+    """A buffer as the shader sees it; `name` can be used as it stands."""
+
+    name: str
+    dtype: DType
+    access: Access
+    vector: bool = False  # accessed four elements at a time (packed dtypes: in whole words) and no other way
+    atomic: bool = False  # touched by atomic instructions, or by stores of packed elements
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDeclaration:
+    """An array in workgroup memory."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """Everything that is named outside the body of a kernel."""
+
+    entry: str
+    workgroup: tuple[int, int, int]
+    buffers: tuple[BufferDeclaration, ...]
+    parameters: tuple[ScalarParameter, ...]
+    shared: tuple[SharedDeclaration, ...]
+    hides: bool = False  # some values go through Dialect.hidden
+
+
+@dataclass(frozen=True, eq=False)
+class Prelude:
+    """How a language declares the names that a hand-written file uses (compiler/source/shader.py)."""
+
+    alias: str  # {name} {type}
+    constant: str  # {name} {type} {value}
+    types: Mapping[DType, str]  # those with a type of the language's own, as they lie in memory
+    head: Callable[[frozenset[DType]], list[str]]  # what must come first where these dtypes are used
+    # Declares `epilogue` from the buffers it reads with their bindings, helper functions, and the lines of its body.
+    epilogue: Callable[[Sequence[tuple[int, BufferDeclaration]], Sequence[str], Sequence[str]], list[str]]
+    one_line: bool = False  # short declarations share the file's first line, the epilogue follows the file
+
+
+@dataclass(frozen=True, eq=False)
+class Dialect:
+    """A language. Templates are `str.format` strings; operands are {0}, {1}, {2}, and are names or literals.
+
+    Values are held in `types`; a dtype that memory holds otherwise (packed into words, a bool as a byte) has its
+    own `loads` and `stores`, which may call helpers. Inside a kernel the generator relies on the locals `group` (the
+    folded workgroup number) and `thread_index` (the number within it), declared by `open`.
+    """
+
+    name: str
+    suffix: str  # of a source file
+    types: Mapping[DType, str]  # of values, `index` included
+    literal: Callable[[DType, Number], str]
+    # By the opcode and the dtype of the last operand. {type} is the spelling of the result's dtype.
+    operators: Mapping[tuple[Opcode, DType], str]
+    conversions: Mapping[tuple[DType, DType], str]  # from, to
+    bitcasts: Mapping[tuple[DType, DType], str]  # from, to
+    # Module-level text before the kernel: the parameters, buffers and shared arrays where the language has them there.
+    declare: Callable[[Declarations], list[str]]
+    # The lines that open the kernel, the last ends in "{"-scope; they define `group` and `thread_index`.
+    open: Callable[[Declarations], list[str]]
+    # The line that opens a function: name, (name, type) arguments, the type of its result ("" for none).
+    function: Callable[[str, Iterable[tuple[str, str]], str, Declarations], str]
+    # What a call passes besides its arguments where buffers and parameters are not visible everywhere.
+    capture: Callable[[Declarations], tuple[str, ...]]
+    let: str  # {name} {type} {value}
+    var: str  # {name} {type} {value}
+    loop: str  # {name} {type} {start} {stop} {step}; opens a scope
+    barrier: str
+    # {0}: the parameter's name; 64-bit parameters come as {0}_low and {0}_high, words of 32 bits.
+    parameters: Mapping[DType, str]
+    vectors: Mapping[DType, str]  # type of four elements in memory, where such a load exists
+    vector: Mapping[DType, str]  # {0} to {3}, elements as values -> four elements in memory
+    element: Mapping[DType, tuple[str, str, str, str]]  # {0}: the vector; each element as a value
+    # {0}: the vector in memory, {1}: a value; a statement that stores one element and leaves the other three.
+    element_store: Mapping[DType, tuple[str, str, str, str]]
+    structure: Callable[[str, Iterable[tuple[str, str]]], list[str]]  # declares a struct
+    construct: str  # {name} {values}: a value of that struct
+    comment: str = "// "
+    # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
+    loads: Mapping[DType, str] = field(default_factory=dict)
+    stores: Mapping[DType, str] = field(default_factory=dict)
+    vector_loads: Mapping[DType, str] = field(
+        default_factory=dict
+    )  # likewise, of buffers declared as vectors
+    lane: str = "{buffer}[{position} / 4][{position} % 4]"  # one element of such a buffer, to load or assign
+    atomic_loads: Mapping[DType, str] = field(default_factory=dict)  # likewise, of buffers declared atomic
+    atomic_stores: Mapping[DType, str] = field(default_factory=dict)
+    atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
+    shared_loads: Mapping[DType, str] = field(default_factory=dict)
+    shared_stores: Mapping[DType, str] = field(default_factory=dict)
+    # Functions that a template calls, by what needs them. With {buffer} to fill in, once a buffer: ("load" | "atomic
+    # load" | "vector load" | "store", dtype) and (an atomic opcode, dtype). As they are: (opcode, dtype of the last
+    # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("hidden", dtype), and
+    # ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank lines) are written once.
+    helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
+    # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
+    hidden: Mapping[DType, str] = field(default_factory=dict)
+    # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
+    folds: bool = False
+    packed: frozenset[DType] = (
+        frozenset()
+    )  # several elements share a word of memory, so a store needs atomics
+    reserved: frozenset[str] = frozenset()  # words that cannot be names
+    # Lines after the first one, a comment, where these dtypes occur: includes.
+    head: Callable[[frozenset[DType]], list[str]] = lambda used: []
+    index_bits: int = 32
+    read_write: bool = False  # every buffer is declared writable
+    prelude: Prelude | None = None  # None: no hand-written files
+
+    def spells(self, opcode: Opcode, dtype: DType) -> bool:
+        """Whether the table of operators has the opcode for operands of that dtype."""
+        return (opcode, dtype) in self.operators
+
+
+def spell(table: Mapping[Opcode, str], *families: Iterable[DType]) -> dict[tuple[Opcode, DType], str]:
+    """The same spellings for several dtypes."""
+    return {(opcode, d): text for opcode, text in table.items() for family in families for d in family}
+
+
+def words(dtype: DType, index_bits: int = 32) -> int:
+    """How many 32-bit words a launch parameter takes."""
+    bits = index_bits if dtype == dtypes.index else dtype.bits
+    return 2 if bits == 64 else 1

@@ -1,0 +1,41 @@
+"""The sources of a code generator, which what it generated is kept for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2]
+
+
+@functools.lru_cache(maxsize=16)
+def generator_digest(backend: Path) -> str | None:
+    """SHA-256 of all by which programs become code: dtypes, instruction set, compiler, and a backend's folder.
+
+    None where they are no files, as in an application that was frozen into one.
+    """
+    try:
+        return digest_of_sources(PACKAGE / "dtypes.py", PACKAGE / "atlas", PACKAGE / "compiler", backend)
+    except OSError:
+        return None
+
+
+def digest_of_sources(*places: Path) -> str:
+    """SHA-256 of files, and of all in folders and the folders below: names and contents. Raises OSError.
+
+    What Python itself writes beside its sources (`__pycache__`) does not count.
+    """
+    found = hashlib.sha256()
+    for place in places:
+        for path in _files(place) if place.is_dir() else (place,):
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(place.parent).as_posix()} {len(content)}\n".encode())
+            found.update(content)
+    return found.hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Everything below a folder, in an order that depends on nothing but names. Raises OSError."""
+    folder.stat()
+    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)

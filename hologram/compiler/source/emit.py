@@ -1,0 +1,307 @@
+"""Instructions as statements of a language: what the entry points of map and row programs share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+from hologram.compiler.lowering.reassociation import fragile
+from hologram.compiler.source.dialect import Declarations, Dialect, Number
+from hologram.dtypes import DType
+from hologram.errors import UnsupportedDType
+
+# Names the generator makes itself.
+_OWN = re.compile(
+    r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread_index|word|first|number|inside|element|Element|extent_\d+|Parameters"
+    r"|load_.*|store_.*|atomic_.*|next.*|.*_4|v\d+_.*|member|length|start|stop|whole|aligned|place|places_\d+|term_\d+|Term_\d+|partial_.*"
+)
+
+
+def identifier(name: str, dialect: Dialect) -> str:
+    """`name`, or a variant of it that is neither a reserved word nor one of the generator's own names."""
+    return f"{name}_" if name in dialect.reserved or _OWN.fullmatch(name) else name
+
+
+class Emitter:
+    """Writes lines; knows how each value is called."""
+
+    def __init__(self, program: Program, dialect: Dialect, declarations: Declarations) -> None:
+        self.program = program
+        self.dialect = dialect
+        self.declarations = declarations
+        # By the names of the program; the declarations hold those of the source.
+        self.buffers = {b.name: d for b, d in zip(program.buffers, declarations.buffers, strict=True)}
+        self.buffer_names = {name: d.name for name, d in self.buffers.items()}
+        self.shared_names = {
+            s.name: d.name for s, d in zip(program.shared, declarations.shared, strict=False)
+        }
+        self.names: dict[int, str] = {}
+        self.constants: set[int] = set()  # values that are literals
+        self.lines: list[str] = []
+        self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
+        self.depth = 0
+        self.fragile = fragile(program) if dialect.hidden else frozenset()
+        self.guard = ""  # a condition under which effects on buffers happen
+
+    # Text.
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def scope(self, opening: str, closing: str = "}"):
+        """Lines written inside are indented one step more."""
+        self.line(opening)
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.line(closing)
+
+    def let(self, name: str, dtype: DType, value: str) -> None:
+        self.line(self.dialect.let.format(name=name, type=self.type(dtype), value=value))
+
+    def var(self, name: str, dtype: DType, value: str) -> None:
+        self.line(self.dialect.var.format(name=name, type=self.type(dtype), value=value))
+
+    def loop(self, name: str, dtype: DType, start: str, stop: str, step: str):
+        """The scope of a counted loop."""
+        values = {"name": name, "type": self.type(dtype), "start": start, "stop": stop, "step": step}
+        return self.scope(self.dialect.loop.format(**values))
+
+    def type(self, dtype: DType) -> str:
+        spelled = self.dialect.types.get(dtype)
+        if spelled is None:
+            raise UnsupportedDType(f"{self.program.name}: this adapter's {self.dialect.name} has no {dtype}")
+        return spelled
+
+    def literal(self, number: Number, dtype: DType) -> str:
+        if dtype.is_float:
+            with np.errstate(over="ignore"):
+                narrow = float(dtype.numpy.type(number))
+            if not math.isfinite(narrow) or (narrow == 0 and math.copysign(1, narrow) < 0):
+                self.help("literal", dtype, "")
+        return self.dialect.literal(dtype, number)
+
+    def number(self, k: int) -> str:
+        """A position as a literal."""
+        return self.dialect.literal(dtypes.index, k)
+
+    def extent(self, axis: int) -> str:
+        return self.dialect.parameters[dtypes.u32].format(f"extent_{axis}")
+
+    def operation(self, opcode: Opcode, dtype: DType, result: DType, *operands: str) -> str:
+        """An expression; `dtype` is that of the last operand."""
+        template = self.dialect.operators.get((opcode, dtype))
+        if template is None:
+            raise UnsupportedDType(
+                f"{self.program.name}: {self.dialect.name} has no {opcode.value} of {dtype}"
+            )
+        self.help(opcode, dtype, "")
+        return template.format(*operands, type=self.type(result))
+
+    def helper_text(self) -> list[str]:
+        """The functions that the lines so far call."""
+        texts: dict[str, None] = {}
+        for key, dtype, buffer in self.helpers:
+            text = (
+                self.dialect.helpers[key, dtype].format(buffer=buffer)
+                if buffer
+                else self.dialect.helpers[key, dtype]
+            )
+            texts.setdefault(text)
+        # A helper may consist of several, shared with others: each paragraph once.
+        paragraphs = dict.fromkeys(p for text in texts for p in text.strip("\n").split("\n\n"))
+        return [line for p in paragraphs for line in [*p.split("\n"), ""]]
+
+    def help(self, key: object, dtype: DType, buffer: str) -> None:
+        if (key, dtype) in self.dialect.helpers:
+            self.helpers.setdefault((key, dtype, buffer))
+
+    # Instructions.
+
+    def instructions(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            self.instruction(instruction)
+
+    def instruction(self, i: Instruction) -> None:
+        """One instruction as statements; names its results."""
+        operands = [self.names[o] for o in i.operands]
+        match i.opcode:
+            case Opcode.COORDINATE:
+                self.names[i.result] = f"i{i.attribute}"
+            case Opcode.EXTENT:
+                self.names[i.result] = self._index(self.extent(int(i.attribute or 0)))
+            case Opcode.LANE | Opcode.WORKGROUP | Opcode.THREAD:
+                name = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}.get(i.opcode, "lane")
+                self.names[i.result] = name if i.opcode is Opcode.LANE else self._index(name)
+            case Opcode.CONSTANT:
+                self.names[i.result] = self.literal(i.attribute, i.type)  # type: ignore[arg-type]
+                self.constants.add(i.result)
+            case Opcode.SCALAR:
+                self._scalar(i)
+            case Opcode.STORE:
+                self.store(i, *operands)
+            case Opcode.SHARED_STORE:
+                template = self.dialect.shared_stores.get(self._shared(i), "{buffer}[{position}] = {value};")
+                name = self.shared_names[str(i.attribute)]
+                self.line(template.format(buffer=name, position=operands[0], value=operands[1]))
+            case Opcode.BARRIER:
+                self.line(self.dialect.barrier)
+            case Opcode.IF:
+                self._if(i, operands[0])
+            case Opcode.LOOP:
+                self._loop(i, operands)
+            case opcode if opcode in ATOMICS:
+                self._atomic(i, *operands)
+            case _:
+                if (
+                    self.dialect.folds
+                    and i.opcode is not Opcode.LOAD
+                    and self.constants.issuperset(i.operands)
+                ):
+                    operands[:1] = [self._variable(i, text) for text in operands[:1]]
+                self._define(i, self._expression(i, operands))
+
+    def _define(self, i: Instruction, value: str) -> None:
+        if i.result in self.fragile and i.type in self.dialect.hidden:
+            self.help("hidden", i.type, "")
+            value = self.dialect.hidden[i.type].format(value)
+        self.names[i.result] = f"v{i.result}"
+        self.let(self.names[i.result], i.type, value)
+
+    def _variable(self, i: Instruction, text: str) -> str:
+        """The first operand, a literal, as a variable."""
+        name = f"v{i.result}_first"
+        self.var(name, self.program.types[i.operands[0]], text)
+        return name
+
+    def _index(self, text: str) -> str:
+        return text if self.dialect.index_bits == 32 else f"({self.type(dtypes.index)}){text}"
+
+    def _scalar(self, i: Instruction) -> None:
+        text = self.dialect.parameters[i.type].format(identifier(str(i.attribute), self.dialect))
+        if re.fullmatch(r"[\w.]+", text):
+            self.names[i.result] = text
+        else:
+            self._define(i, text)
+
+    def _shared(self, i: Instruction) -> DType:
+        return next(s.dtype for s in self.program.shared if s.name == i.attribute)
+
+    def _expression(self, i: Instruction, operands: Sequence[str]) -> str:
+        dialect, types = self.dialect, self.program.types
+        if i.opcode is Opcode.LOAD:
+            return self.load(i, operands[0])
+        if i.opcode is Opcode.SHARED_LOAD:
+            template = dialect.shared_loads.get(i.type, "{buffer}[{position}]")
+            return template.format(buffer=self.shared_names[str(i.attribute)], position=operands[0])
+        if i.opcode in (Opcode.CONVERT, Opcode.BITCAST):
+            return self.conversion(i.opcode, types[i.operands[0]], i.type, operands[0])
+        return self.operation(i.opcode, types[i.operands[-1]], i.type, *operands)
+
+    def conversion(self, opcode: Opcode, source: DType, target: DType, operand: str) -> str:
+        """An expression that converts or bitcasts."""
+        if source == target:
+            return operand
+        table = self.dialect.conversions if opcode is Opcode.CONVERT else self.dialect.bitcasts
+        if (source, target) not in table:
+            what = f"no {opcode.value} from {source} to {target}"
+            raise UnsupportedDType(f"{self.program.name}: this adapter's {self.dialect.name} has {what}")
+        self.help((opcode, source), target, "")
+        return table[source, target].format(operand, type=self.type(target))
+
+    def load(self, i: Instruction, position: str) -> str:
+        """The expression of one element's load, at another position than the instruction's perhaps."""
+        buffer = self.buffers[str(i.attribute)]
+        if buffer.vector:
+            kind, table, default = "vector load", self.dialect.vector_loads, self.dialect.lane
+        elif buffer.atomic:
+            kind, table, default = "atomic load", self.dialect.atomic_loads, "{buffer}[{position}]"
+        else:
+            kind, table, default = "load", self.dialect.loads, "{buffer}[{position}]"
+        self.help(kind, i.type, buffer.name)
+        position = f"({position})" if " " in position else position
+        return table.get(i.type, default).format(buffer=buffer.name, position=position)
+
+    def store(self, i: Instruction, position: str, value: str) -> None:
+        """The statement of one element's store, at another position than the instruction's perhaps."""
+        buffer = self.buffers[str(i.attribute)]
+        position = f"({position})" if " " in position else position
+        if buffer.vector:
+            template = f"{self.dialect.lane} = {{value}};"
+        else:
+            table = self.dialect.atomic_stores if buffer.atomic else self.dialect.stores
+            template = table.get(buffer.dtype, "{buffer}[{position}] = {value};")
+            self.help("store", buffer.dtype, buffer.name)
+        text = template.format(buffer=buffer.name, position=position, value=value)
+        if not self.guard:
+            self.line(text)
+            return
+        with self.scope(f"if ({self.guard}) {{"):
+            self.line(text)
+
+    def _atomic(self, i: Instruction, position: str, value: str) -> None:
+        name = self.buffer_names[str(i.attribute)]
+        template = self.dialect.atomics.get((i.opcode, i.type))
+        if template is None:
+            raise UnsupportedDType(
+                f"{self.program.name}: {self.dialect.name} has no {i.opcode.value} of {i.type}"
+            )
+        self.help(i.opcode, i.type, name)
+        text = template.format(buffer=name, position=position, value=value)
+        if not self.guard:
+            self._define(i, text)
+            return
+        self.names[i.result] = f"v{i.result}"
+        self.var(self.names[i.result], i.type, self.literal({"float": 0.0}.get(i.type.kind, 0), i.type))
+        with self.scope(f"if ({self.guard}) {{"):
+            self.line(f"{self.names[i.result]} = {text};")
+
+    def _if(self, i: Instruction, condition: str) -> None:
+        for result, dtype in zip(i.results, i.types, strict=True):
+            self.names[result] = f"v{result}"
+            zero = {"float": 0.0, "bool": False}.get(dtype.kind, 0)
+            self.var(f"v{result}", dtype, self.literal(zero, dtype))
+        then, orelse = i.blocks
+        has_else = bool(orelse.instructions or orelse.yields)
+        with self.scope(f"if ({condition}) {{", "} else {" if has_else else "}"):
+            self._yield(then, i.results)
+        if has_else:
+            self.depth += 1
+            self._yield(orelse, i.results)
+            self.depth -= 1
+            self.line("}")
+
+    def _yield(self, block: Block, results: Sequence[int]) -> None:
+        self.instructions(block.instructions)
+        for result, value in zip(results, block.yields, strict=True):
+            self.line(f"{self.names[result]} = {self.names[value]};")
+
+    def _loop(self, i: Instruction, operands: Sequence[str]) -> None:
+        (block,) = i.blocks
+        start, stop, step, *first = operands
+        for result, argument, dtype, value in zip(
+            i.results, block.arguments[1:], i.types, first, strict=True
+        ):
+            self.names[result] = self.names[argument] = f"v{result}"
+            self.var(f"v{result}", dtype, value)
+        counter = f"v{block.arguments[0]}"
+        self.names[block.arguments[0]] = counter
+        with self.loop(counter, block.argument_types[0], start, stop, step):
+            self.instructions(block.instructions)
+            targets = [self.names[r] for r in i.results]
+            values = [self.names[v] for v in block.yields]
+            for k, (dtype, value) in enumerate(zip(i.types, values, strict=True)):
+                if value in targets and value != targets[k]:  # carried values that change places
+                    values[k] = f"next_{targets[k]}"
+                    self.let(values[k], dtype, value)
+            for target, value in zip(targets, values, strict=True):
+                if target != value:
+                    self.line(f"{target} = {value};")

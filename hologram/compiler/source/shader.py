@@ -1,0 +1,199 @@
+"""Hand-written kernels: the source file of a Tile, with the names it uses declared ahead of it.
+
+A file of shaders/{wgsl,cuda,msl}/ is never a template. It uses `T`, `TILE_M`, ... as ordinary names, and this declares
+them in the language's own words: on the file's own first line, a comment, in WGSL; before a `#line` in CUDA and MSL.
+So compilers name the file's own lines. See docs/design/shaders.md.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from hologram import dtypes
+from hologram.atlas.opcodes import EFFECTS, Opcode
+from hologram.atlas.program import Access, Block, Instruction, Program, ScalarParameter
+from hologram.compiler.source.dialect import BufferDeclaration, Declarations, Dialect, Number, Prelude
+from hologram.compiler.source.emit import Emitter, identifier
+from hologram.dtypes import DType
+from hologram.errors import CompileError, ProgramError, UnsupportedDType
+from hologram.plan import Tile
+
+# The name of a tile's type of accumulation: what `epilogue` takes and gives.
+ACCUMULATOR = "ACC"
+# Params members are 32 bits wide, so that the struct has one layout in every language.
+_PACKED = {dtypes.f32: "<f", dtypes.i32: "<i", dtypes.u32: "<I", dtypes.index: "<I"}
+
+
+@dataclass(frozen=True)
+class Shader:
+    """A hand-written kernel ready to compile; `file` names the source."""
+
+    text: str
+    entry: str
+    file: str
+    workgroup: tuple[int, int, int]
+    buffers: tuple[tuple[str, DType, str], ...]  # in the order of their bindings; the parameters come after
+    scalars: tuple[ScalarParameter, ...]
+
+    def pack(self, scalars: Sequence[Number]) -> bytes:
+        """The bytes of the file's `Params`: little-endian, 4 a member."""
+        if len(scalars) != len(self.scalars):
+            names = ", ".join(s.name for s in self.scalars) or "no scalars"
+            raise ProgramError(f"{self.entry} takes {names}, got {len(scalars)} numbers")
+        values = zip(self.scalars, scalars, strict=True)
+        try:
+            return b"".join(struct.pack(_PACKED[s.dtype], v) for s, v in values)
+        except struct.error as error:
+            raise ProgramError(
+                f"{self.entry}: the scalars {tuple(scalars)} do not fit 32 bits: {error}"
+            ) from None
+
+
+def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset()) -> Shader:
+    """The source of a tile in a language.
+
+    The tile's epilogue must be spelled by the dialect (lowered, that is). `missing` are dtypes that the adapter has no
+    native type for. Buffers that only the epilogue reads come last in `tile.buffers`, after the file's own.
+
+    Raises:
+        UnsupportedDType: the language or the adapter lacks a type that the file is to use.
+        CompileError: there is no such file.
+        ProgramError: the epilogue is not what `_Epilogue` asks for.
+    """
+    prelude = dialect.prelude
+    if prelude is None:
+        raise ProgramError(f"{tile.entry}: {dialect.name} has no hand-written kernels")
+    for scalar, dtype in tile.scalars:
+        if dtype not in _PACKED:
+            raise ProgramError(
+                f"{tile.entry}: the scalar {scalar} must be f32, i32, u32 or index, got {dtype}"
+            )
+    file = f"{dialect.name.lower()}/{tile.stem}.{dialect.suffix}"
+    written, names, epilogue = (
+        source(file),
+        _names(tile, dialect, prelude, missing),
+        _epilogue(tile, dialect, prelude),
+    )
+    head = prelude.head(frozenset(dtype for _, dtype in tile.types))
+    if prelude.one_line:
+        text = "\n".join([" ".join([*head, *names, written]), *epilogue, ""])
+    else:
+        text = "\n".join([*head, *names, *epilogue, f'#line 1 "{file}"', written])
+    scalars = tuple(ScalarParameter(name, dtype) for name, dtype in tile.scalars)
+    return Shader(text, tile.entry, file, tile.workgroup, tile.buffers, scalars)
+
+
+def _names(tile: Tile, dialect: Dialect, prelude: Prelude, missing: frozenset[DType]) -> list[str]:
+    """Declarations of the tile's types and constants, of its workgroup's size and of the parameters' binding."""
+    lines = []
+    for name, dtype in tile.types:
+        if dtype not in prelude.types or dtype in missing:
+            raise UnsupportedDType(
+                f"{tile.entry}: {dialect.name} has no native {dtype} for a hand-written kernel here: convert to f32"
+            )
+        lines.append(prelude.alias.format(name=name, type=prelude.types[dtype]))
+    size = zip(("WORKGROUP_X", "WORKGROUP_Y", "WORKGROUP_Z"), tile.workgroup, strict=True)
+    for name, value in (*tile.constants, *size, ("PARAMS", len(tile.buffers))):
+        dtype = _constant_type(value)
+        literal = dialect.literal(dtype, value)
+        lines.append(prelude.constant.format(name=name, type=dialect.types[dtype], value=literal))
+    return lines
+
+
+@cache
+def source(file: str) -> str:
+    """The text of shaders/`file`: packed in the wheel, beside the package in a checkout."""
+    packed = files("hologram") / "shaders" / file
+    beside = Path(__file__).parents[3] / "shaders" / file
+    for place in (packed, beside):
+        if place.is_file():
+            return place.read_text(encoding="utf-8")
+    raise CompileError(file.rpartition("/")[2], f"there is no hand-written kernel shaders/{file}")
+
+
+def _constant_type(value: Number) -> DType:
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, float):
+        return dtypes.f32
+    return dtypes.i32 if value < 0 else dtypes.u32
+
+
+def _epilogue(tile: Tile, dialect: Dialect, prelude: Prelude) -> list[str]:
+    """The declaration of `epilogue(value, row, column)`; nothing for a tile without accumulators."""
+    if ACCUMULATOR not in dict(tile.types):
+        if tile.epilogue is not None:
+            raise ProgramError(f"{tile.entry}: a tile with an epilogue must declare the type {ACCUMULATOR}")
+        return []
+    if tile.epilogue is None:
+        return prelude.epilogue([], [], ["return value;"])
+    return _Epilogue(tile, tile.epilogue, dialect).lines(prelude.epilogue)
+
+
+class _Epilogue:
+    """An element-wise program as a function of one result.
+
+    The program has two axes, row and column. It loads the buffer `value` once and ends with a store of the result,
+    both of the accumulator's dtype and at the lane's own position, whatever it calls that. It may load further
+    buffers, at positions made of row and column: they are the last of the tile's buffers, under the same names.
+    """
+
+    def __init__(self, tile: Tile, program: Program, dialect: Dialect) -> None:
+        self.tile, self.program, self.dialect = tile, program, dialect
+        body = program.body.instructions
+        loads = [i for i in program.body.walk() if i.opcode is Opcode.LOAD and i.attribute == "value"]
+        effects = [i for i in program.body.walk() if i.opcode in EFFECTS]
+        self._require("have two axes and no reduction", program.rank == 2 and not program.reduced)
+        self._require("load `value` once, outside of any branch", len(loads) == 1 and loads[0] in body)
+        self._require("store once, at its end", effects == [body[-1]] and body[-1].opcode is Opcode.STORE)
+        self.load, self.store = loads[0], body[-1]
+        self.ends = ("value", str(self.store.attribute))
+        accumulator = dict(tile.types)[ACCUMULATOR]
+        same = all(program.buffer(name).dtype == accumulator for name in self.ends)
+        self._require(f"load and store {accumulator}, the tile's {ACCUMULATOR}", same)
+
+    def _require(self, rule: str, holds: bool) -> None:
+        if not holds:
+            raise ProgramError(f"{self.tile.entry}: its epilogue {self.program.name} must {rule}")
+
+    def _slice(self) -> list[Instruction]:
+        """What the stored value is made of, from `value` on."""
+        needed, found = {self.store.operands[1]}, []
+        for i in reversed(self.program.body.instructions[:-1]):
+            if i is self.load or not needed & set(i.results):
+                continue
+            for inner in Block((i,)).walk():
+                outside = inner.opcode in (Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD)
+                self._require("use nothing but buffers, row, column and constants", not outside)
+                needed |= {*inner.operands, *(v for block in inner.blocks for v in block.yields)}
+            found.append(i)
+        return found[::-1]
+
+    def lines(self, write: Callable[..., list[str]]) -> list[str]:
+        """The declaration, as `write` (see Prelude) puts it."""
+        buffers = tuple(
+            BufferDeclaration(identifier(b.name, self.dialect), b.dtype, Access.READ)
+            for b in self.program.buffers
+        )
+        declarations = Declarations(self.tile.entry, self.tile.workgroup, buffers, (), ())
+        emitter = Emitter(self.program, self.dialect, declarations)
+        emitter.names[self.load.result] = "value"
+        body = self._slice()
+        used = {i.attribute for i in Block(tuple(body)).walk() if i.opcode is Opcode.COORDINATE}
+        for axis, name in enumerate(("row", "column")):
+            if axis in used:
+                emitter.let(f"i{axis}", dtypes.index, name)
+        emitter.instructions(body)
+        emitter.line(f"return {emitter.names[self.store.operands[1]]};")
+        places = [name for name, _, _ in self.tile.buffers]
+        extra = []
+        for b, declared in zip(self.program.buffers, buffers, strict=True):
+            if b.name not in self.ends:
+                self._require(f"read buffers of the tile only, not {b.name}", b.name in places)
+                extra.append((places.index(b.name), declared))
+        return write(extra, emitter.helper_text(), emitter.lines)

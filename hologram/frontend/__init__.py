@@ -1,0 +1,1 @@
+"""What users call: Tensor and its operators, the executor, out-parameter functions, profiles, hg.jit."""

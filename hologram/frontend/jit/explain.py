@@ -1,0 +1,245 @@
+"""What a jitted function becomes, in words: its kernels, why each is one of its own, and the text they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import accumulate, pairwise
+from textwrap import indent
+from typing import Any
+
+from hologram import backends
+from hologram.atlas.program import Access, Program
+from hologram.atlas.text import format_program
+from hologram.compiler.canonical.form import canonical, identity
+from hologram.compiler.fusion.assemble import Assembly, assemble
+from hologram.compiler.fusion.groups import Group
+from hologram.compiler.fusion.memory import arrange
+from hologram.compiler.source.report import tile_text
+from hologram.display import size
+from hologram.frontend.executor import Executor
+from hologram.frontend.jit.compiled import Compiled
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.plan import Plan, Step, Tile
+from hologram.runtime.planner import spread_rows
+
+
+@dataclass(frozen=True)
+class ExplainedLaunch:
+    """One launch of a call.
+
+    `reads` and `writes` are inputs, outputs and scratch memory of the call. `form` is the canonical form of a program,
+    `identity` its SHA-256; of a hand-written kernel, `tile` is the stem and `form` what is declared to it.
+    """
+
+    kernel: str
+    grid: tuple[int, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    tile: str
+    identity: str
+    form: str
+    source: str
+
+    def text(self, *, source: bool = True) -> str:
+        """For people; with or without the generated source."""
+        made = f"hand-written {self.tile}" if self.tile else "generated"
+        grid = " x ".join(map(str, self.grid))
+        lines = [
+            f"launch {self.kernel}, {made}, grid {grid}: {', '.join(self.reads)} -> {', '.join(self.writes)}",
+            f"  canonical form {self.identity}" if self.identity else "  declared",
+            indent(self.form.rstrip("\n"), "    "),
+        ]
+        if source:
+            lines += ["  source", indent(self.source.rstrip("\n"), "    ", lambda line: bool(line.strip()))]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ExplainedGroup:
+    """Operations that were fused, and why they are apart from the rest.
+
+    They run over `domain`, whose last `reduced` axes are rows.
+    """
+
+    operations: tuple[str, ...]
+    reasons: tuple[str, ...]
+    domain: tuple[int, ...]
+    reduced: int
+    launches: tuple[ExplainedLaunch, ...]
+
+    def text(self, *, source: bool = True) -> str:
+        """For people; with or without the generated source."""
+        over = " x ".join(map(str, self.domain)) or "one element"
+        rows = f", rows along the last {self.reduced}" if self.reduced else ""
+        return "\n".join(
+            [
+                f"{' + '.join(self.operations)}, over {over}{rows}",
+                *(f"  apart because: {reason}" for reason in self.reasons),
+                *(indent(launch.text(source=source), "  ") for launch in self.launches),
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a call of a jitted function runs on an executor. `str()` gives all of it as text."""
+
+    function: str
+    backend: str
+    device: str
+    inputs: tuple[str, ...]  # the tensors among the arguments, then those that the function closes over
+    outputs: tuple[str, ...]
+    donations: tuple[tuple[int, int], ...]  # outputs, and the inputs whose memory they take
+    operations: int  # that the function did
+    scratch_bytes: int
+    groups: tuple[ExplainedGroup, ...]
+
+    @property
+    def launches(self) -> tuple[ExplainedLaunch, ...]:
+        return tuple(launch for group in self.groups for launch in group.launches)
+
+    def text(self, *, source: bool = True) -> str:
+        """For people; with or without the generated source."""
+        counts = (_counted(self.operations, "operation"), _counted(len(self.launches), "launch"))
+        scratch = f", {size(self.scratch_bytes)} of scratch memory" if self.scratch_bytes else ""
+        memory = "".join(f"\noutput {k} takes the memory of input {j}" for k, j in self.donations)
+        head = (
+            f"{self.function} on {self.backend} ({self.device}): {' in '.join(counts)}{scratch}\n"
+            f"inputs {', '.join(self.inputs)}\noutputs {', '.join(self.outputs) or 'none'}{memory}"
+        )
+        groups = [f"{k}. {group.text(source=source)}" for k, group in enumerate(self.groups, 1)]
+        return "\n\n".join([head, *groups])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a graph is explained for: a device, open or imagined.
+
+    `ready` gives a plan, whose inputs and outputs are counted, as the device runs it; `source` a launch's text.
+    """
+
+    backend: str
+    device: str
+    limits: Limits
+    ready: Callable[[Plan, int], Plan]
+    source: Callable[[Program | Tile, Sequence[int], Sequence[int | float | bool]], str]
+
+
+def explained(compiled: Compiled, executor: Executor) -> Explanation:
+    """What a compiled function runs on its executor; nothing is computed."""
+    device = executor.device
+    target = Target(executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source)
+    return _explanation(compiled.who, compiled.assembly, target)
+
+
+def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = False) -> Explanation:
+    """What a compiled function would run on a usual device of a backend, which need not be here.
+
+    Raises BackendUnavailable for a name that no backend has, UnsupportedDType where the backend lacks a dtype.
+    """
+    limits = backends.usual_limits(backend)
+    target = Target(
+        backend,
+        "a usual device",
+        limits,
+        lambda plan, operands: spread_rows(plan, operands, limits),
+        partial(backends.source, backend),
+    )
+    return _explanation(compiled.who, assemble(compiled.assembly.graph, limits, fast_math), target)
+
+
+def _explanation(who: str, assembly: Assembly, target: Target) -> Explanation:
+    graph = assembly.graph
+    operands = len(graph.inputs) + len(graph.outputs)
+    plan = target.ready(assembly.plan, operands)
+    return Explanation(
+        function=who,
+        backend=target.backend,
+        device=target.device,
+        inputs=tuple(spelled(layout) for layout in graph.inputs.values()),
+        outputs=tuple(spelled(graph.layouts[v]) for v in graph.outputs),
+        donations=tuple(sorted(assembly.donations.items())),
+        operations=len(graph.nodes),
+        scratch_bytes=arrange(plan, operands, target.limits).nbytes,
+        groups=tuple(_groups(assembly, plan, target)),
+    )
+
+
+def spelled(layout: Layout) -> str:
+    """A tensor as `hologram explain --args` takes it."""
+    sizes = ",".join(map(str, layout.shape))
+    return f"{layout.dtype}[{sizes}]" if sizes else str(layout.dtype)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('h') else 's'}"
+
+
+def _groups(assembly: Assembly, plan: Plan, target: Target) -> Iterator[ExplainedGroup]:
+    names = _operands(assembly, plan)
+    for group, steps in zip(assembly.groups, _steps(assembly, plan, target), strict=True):
+        yield ExplainedGroup(
+            operations=_operations(group, assembly),
+            reasons=tuple(group.reasons),
+            domain=tuple(group.shape),
+            reduced=group.reduced,
+            launches=tuple(_launch(step, names, target) for step in steps),
+        )
+
+
+def _steps(assembly: Assembly, ready: Plan, target: Target) -> Iterator[Sequence[Step]]:
+    """The launches of each group, as the device runs them: it may want more of them than were planned."""
+    plan, operands = assembly.plan, len(assembly.graph.inputs) + len(assembly.graph.outputs)
+    parts = (
+        Plan(plan.steps[first:last], plan.scratch)
+        for first, last in pairwise((0, *accumulate(assembly.counts)))
+    )
+    counts = (len(target.ready(part, operands).steps) for part in parts)
+    return (ready.steps[first:last] for first, last in pairwise((0, *accumulate(counts))))
+
+
+def _operands(assembly: Assembly, plan: Plan) -> tuple[str, ...]:
+    """What the plan's operands are called."""
+    inputs, outputs = len(assembly.graph.inputs), len(assembly.graph.outputs)
+    counts = (("input", inputs), ("output", outputs), ("scratch", len(plan.scratch)))
+    return tuple(f"{kind} {k}" for kind, count in counts for k in range(count))
+
+
+def _operations(group: Group, assembly: Assembly) -> tuple[str, ...]:
+    """In the order they were done."""
+    inside = {id(node) for node in (*group.inlined.values(), group.anchor)}
+    return tuple(node.operation.name for node in assembly.graph.nodes if id(node) in inside)
+
+
+def _launch(step: Step, names: Sequence[str], target: Target) -> ExplainedLaunch:
+    kernel = step.kernel
+    operands = [names[k] for k in step.operands]
+    accesses = _accesses(kernel)
+    pairs = list(zip(operands, accesses, strict=True))
+    generated = isinstance(kernel, Program)
+    return ExplainedLaunch(
+        kernel=kernel.name if generated else kernel.entry,
+        grid=tuple(step.grid),
+        reads=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.WRITE)),
+        writes=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.READ)),
+        tile="" if generated else kernel.stem,
+        identity=identity(kernel) if generated else "",
+        form=format_program(canonical(kernel)) if generated else tile_text(kernel),
+        source=target.source(kernel, step.grid, step.scalars),
+    )
+
+
+def _accesses(kernel: Program | Tile) -> list[Access]:
+    if isinstance(kernel, Program):
+        return [b.access for b in kernel.buffers]
+    return [Access(access) for _, _, access in kernel.buffers]

@@ -1,0 +1,196 @@
+"""hg.jit: calls of a function of Tensors become replays of what it did the first time."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, overload
+
+from hologram import lazy
+from hologram.errors import TraceError
+from hologram.frontend.jit.compiled import Compiled, compile_traced
+from hologram.frontend.jit.signature import Call, call_of
+from hologram.frontend.tensor import Tensor, known_key
+
+if TYPE_CHECKING:
+    from hologram.frontend.jit import explain
+    from hologram.frontend.jit.explain import Explanation
+else:  # needed by who asks, not by who calls
+    explain = lazy.module("hologram.frontend.jit.explain")
+
+MAX_SIGNATURES = 256  # that one function is kept compiled for
+MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
+
+
+class Jitted:
+    """A function that is traced once for each signature of its arguments, and replayed after that."""
+
+    def __init__(
+        self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"jit: a function is needed, got {type(function).__name__}")
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.donate = (donate,) if isinstance(donate, int) else tuple(donate)
+        if any(isinstance(k, bool) or not isinstance(k, int) for k in self.donate):
+            raise TypeError(f"jit: donate must be numbers of positional arguments, got {donate!r}")
+        self.fast_math = fast_math
+        self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
+        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
+        self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their keys
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            met = None if kwargs else self._met.get(tuple(map(known_key, args)))
+        except (AttributeError, TypeError):  # an argument is no tensor
+            met = None
+        return self._sorted_out(args, kwargs) if met is None or met.recording else met(args)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
+        """The method of an instance, which is then the first argument and, if no tree, a static one."""
+        return self if instance is None else Bound(self, instance)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickled by name, as Python's own functions are, where it has one; what was compiled stays behind."""
+        name = getattr(self, "__qualname__", "")
+        module = sys.modules.get(getattr(self, "__module__", ""))
+        try:
+            named = functools.reduce(getattr, name.split("."), module)
+        except AttributeError:
+            named = None
+        return name if named is self else (Jitted, (self.function, self.donate, self.fast_math))
+
+    def _sorted_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The general path: any arguments, a signature that may be new."""
+        call = call_of(self.who, args, kwargs)
+        if call.traced:
+            return self.function(*args, **kwargs)
+        compiled = self._of(call, args, kwargs)
+        if not kwargs and all(type(a) is Tensor for a in args):
+            if len(self._met) >= MAX_MET:
+                self._met.clear()
+            keys = tuple(tensor.key for tensor in args)
+            if None not in keys:  # as that of a freed tensor, and of a traced one
+                self._met[keys] = compiled
+        return compiled(call.tensors)
+
+    def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
+        """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
+        return self._of(call_of(self.who, args, kwargs), args, kwargs)
+
+    def dispatches(self, *args: Any, **kwargs: Any) -> int:
+        """Kernels that a call with these arguments launches."""
+        return self.compiled(*args, **kwargs).dispatches
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What a call with these arguments runs, and why like this; nothing is computed. Print it."""
+        call = call_of(self.who, args, kwargs)
+        if call.traced:
+            raise TraceError(
+                f"{self.who}: explain is called while another function is traced; call it outside"
+            )
+        return explain.explained(self._of(call, args, kwargs), call.tensors[0].executor)
+
+    def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
+        executor = call.tensors[0].executor
+        layouts = [
+            executor.layout_id(t.layout) if known is None else known[1]
+            for t, known in zip(call.tensors, map(known_key, call.tensors), strict=True)
+        ]
+        key = (executor, call.structure, *layouts)
+        found = self._compiled.get(key)
+        if found is not None:
+            with suppress(KeyError):  # another thread may have evicted it
+                self._compiled.move_to_end(key)
+        else:
+            donated = self._donated(call, args)
+            found = compile_traced(
+                self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math
+            )
+            self._compiled[key] = found
+            if len(self._compiled) > MAX_SIGNATURES:
+                self._compiled.popitem(last=False)
+                self._met.clear()
+        return found
+
+    def _donated(self, call: Call, args: Sequence[Any]) -> list[int]:
+        """Numbers of the tensors in the arguments that are given away."""
+        found: list[int] = []
+        for argument in self.donate:
+            if not 0 <= argument < len(args):
+                raise TraceError(
+                    f"{self.who}: donate names argument {argument}, got {len(args)} positional ones"
+                )
+            found += range(call.firsts[argument], call.firsts[argument + 1])
+        return found
+
+    def __repr__(self) -> str:
+        return f"<jitted {self.who}>"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A jitted function as the method of an instance."""
+
+    jitted: Jitted
+    instance: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.jitted(self.instance, *args, **kwargs)
+
+    def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
+        """See Jitted.compiled."""
+        return self.jitted.compiled(self.instance, *args, **kwargs)
+
+    def dispatches(self, *args: Any, **kwargs: Any) -> int:
+        """See Jitted.dispatches."""
+        return self.jitted.dispatches(self.instance, *args, **kwargs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """See Jitted.explain."""
+        return self.jitted.explain(self.instance, *args, **kwargs)
+
+
+@overload
+def jit(
+    function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Jitted: ...
+@overload
+def jit(
+    *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Callable[[Callable[..., Any]], Jitted]: ...
+def jit(
+    function: Callable[..., Any] | None = None, *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Any:
+    """Compiles a function of Tensors: its operations run fused, in as few kernels as they fit into.
+
+        @hg.jit
+        def step(x, weight, bias):
+            return hg.softmax(hg.gelu(x @ weight + bias), dim=-1)
+
+    The function is called once for each signature of its arguments (structure, shapes, dtypes and strides of tensors,
+    values of everything else) with tensors that record what is done to them. After that a call runs the recording, not
+    the function: what depends on Python values is fixed per signature, and side effects happen once. Arguments and
+    results may be any nesting of tuples, lists and dicts. Tensors that the function closes over count with what
+    they hold when it is called.
+
+    A method's instance is an argument like any other: tensors of a named tuple are found, those that another object
+    holds are closed over, and which object holds which tensors is fixed when the method is traced. What changes between
+    calls, such as weights under training, is better passed and returned.
+
+    Args:
+        function: what to compile; it must not write to its arguments.
+        donate: numbers of positional arguments whose memory results may take. Their tensors are freed by the call.
+        fast_math: allows results to differ in rounding and for NaN and infinities; see compiler/canonical/form.py.
+
+    Raises:
+        TraceError: the function asks for the elements of a tensor while it is traced (`if`, `float`, NumPy).
+    """
+    if function is None:
+        return functools.partial(jit, donate=donate, fast_math=fast_math)
+    return Jitted(function, donate, fast_math)

@@ -1,0 +1,115 @@
+"""What a call is told apart by: the structure of its arguments, the layouts of tensors, the values of all else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram.errors import ShapeError, TraceError
+from hologram.frontend.executor import Executor
+from hologram.frontend.jit.traced import Traced
+from hologram.frontend.jit.tree import branches, mapped
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.validation import exactly
+
+LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
+
+
+class _Hole:
+    """Where a tensor stands among the arguments."""
+
+    def __repr__(self) -> str:
+        return "a tensor"
+
+
+HOLE = _Hole()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The arguments of a call: tensors in order, and the structure they stand in, hashable."""
+
+    tensors: list[Tensor]
+    structure: Any
+    firsts: tuple[int, ...]  # number of each positional argument's first tensor; then how many there are
+    traced: bool  # whether the call is made while another function is traced
+
+
+def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """Takes arguments apart; raises TraceError where no tensor is among them, TypeError for what cannot be hashed."""
+    walk = _Walk(who)
+    firsts = []
+    structure = []
+    for branch in args:
+        firsts.append(len(walk.tensors))
+        structure.append(walk.of(branch))
+    firsts.append(len(walk.tensors))
+    named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
+    kinds = set(map(type, walk.tensors))
+    if Traced in kinds:
+        return Call(walk.tensors, (), (), traced=True)
+    executors = {t.executor for t in walk.tensors if isinstance(t, Tensor)}
+    if len(executors) != 1:
+        found = " and ".join(sorted(map(str, executors))) or "none"
+        raise (ShapeError if executors else TraceError)(
+            f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
+        )
+    (executor,) = executors
+    if executor.recording and threading.get_ident() in executor.recording:
+        return Call(walk.tensors, (), (), traced=True)
+    tensors = walk.tensors
+    if kinds != {Tensor}:
+        tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
+    return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
+
+
+def _tensor(executor: Executor, array: Any) -> Tensor:
+    return executor.as_tensor(array) if isinstance(array, Buffer) else executor.tensor(array)
+
+
+def filled(args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any]) -> tuple[Any, Any]:
+    """The arguments with other tensors in the tensors' places."""
+    rest = iter(tensors)
+
+    def leaf(found: Any) -> Any:
+        return next(rest) if isinstance(found, LEAVES) else found
+
+    positional = tuple(mapped(branch, leaf) for branch in args)
+    return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}
+
+
+class _Walk:
+    """Takes trees apart."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        self.tensors: list[Any] = []
+
+    def of(self, tree: Any) -> Any:
+        """The structure of a tree, with every tensor replaced by HOLE."""
+        kind: Any = type(tree)
+        if kind is Tensor or isinstance(tree, LEAVES):
+            self.tensors.append(tree)
+            return HOLE
+        if kind is list or kind is tuple:  # the common case, again and again
+            return (kind, *[self.of(branch) for branch in tree])
+        found = branches(tree)
+        if found is not None:
+            return (kind, *[(key, self.of(branch)) for key, branch in found.items()])
+        if isinstance(tree, Iterator):
+            raise TraceError(
+                f"{self.who}: an argument can be read only once: pass a list, got {kind.__name__}"
+            )
+        try:
+            hash(tree)
+        except TypeError as error:
+            raise TraceError(
+                f"{self.who}: an argument that is no tensor is part of what a trace depends on, so it must be "
+                f"hashable, got {kind.__name__}"
+            ) from error
+        return (kind, exactly(tree))

@@ -1,0 +1,98 @@
+"""Tensors without elements: they know shape and dtype, and what is done to them is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from hologram.errors import TraceError
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+
+if TYPE_CHECKING:
+    from hologram.frontend.jit.recorder import Recorder
+
+
+class Storage:
+    """What a traced tensor has for a buffer: the number of its value, which changes when it is written to."""
+
+    __slots__ = ("executor", "is_input", "layout", "value")
+    key = None  # no launch is cached under it
+
+    def __init__(self, executor: Recorder, value: int | None, layout: Layout, is_input: bool = False) -> None:
+        self.executor = executor
+        self.value = value
+        self.layout = layout
+        self.is_input = is_input
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise TraceError(
+            f"{self.executor.who}: {name} is asked of the memory of a traced tensor, which has none before the "
+            "function runs"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+
+class Traced(Tensor):
+    """A Tensor inside a function that is being traced."""
+
+    __slots__ = ()
+    buffer: Storage  # type: ignore[assignment]
+
+    def __init__(self, buffer: Storage, layout: Layout) -> None:
+        super().__init__(buffer, layout)  # type: ignore[arg-type]
+
+    @property
+    def executor(self) -> Recorder:  # type: ignore[override]
+        return self.buffer.executor
+
+    def _view(self, layout: Layout) -> Traced:
+        return Traced(self.buffer, layout)
+
+    def __repr__(self) -> str:
+        return f"Tensor(traced, shape={self.shape}, dtype={self.dtype})"
+
+    def _unknown(self, what: str, instead: str) -> NoReturn:
+        raise TraceError(
+            f"{self.executor.who}: {what} of a traced tensor of shape {self.shape} and dtype {self.dtype} is not known "
+            f"before the function runs; {instead}"
+        )
+
+    def to_numpy(self, *, copy: bool = True) -> NoReturn:
+        self._unknown("the elements", "return the tensor and read it outside")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._unknown("the elements", "use hg functions instead of NumPy's, or return the tensor")
+
+    def item(self) -> NoReturn:
+        self._unknown("the value", "compute with the tensor itself, or return it")
+
+    def tolist(self) -> NoReturn:
+        self._unknown("the elements", "return the tensor and read it outside")
+
+    def __bool__(self) -> NoReturn:  # noqa: PLE0304  (it raises)
+        self._unknown(
+            "the truth",
+            "choose with hg.where instead of `if`, loop a fixed number of times, or make what it depends on a Python "
+            "argument",
+        )
+
+    def __int__(self) -> NoReturn:
+        self._unknown("the value", "compute with the tensor itself, or pass the number as a Python argument")
+
+    def __float__(self) -> NoReturn:
+        self._unknown("the value", "compute with the tensor itself, or pass the number as a Python argument")
+
+    def __index__(self) -> NoReturn:  # noqa: PLE0305  (it raises)
+        self._unknown("the value", "pass the index as a Python argument, or use hg.index_select")
+
+    def __dlpack__(self, **wishes: Any) -> NoReturn:
+        self._unknown("the memory", "return the tensor and hand it on outside")

@@ -1,0 +1,150 @@
+"""How the out-parameter functions, `hg.ops.vector_add(ex, a, b, c)`, are derived from the operations' declarations.
+
+Each takes the executor, the inputs, the outputs, then attributes (by position or name). Element-wise functions also
+take a trailing element count: that many elements of every buffer, seen flat, are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from hologram.errors import BufferFreed, ShapeError
+from hologram.frontend import arguments
+from hologram.frontend.executor import Executor
+from hologram.frontend.tensor import Tensor
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.map import Elementwise
+from hologram.opset.forms.operation import Operation
+from hologram.runtime.buffer import Buffer
+
+
+def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The general path: sorts the arguments, checks them, runs."""
+    if not isinstance(ex, Executor):
+        raise TypeError(f"{operation.name}: the first argument must be an Executor, got {type(ex).__name__}")
+    inputs, outputs = len(operation.operands), operation.results
+    if len(args) < inputs + outputs:
+        names = ", ".join(operation.operands)
+        raise TypeError(
+            f"{operation.name}: takes the operands {names} and {outputs} output(s) after the executor, got {len(args)}"
+        )
+    operands: tuple[Any, ...]
+    operands, targets, rest = args[:inputs], args[inputs : inputs + outputs], args[inputs + outputs :]
+    if isinstance(operation, Elementwise) and len(rest) == 1 and not operation.attributes:
+        operands, targets = _prefix(operation.name, rest[0], operands, targets)
+        rest = ()
+    operands, attributes = operation.bind((*operands, *rest), _described(operation, targets) | kwargs)
+    if any(isinstance(o, (tuple, list)) for o in operands):
+        groups: Any = (tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
+        operands = tuple(groups)
+    if operation.composite:
+        _run_composite(operation, ex, operands, targets, attributes)
+    else:
+        ex.execute(operation, operands, targets, attributes)
+
+
+def _described(operation: Operation, targets: tuple[Any, ...]) -> dict[str, Any]:
+    """What an operation without operands asks, where the output says it: its shape and dtype."""
+    out = _tensor(targets[0])
+    if operation.operands or not isinstance(out, Tensor):
+        return {}
+    return {
+        name: value
+        for name, value in (("shape", out.shape), ("dtype", out.dtype))
+        if name in operation.attributes
+    }
+
+
+def _prefix(who: str, count: Any, operands: tuple[Any, ...], targets: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The first `count` elements of every buffer."""
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"{who}: the element count must be an integer, got {count!r}")
+
+    def cut(operand: Any) -> Any:
+        tensor = _tensor(operand)
+        if not isinstance(tensor, Tensor):
+            return operand
+        if not 0 <= count <= tensor.size:
+            raise ShapeError(f"{who}: the element count must lie in [0, {tensor.size}], got {count}")
+        return tensor.reshape(tensor.size).narrow(0, 0, count)
+
+    return tuple(map(cut, operands)), tuple(map(cut, targets))
+
+
+def _tensor(operand: Any) -> Any:
+    if isinstance(operand, Buffer):
+        if operand.key is None:
+            raise BufferFreed("an operand's buffer was freed")
+        return Executor.as_tensor(operand)
+    return operand
+
+
+def _run_composite(
+    operation: Operation,
+    ex: Executor,
+    operands: tuple[Any, ...],
+    targets: tuple[Any, ...],
+    attributes: dict[str, Any],
+) -> None:
+    views, outputs = arguments.checked(ex, operation, operands, targets)
+    results = operation.function(*views, **attributes)
+    results = results if isinstance(results, tuple) else (results,)
+    operation.check_outputs([r.layout for r in results], [t.layout for t in outputs])
+    for result, target in zip(results, outputs, strict=True):
+        ex.copy(result, target)
+
+
+def _function(operation: Operation, name: str) -> Callable[..., None]:
+    """The function of one operation; calls seen before skip everything but a dictionary look-up."""
+    arity = len(operation.operands) + operation.results
+    defaults = tuple(operation.attributes.values())
+
+    if defaults or arity not in (2, 3):
+
+        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
+            if len(args) == arity and not kwargs:
+                try:
+                    launch = ex.launches.get((operation, *[a.key for a in args], *defaults))
+                except (AttributeError, TypeError):
+                    launch = None
+                if launch is not None:
+                    launch()
+                    return
+            _execute(operation, ex, args, kwargs)
+
+    elif arity == 2:
+
+        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
+            try:
+                x, out = args
+                launch = ex.launches[operation, x.key, out.key]
+            except (AttributeError, KeyError, ValueError):
+                launch = partial(_execute, operation, ex, args, kwargs)
+            launch()
+
+    else:
+
+        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
+            try:
+                x, y, out = args
+                launch = ex.launches[operation, x.key, y.key, out.key]
+            except (AttributeError, KeyError, ValueError):
+                launch = partial(_execute, operation, ex, args, kwargs)
+            launch()
+
+    outputs = ["out"] if operation.results == 1 else [f"out{k}" for k in range(operation.results)]
+    arguments = ", ".join(["ex", *operation.operands, *outputs, *operation.attributes])
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{name}({arguments}): {operation.function.__doc__ or ''}"
+    return call
+
+
+def functions() -> dict[str, Callable[..., None]]:
+    """Every function, by each of its names."""
+    found = {}
+    for operation in OPERATIONS.values():
+        for name in (operation.name, *operation.out_names):
+            found[name] = _function(operation, name)
+    return found

@@ -1,0 +1,163 @@
+"""Profile: every launch of an executor with the times of its device, and what they add up to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hologram import device, lazy
+from hologram.device import Clock, Launch, Mark
+from hologram.runtime.observer import Subject
+
+if TYPE_CHECKING:
+    import os
+    import pathlib
+
+    from hologram import display
+    from hologram.frontend import trace_file
+    from hologram.frontend.executor import Executor
+else:  # needed to show a profile, not to open an executor
+    display, trace_file = lazy.module("hologram.display"), lazy.module("hologram.frontend.trace_file")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTime:
+    """One launch. Times are nanoseconds since the profile began.
+
+    The host enqueued it from `enqueued_ns` to `returned_ns`, on the thread of that number; the device ran it from
+    `start_ns` to `end_ns`.
+    """
+
+    subject: Subject
+    thread: int
+    enqueued_ns: int
+    returned_ns: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def duration_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTime:
+    """What the launches of one kernel add up to; `share` is the part of all launches' time, 0 to 1."""
+
+    name: str
+    count: int
+    total_ns: int
+    median_ns: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One launch with marks in place of the device's times."""
+
+    subject: Subject
+    thread: int
+    enqueued_ns: int
+    returned_ns: int
+    marks: tuple[Mark, Mark]
+
+
+class Profile:
+    """Times every launch of an executor between enter and exit; the results are there from exit on.
+
+    Where the device writes timestamps nothing waits for a launch; elsewhere each is waited for, and `clock` says so.
+    `launches` are in the order of the calls, `kernels` the totals, the longest first. `print(profile)` shows a table.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.clock: Clock | None = None
+        self.launches: tuple[LaunchTime, ...] = ()
+        self.duration_ns = 0  # from enter to the end of the last launch
+        self._calls: list[_Call] = []
+
+    def __enter__(self) -> Profile:
+        self.executor.synchronize()
+        self._timeline = device.timeline(self.executor.device)
+        self.clock = self._timeline.clock
+        self._calls = []
+        self.launches = ()
+        self._began_ns = time.perf_counter_ns()
+        self.executor.bound.watch(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.executor.bound.unwatch(self)
+        if kind is None:
+            self._collect()
+
+    @property
+    def kernels(self) -> list[KernelTime]:
+        times: dict[str, list[int]] = {}
+        for launch in self.launches:
+            times.setdefault(launch.subject.kernel, []).append(launch.duration_ns)
+        everything = sum(map(sum, times.values())) or 1
+        totals = [
+            KernelTime(name, len(t), sum(t), round(float(np.median(t))), sum(t) / everything)
+            for name, t in times.items()
+        ]
+        return sorted(totals, key=lambda k: -k.total_ns)
+
+    def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
+        """Writes the launches as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing; gives the file's path."""
+        return trace_file.write(self, path)
+
+    def __str__(self) -> str:
+        busy_ns = sum(launch.duration_ns for launch in self.launches)
+        shown = display.table(
+            "kernel",
+            "count",
+            "total",
+            "median",
+            "share",
+            numbers=("count", "total", "median", "share"),
+        )
+        for k in self.kernels:
+            times = (display.duration(ns * 1e-9) for ns in (k.total_ns, k.median_ns))
+            shown.add_row(k.name, str(k.count), *times, f"{k.share:.1%}")
+        count = f"{len(self.launches)} launch{'' if len(self.launches) == 1 else 'es'}"
+        busy, span = display.duration(busy_ns * 1e-9), display.duration(self.duration_ns * 1e-9)
+        clock = self.clock.value if self.clock else "none yet"
+        return f"{count}, {busy} of {span} (clock: {clock})\n{display.plain(shown)}"
+
+    def observed(self, subject: Subject, launch: Launch) -> Launch:
+        """See Observer."""
+        around, calls, now = self._timeline.around, self._calls, time.perf_counter_ns
+
+        def run() -> None:
+            enqueued_ns = now()
+            marks = around(launch)
+            calls.append(_Call(subject, threading.get_ident(), enqueued_ns, now(), marks))
+
+        return run
+
+    def _collect(self) -> None:
+        calls = self._calls
+        times = self._timeline.times([mark for call in calls for mark in call.marks])
+        starts, ends = times[::2], times[1::2]
+        # The clocks are aligned to some microseconds; what is certain is that nothing runs before it is enqueued.
+        late = max((c.enqueued_ns - s for c, s in zip(calls, starts, strict=True)), default=0)
+        shift = max(late, 0) - self._began_ns
+        threads = {ident: n for n, ident in enumerate(dict.fromkeys(c.thread for c in calls))}
+        self.launches = tuple(
+            LaunchTime(
+                call.subject,
+                threads[call.thread],
+                call.enqueued_ns - self._began_ns,
+                call.returned_ns - self._began_ns,
+                start + shift,
+                end + shift,
+            )
+            for call, start, end in zip(calls, starts, ends, strict=True)
+        )
+        self.duration_ns = max((launch.end_ns for launch in self.launches), default=0)
+        self._calls = []

@@ -1,0 +1,60 @@
+"""Order and time: an executor has one queue; events mark places in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hologram.device import Mark
+from hologram.errors import HologramError
+
+if TYPE_CHECKING:
+    from hologram.frontend.executor import Executor
+
+
+class Stream:
+    """The queue of an executor. Everything enqueued runs in the order of the calls."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+
+    def synchronize(self) -> None:
+        """Waits until everything enqueued is done."""
+        self.executor.synchronize()
+
+    def record(self) -> Event:
+        """A recorded event."""
+        event = Event(self.executor)
+        event.record()
+        return event
+
+
+class Event:
+    """A mark in an executor's queue, passed when the work before it is done.
+
+    Times are the device's own where it writes timestamps; elsewhere recording waits for the work before it.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self._mark: Mark = None
+        self._passed_ns: int | None = None
+
+    def record(self) -> None:
+        """Marks this place."""
+        self.executor.check_open()
+        self._mark, self._passed_ns = self.executor.timeline.mark(), None
+
+    def synchronize(self) -> None:
+        """Waits until the work before the mark is done."""
+        self._time_ns()
+
+    def elapsed_ms(self, later: Event) -> float:
+        """Milliseconds from this mark to a later one; waits for both."""
+        return (later._time_ns() - self._time_ns()) * 1e-6
+
+    def _time_ns(self) -> int:
+        if self._mark is None:
+            raise HologramError("the event was not recorded: call record() first")
+        if self._passed_ns is None:
+            (self._passed_ns,) = self.executor.timeline.times([self._mark])
+        return self._passed_ns

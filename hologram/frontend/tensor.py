@@ -1,0 +1,369 @@
+"""Tensor: a strided view of a buffer, with the operators and methods of the Python array API.
+
+Methods are derived from the operations' declarations; this file holds what is about views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from hologram import dtypes, opset
+from hologram.dtypes import DType
+from hologram.errors import InteropError, ShapeError, UnsupportedDType
+from hologram.frontend.operators import Operators
+from hologram.layout import Layout, normalize_axis
+from hologram.runtime import dlpack
+from hologram.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from hologram.frontend.executor import Executor
+    from hologram.opset.forms.operation import Operation
+
+# A tensor's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed tensor
+# stays, and what is launched with it is refused later.
+known_key = attrgetter("_key")
+Index = int | slice | None | EllipsisType
+
+
+class Tensor(Operators):
+    """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
+
+    Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
+    integers, slices, None and ...) share the buffer. Operators broadcast and promote dtypes; a Python number takes the
+    tensor's dtype unless its kind is higher.
+    """
+
+    __slots__ = ("_key", "buffer", "layout")
+    __array_priority__ = 1000
+
+    def __init__(self, buffer: Buffer, layout: Layout, layout_id: int | None = None) -> None:
+        self.buffer = buffer
+        self.layout = layout
+        self._key = None if layout_id is None else (buffer.key, layout_id)
+
+    # What a tensor is.
+
+    @property
+    def executor(self) -> Executor:
+        return cast("Executor", self.buffer.executor)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides, in elements."""
+        return self.layout.strides
+
+    @property
+    def offset(self) -> int:
+        """The first element's position in the buffer, in elements."""
+        return self.layout.offset
+
+    @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.layout.shape)
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.layout.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """The backend's name and device number, e.g. "webgpu:0"."""
+        info = self.executor.device.info
+        return f"{info.backend.value}:{info.index}"
+
+    @property
+    def key(self) -> tuple[int, int] | None:
+        """What launches are cached by; None once the buffer is freed."""
+        key = self.buffer.key
+        if key is None:
+            return None
+        if self._key is None:
+            self._key = (key, self.executor.layout_id(self.layout))
+        return self._key  # type: ignore[return-value]  (a buffer that lives has a key)
+
+    def is_contiguous(self) -> bool:
+        return self.layout.is_contiguous
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        if self.buffer.key is None:
+            return f"Tensor(freed, shape={self.shape}, dtype={self.dtype})"
+        return f"Tensor({self.to_numpy()!s}, dtype={self.dtype}, device={self.device})"
+
+    # Views.
+
+    def _view(self, layout: Layout) -> Tensor:
+        return Tensor(self.buffer, layout)
+
+    def reshape(self, *shape: int | Sequence[int]) -> Tensor:
+        """The same elements in another shape (one size may be -1); a copy only where strides cannot express it."""
+        wanted = _ints(shape, "reshape")
+        layout = self.layout.reshape(wanted)
+        return self._view(layout) if layout is not None else self.contiguous().reshape(wanted)
+
+    def view_1d(self) -> Tensor:
+        """All elements along one axis, without a copy; ShapeError where strides cannot express it."""
+        layout = self.layout.reshape((-1,)) if self.size else self.layout.reshape((0,))
+        if layout is None:
+            raise ShapeError(
+                f"view_1d: strides {self.strides} of shape {self.shape} have no 1-D view; use reshape(-1)"
+            )
+        return self._view(layout)
+
+    def permute(self, *axes: int | Sequence[int]) -> Tensor:
+        """Axes in another order."""
+        return self._view(self.layout.permute(_ints(axes, "permute")))
+
+    def transpose(self, first: int = -2, second: int = -1) -> Tensor:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        a, b = (normalize_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        order[a], order[b] = order[b], order[a]
+        return self._view(self.layout.permute(order))
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  (the array API's name)
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ShapeError(f"T: a tensor of 2 axes is needed, got {self.shape}; use permute")
+        return self.transpose(0, 1)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  (the array API's name)
+        """The last two axes exchanged."""
+        return self.transpose(-2, -1)
+
+    def select(self, axis: int, position: int) -> Tensor:
+        """One position along an axis, which disappears."""
+        axis = normalize_axis(axis, self.ndim, "select")
+        n = self.shape[axis]
+        if not -n <= position < n:
+            raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
+        return self._view(self.layout.narrow(axis, position % n, 1).squeeze(axis))
+
+    def narrow(self, axis: int, start: int, length: int) -> Tensor:
+        """`length` positions along an axis from `start` on."""
+        axis = normalize_axis(axis, self.ndim, "narrow")
+        n = self.shape[axis]
+        if start < 0 or length < 0 or start + length > n:
+            raise ShapeError(
+                f"narrow: [start, start + length) must lie in [0, {n}], got start {start}, length {length}"
+            )
+        return self._view(self.layout.narrow(axis, start, length))
+
+    def slice(
+        self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None
+    ) -> Tensor:
+        """A Python slice along one axis; the step may be negative."""
+        axis = normalize_axis(axis, self.ndim, "slice")
+        if step == 0:
+            raise ShapeError("slice: the step must not be 0")
+        first, last, by = slice(start, stop, step).indices(self.shape[axis])
+        length = len(range(first, last, by))
+        return self._view(self.layout.narrow(axis, first, length, by))
+
+    def expand(self, *shape: int | Sequence[int]) -> Tensor:
+        """Broadcast to a shape; the new axes and the axes of size 1 repeat the same memory."""
+        return self._view(self.layout.expand(_ints(shape, "expand")))
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Tensor:
+        """Without the axes of size 1 (all, or those named)."""
+        if axis is None:
+            axes = [k for k, n in enumerate(self.shape) if n == 1]
+        else:
+            axes = [
+                normalize_axis(a, self.ndim, "squeeze") for a in ((axis,) if isinstance(axis, int) else axis)
+            ]
+        layout = self.layout
+        for k in sorted(set(axes), reverse=True):
+            if self.shape[k] != 1:
+                raise ShapeError(f"squeeze: axis {k} must have size 1, got shape {self.shape}")
+            layout = layout.squeeze(k)
+        return self._view(layout)
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With a new axis of size 1 at that place."""
+        return self._view(self.layout.unsqueeze(normalize_axis(axis, self.ndim + 1, "unsqueeze")))
+
+    def flatten(self) -> Tensor:
+        """All elements along one axis; a copy only where strides cannot express it."""
+        return self.reshape(self.size)
+
+    def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
+        return self._view(self._index(index))
+
+    def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
+        target = self._view(self._index(index))
+        if not isinstance(value, Tensor):
+            try:
+                value = np.asarray(value, self.dtype.numpy)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise UnsupportedDType(
+                    f"{self.dtype} elements cannot be set to {value!r}: {error}"
+                ) from error
+            value = self.executor.tensor(value)
+        self.executor.copy(value, target)
+
+    def _index(self, index: Index | tuple[Index, ...]) -> Layout:
+        items = index if isinstance(index, tuple) else (index,)
+        for item in items:
+            whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+            if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
+                raise TypeError(
+                    f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
+                    "use index_select, gather or where to index with tensors"
+                )
+        used = sum(item is not None and item is not Ellipsis for item in items)
+        if used > self.ndim or items.count(Ellipsis) > 1:
+            raise IndexError(f"too many indices for a tensor of {self.ndim} axes: {index}")
+        if Ellipsis not in items:
+            items = (*items, Ellipsis)
+        view, axis = self, 0
+        for item in items:
+            if item is None:
+                view, axis = view.unsqueeze(axis), axis + 1
+            elif item is Ellipsis:
+                axis += self.ndim - used
+            elif isinstance(item, slice):
+                view, axis = view.slice(axis, item.start, item.stop, item.step), axis + 1
+            else:
+                view = view.select(axis, int(item))  # type: ignore[arg-type]
+        return view.layout
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    # Copies and conversions.
+
+    def contiguous(self) -> Tensor:
+        """The tensor itself if it is contiguous, else a contiguous copy."""
+        return self if self.layout.is_contiguous else self.clone()
+
+    def clone(self) -> Tensor:
+        """A contiguous copy."""
+        target = self.executor.empty(self.shape, self.dtype)
+        self.executor.copy(self, target)
+        return target
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
+        """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
+        wanted = dtypes.dtype(dtype)
+        if wanted == self.dtype and not copy:
+            return self
+        target = self.executor.empty(self.shape, wanted)
+        self.executor.copy(self, target)
+        return target
+
+    def to_numpy(self, *, copy: bool = True) -> np.ndarray:
+        """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""
+        if not copy:
+            return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
+        if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
+            return self.buffer.to_numpy().reshape(self.shape)
+        if self.executor.limits.host_resident:
+            return dlpack.strided(
+                self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset
+            ).copy()
+        return self.clone().buffer.to_numpy().reshape(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.to_numpy(copy=copy is not False)
+        if dtype is None or np.dtype(dtype) == array.dtype:
+            return array
+        if copy is False:
+            raise InteropError(f"a {self.dtype} tensor cannot be seen as {np.dtype(dtype)} without a copy")
+        return array.astype(dtype)
+
+    def item(self) -> bool | int | float:
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(f"item: a tensor of one element is needed, got shape {self.shape}")
+        return self.to_numpy().reshape(()).item()
+
+    def tolist(self) -> Any:
+        return self.to_numpy().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"only an integer tensor can be an index, got {self.dtype}")
+        return int(self.item())
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule, strides and offset included; see Buffer.__dlpack__."""
+        return dlpack.export(
+            self.buffer, self.shape, self.strides, self.offset, stream, max_version, dl_device, copy
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.dlpack_device(self.executor.device)
+
+    def __getattr__(self, name: str) -> Any:
+        """The operations' methods."""
+        operation = None if name.startswith("_") else opset.OPERATIONS.get(name)
+        if operation is None or not operation.methods:
+            raise AttributeError(f"a Tensor has no attribute {name!r}")
+        setattr(Tensor, name, _method(operation))
+        return getattr(self, name)
+
+    def __dir__(self) -> list[str]:
+        methods = (name for name, operation in opset.OPERATIONS.items() if operation.methods)
+        return sorted({*super().__dir__(), *methods})
+
+    def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        return self.executor.apply(operation, operands, attributes)
+
+
+def _ints(given: tuple[Any, ...], who: str) -> tuple[int, ...]:
+    """Sizes or axes given one by one or as one sequence."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        given = tuple(given[0])
+    for g in given:
+        if isinstance(g, bool) or not isinstance(g, (int, np.integer)):
+            raise TypeError(f"{who}: integers are needed, got {g!r}")
+    return tuple(map(int, given))
+
+
+def _method(operation: Operation) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return operation(self, *args, **kwargs)
+
+    method.__name__ = operation.name
+    method.__doc__ = operation.function.__doc__
+    return method

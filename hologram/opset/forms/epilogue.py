@@ -1,0 +1,119 @@
+"""Epilogues: element-wise programs that a tile applies to its results, and what runs them where no tile does.
+
+An epilogue has two axes, the rows and columns of all results taken as one matrix. It loads the buffer `value` at its
+own position, stores `result` there, both of the dtype that results are accumulated in, and may load further buffers at
+positions made of row and column. Of a batch of products (batch, m, n) the row is batch * m + row; of a convolution
+(images, channels, places) the row is image * places + place, and the column the channel.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from hologram.atlas.builder import Builder
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Block, Instruction, Program
+from hologram.dtypes import DType, index
+from hologram.layout import Layout
+from hologram.opset.forms.steps import Place, Steps
+from hologram.plan import Step
+
+ENDS = ("value", "result")
+
+
+def epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
+    """The buffers that only the epilogue reads, as a tile declares them."""
+    if epilogue is None:
+        return ()
+    return tuple((b.name, b.dtype, "read") for b in epilogue.buffers if b.name not in ENDS)
+
+
+@lru_cache(maxsize=256)
+def reads_rows(epilogue: Program) -> bool:
+    """Whether results depend on the row but by `value`: parts of the rows then cannot run as if they were alone."""
+    *body, store = epilogue.body.instructions
+    needed = {store.operands[1]}
+    for i in reversed(body):
+        if not needed & set(i.results) or (i.opcode is Opcode.LOAD and i.attribute == "value"):
+            continue
+        for inner in Block((i,)).walk():
+            if inner.opcode is Opcode.LANE or (inner.opcode is Opcode.COORDINATE and inner.attribute == 0):
+                return True
+            needed |= {*inner.operands, *(v for block in inner.blocks for v in block.yields)}
+    return False
+
+
+def add_epilogue(
+    steps: Steps,
+    epilogue: Program,
+    value: Place,
+    reads: Sequence[int],
+    target: Place,
+    columns: int,
+    parts: int = 1,
+) -> None:
+    """Appends the epilogue as the element-wise program it is.
+
+    `target` has `columns` for its last axis; `reads` are the positions of what else the epilogue reads. Values and
+    results that lie otherwise than row by row, or in another dtype, go through scratch memory. Of several `parts`,
+    one behind the other in `value`, the sum is the epilogue's value.
+    """
+    shape = target.layout.shape
+    dtype = epilogue.buffer("value").dtype
+    lying = Layout.contiguous(dtype, value.layout.shape)
+    if value.layout != lying:
+        given, value = value, steps.place(dtype, lying.shape)
+        steps.copy(given, value)
+    needed = Layout.contiguous(dtype, shape)
+    result = target if target.layout == needed else steps.place(dtype, shape)
+    program = epilogue if parts == 1 else summing(epilogue, parts)
+    ends = {"value": value.position, "result": result.position}
+    further = iter(reads)
+    places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
+    steps.add(Step(program, tuple(range(len(places))), (), (needed.size // columns, columns)), places)
+    if result is not target:
+        steps.copy(result, target)
+
+
+@lru_cache(maxsize=64)
+def identity(dtype: DType) -> Program:
+    """The epilogue that leaves results as they are."""
+    b = Builder(f"atlas_epilogue_none_{dtype}", rank=2)
+    place = b.position(Opcode.LANE)
+    value = b.load(b.buffer("value", dtype, Access.READ), place)
+    b.store(b.buffer("result", dtype, Access.WRITE), place, value)
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def summing(epilogue: Program, parts: int) -> Program:
+    """The epilogue of the sum of `parts` values, each as many elements behind the one before as there are results."""
+    dtype = epilogue.buffer("value").dtype
+    fresh = itertools.count(1 + max(epilogue.types))
+    found: list[Instruction] = []
+
+    def emit(opcode: Opcode, type_: DType, operands: tuple[int, ...] = (), attribute: Any = None) -> int:
+        found.append(Instruction(opcode, (next(fresh),), (type_,), operands, attribute))
+        return found[-1].result
+
+    for i in epilogue.body.instructions:
+        if i.opcode is not Opcode.LOAD or i.attribute != "value":
+            found.append(i)
+            continue
+        rows, columns = (emit(Opcode.EXTENT, index, attribute=axis) for axis in (0, 1))
+        size = emit(Opcode.MUL, index, (rows, columns))
+        place = i.operands[0]
+        total = emit(Opcode.LOAD, dtype, (place,), "value")
+        for part in range(1, parts):
+            place = emit(Opcode.ADD, index, (place, size))
+            following = emit(Opcode.LOAD, dtype, (place,), "value")
+            if part == parts - 1:  # under the name that the epilogue knows
+                found.append(Instruction(Opcode.ADD, i.results, i.types, (total, following)))
+            else:
+                total = emit(Opcode.ADD, dtype, (total, following))
+    name = f"{epilogue.name}_of_{parts}"
+    return replace(epilogue, name=name, body=replace(epilogue.body, instructions=tuple(found)))

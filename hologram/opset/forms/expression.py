@@ -1,0 +1,135 @@
+"""Operations whose kernels are generated from their declarations: what the generated forms share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.program import Program
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.opset.forms import types
+from hologram.opset.forms.operation import Input, Number, Operation
+from hologram.plan import Step
+
+Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
+NumberType = tuple[DType]  # the dtype a Python number is passed as
+
+
+@dataclass(frozen=True, eq=False)
+class Kernelled(Operation):
+    """An operation whose kernel is generated from its declaration: what the generated forms share."""
+
+    types: types.Rule = types.same
+    # Attributes that are passed at launch instead of written into the kernel, and the dtype they are passed as (None:
+    # the one the kernel computes in). Those annotated `float` are added.
+    scalars: Mapping[str, DType | None] = field(default_factory=dict)
+
+    def runtime_scalars(self) -> dict[str, DType | None]:
+        floats = {
+            n: None for n in self.attributes if self.signature.parameters[n].annotation in (float, "float")
+        }
+        return floats | dict(self.scalars)
+
+    def resolve(self, inputs: Sequence[Input]) -> types.Types:
+        """Computing dtypes and the result's."""
+        return self.types(self.name, [i.dtype if isinstance(i, Layout) else i for i in inputs])
+
+    def split_attributes(self, attributes: Mapping[str, Any]) -> tuple[Static, dict[str, Any]]:
+        """Attributes that shape the code, and those passed at launch."""
+        runtime = {n: attributes[n] for n in self.runtime_scalars() if n in attributes}
+        return tuple((n, v) for n, v in attributes.items() if n not in runtime), runtime
+
+    def scalar_values(
+        self, builder: Builder, static: Static, computed: DType, attributes: Sequence[str]
+    ) -> dict[str, Any]:
+        """The attributes as the declaration sees them: Values for those passed at launch."""
+        runtime = self.runtime_scalars()
+        found = dict(static)
+        for name in attributes:
+            found[name] = builder.scalar(name, runtime[name] or computed)
+        return found
+
+
+def numbers_of(
+    names: Sequence[str], layouts: Sequence[Input], runtime: Mapping[str, Number]
+) -> dict[str, Number]:
+    """Every launch scalar of the operands and attributes, by the name Operand and the kernels give it."""
+    found: dict[str, Number] = dict(runtime)
+    for name, layout in zip(names, layouts, strict=True):
+        if not isinstance(layout, Layout):
+            found[name] = layout
+            continue
+        found[f"{name}_offset"] = layout.offset
+        for axis, (stride, n) in enumerate(zip(layout.strides, layout.shape, strict=True)):
+            found[f"{name}_stride_{axis}"] = stride
+            found[f"{name}_extent_{axis}"] = n
+    return found
+
+
+def step_of(
+    program: Program, operands: Sequence[int], numbers: Mapping[str, Number], grid: Sequence[int]
+) -> Step:
+    """A step with the scalars the program asks for, in its order."""
+    return Step(program, tuple(operands), tuple(numbers[s.name] for s in program.scalars), tuple(grid))
+
+
+def output_names(count: int) -> tuple[str, ...]:
+    return ("out",) if count == 1 else tuple(f"out{k}" for k in range(count))
+
+
+def as_tuple(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
+    return value.to(dtype) if isinstance(value, Value) else builder.constant(value, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Expression(Kernelled):
+    """An operation declared by what it does at one element, so that it can be written into any program."""
+
+    def written(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        attributes: Mapping[str, Any],
+        computing: types.Types,
+    ) -> tuple[Value, ...]:
+        """The declaration written into a program: its results at one place, in the result's dtype."""
+        computed, result = computing
+        wanted = iter(computed)
+        values = [o if o is None else _converted(builder, o, next(wanted)) for o in operands]
+        found = as_tuple(self.function(*values, **attributes))
+        return tuple(_converted(builder, value, result) for value in found)
+
+    def fused(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        inputs: Sequence[Input | None],
+        attributes: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
+        computing = self.computing_types([i for i in inputs if i is not None], attributes)
+        static, runtime = self.split_attributes(self.described(attributes))
+        scalars = self.runtime_scalars()
+        found = dict(static)
+        for name, number in runtime.items():
+            found[name] = builder.constant(number, scalars[name] or self.attribute_dtype(computing))
+        return self.written(builder, operands, found, computing)
+
+    def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
+        """Computing dtypes and the result's, where attributes have a say."""
+        return self.resolve(inputs)
+
+    def attribute_dtype(self, computing: types.Types) -> DType:
+        """The dtype of attributes that are passed at launch, unless `scalars` says another."""
+        computed, result = computing
+        return types.computing(computed[-1]) if computed else result
+
+    def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The attributes that the declaration is given."""
+        return attributes

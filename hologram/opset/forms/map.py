@@ -1,0 +1,305 @@
+"""The map forms: one lane for each output element.
+
+`@elementwise` reads every operand at the element's own coordinates. `@indexed` is handed the coordinates and the
+operands and reads where it likes, with `window` extra coordinates to reduce over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import DType
+from hologram.errors import ShapeError
+from hologram.layout import Layout, broadcast, collapse
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import (
+    Expression,
+    Kernelled,
+    NumberType,
+    Static,
+    as_tuple,
+    numbers_of,
+    output_names,
+    step_of,
+)
+from hologram.opset.forms.operation import Input, Operation, register
+from hologram.plan import Plan, Step
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Expression):
+    """Every output element depends on the operands' elements at the same place, after broadcasting."""
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    @property
+    def pointwise(self) -> bool:
+        return True
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        present = [i for i in inputs if i is not None]
+        _, result = self.resolve(present)
+        shape = broadcast([i.shape for i in present if isinstance(i, Layout)], self.name)
+        return (Layout.contiguous(result, shape),)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        present = tuple(i for i in inputs if i is not None)
+        computed, result = self.resolve(present)
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        if not outputs[0].size:
+            return Plan(())
+        shape = outputs[0].shape
+        views = [i.expand(shape) for i in present if isinstance(i, Layout)]
+        regular = iter(collapse([*views, *outputs]))
+        layouts = [next(regular) if isinstance(i, Layout) else i for i in present]
+        targets = list(regular)
+        static, runtime = self.split_attributes(attributes)
+        keys = tuple(
+            Address.of(i) if isinstance(i, Layout) else (dtype,)
+            for i, dtype in zip(layouts, computed, strict=True)
+        )
+        missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
+        program = _elementwise_program(
+            self, keys, tuple(map(Address.of, targets)), computed, result, static, tuple(runtime), missing
+        )
+        names = [n for n in self.operands if n not in missing]
+        numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
+        positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
+        operands = [*positions, *(len(inputs) + k for k in range(len(targets)))]
+        return Plan((step_of(program, operands, numbers, targets[0].shape),))
+
+
+@lru_cache(maxsize=4096)
+def _elementwise_program(
+    operation: Elementwise,
+    inputs: tuple[Address | NumberType, ...],
+    outputs: tuple[Address, ...],
+    computed: tuple[DType, ...],
+    result: DType,
+    static: Static,
+    runtime: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> Program:
+    rank = len(outputs[0].steps)
+    builder = Builder(f"atlas_{operation.name}_{result.name}", rank=rank)
+    coordinates = [builder.coordinate(axis) for axis in range(rank)]
+    values: dict[str, Value | None] = dict.fromkeys(missing)
+    names = [n for n in operation.operands if n not in missing]
+    for name, address, dtype in zip(names, inputs, computed, strict=True):
+        if isinstance(address, Address):
+            values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
+        else:
+            values[name] = builder.scalar(name, dtype)
+    targets = [
+        Operand(builder, name, address, Access.WRITE, result)
+        for name, address in zip(output_names(len(outputs)), outputs, strict=True)
+    ]
+    computing = (computed, result)
+    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
+    operands = [values[n] for n in operation.operands]
+    for target, value in zip(
+        targets, operation.written(builder, operands, attributes, computing), strict=True
+    ):
+        target.put(value, *coordinates)
+    return builder.build()
+
+
+Infer = Callable[..., Layout | tuple[Layout, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed(Kernelled):
+    """Every lane is handed its coordinates and reads, and in the scatter form writes, where it likes.
+
+    `shape_of(*inputs, **attributes)` infers the outputs. Without `over` the grid is the output's shape, the function
+    gets `at` (the coordinates), the operands and the attributes, and returns the element. With `over`, the grid is that
+    operand's shape, the outputs start as a copy of the operand `base`, and the function stores into `out` itself. With
+    `window`, its extents are further, reduced axes, and the function gets `at` and `window` coordinates.
+    """
+
+    shape_of: Infer = field(default=lambda *inputs, **attributes: ())
+    over: str | None = None
+    base: str | None = None
+    window: Callable[..., tuple[int, ...]] | None = None
+
+    @property
+    def hidden(self) -> int:
+        """Parameters of the declaration that are not operands."""
+        return 1 + (self.window is not None) + (self.over is not None)
+
+    @property
+    def operands(self) -> tuple[str, ...]:  # type: ignore[override]
+        return super().operands[self.hidden :]
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        result = self.shape_of(*inputs, **attributes)
+        return result if isinstance(result, tuple) else (result,)
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        present = [i for i in inputs if isinstance(i, Layout)]
+        names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]
+        if not outputs[0].size:
+            return Plan(())
+        layouts = [_at_least_1d(i) for i in present]
+        targets = [_at_least_1d(o) for o in outputs]
+        window = self.window(*inputs, **attributes) if self.window else ()
+        over = layouts[names.index(self.over)] if self.over else targets[0]
+        steps = []
+        if self.base:
+            steps.append(
+                _copy_step(
+                    present[names.index(self.base)], outputs[0], self.operands.index(self.base), len(inputs)
+                )
+            )
+        if over.size:
+            static, runtime = self.split_attributes(attributes)
+            program = _indexed_program(
+                self,
+                tuple(names),
+                tuple(map(Address.of, layouts)),
+                tuple(map(Address.of, targets)),
+                over.ndim,
+                len(window),
+                _freeze(static),
+                tuple(runtime),
+            )
+            numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
+            positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
+            operands = [*positions, *(len(inputs) + k for k in range(len(targets)))]
+            steps.append(step_of(program, operands, numbers, (*over.shape, *window)))
+        return Plan(tuple(steps))
+
+
+class IndexedOperand(Operand):
+    """An operand whose sizes the kernel can ask for."""
+
+    def __init__(
+        self, builder: Builder, name: str, address: Address, access: Access, computed: DType
+    ) -> None:
+        super().__init__(builder, name, address, access, computed)
+        self.name = name
+
+    @property
+    def ndim(self) -> int:
+        return len(self.address.steps)
+
+    def extent(self, axis: int) -> Value:
+        """Size along an axis, as an index."""
+        return self.builder.scalar(f"{self.name}_extent_{axis % self.ndim}", dtypes.index)
+
+
+@lru_cache(maxsize=4096)
+def _indexed_program(
+    operation: Indexed,
+    names: tuple[str, ...],
+    inputs: tuple[Address, ...],
+    outputs: tuple[Address, ...],
+    rank: int,
+    window: int,
+    static: Static,
+    runtime: tuple[str, ...],
+) -> Program:
+    result = outputs[0].dtype
+    builder = Builder(f"atlas_{operation.name}_{result.name}", rank=rank + window, reduced=window)
+    coordinates = tuple(builder.coordinate(axis) for axis in range(rank + window))
+    values: dict[str, IndexedOperand] = {
+        name: IndexedOperand(builder, name, address, Access.READ, types.computing(address.dtype))
+        for name, address in zip(names, inputs, strict=True)
+    }
+    access = Access.READ_WRITE if operation.over else Access.WRITE
+    targets = [
+        IndexedOperand(builder, name, address, access, types.computing(address.dtype))
+        for name, address in zip(output_names(len(outputs)), outputs, strict=True)
+    ]
+    attributes = operation.scalar_values(builder, static, types.computing(result), runtime)
+    at = coordinates[:rank]
+    hidden: list[Any] = [at]
+    if window:
+        hidden.append(coordinates[rank:])
+    if operation.over:
+        hidden.append(targets[0])
+    elements = operation.function(*hidden, *(values.get(n) for n in operation.operands), **attributes)
+    if not operation.over:
+        for target, value in zip(targets, as_tuple(elements), strict=True):
+            target.put(value, *at)
+    return builder.build()
+
+
+def _at_least_1d(layout: Layout) -> Layout:
+    return layout if layout.ndim else layout.unsqueeze(0)
+
+
+def _freeze(static: Static) -> Static:
+    """Attributes made hashable: lists become tuples."""
+    return tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in static)
+
+
+def _copy_step(source: Layout, target: Layout, source_operand: int, target_operand: int) -> Step:
+    if source.shape != target.shape:
+        raise ShapeError(f"copy: shapes must agree, got {source.shape} and {target.shape}")
+    x, out = collapse([source, target])
+    program = copy_program(Address.of(x), Address.of(out))
+    return step_of(
+        program, (source_operand, target_operand), numbers_of(("x", "out"), (x, out), {}), out.shape
+    )
+
+
+@lru_cache(maxsize=1024)
+def copy_program(source: Address, target: Address) -> Program:
+    """Copies strided to strided, converting."""
+    rank = len(target.steps)
+    same = source.dtype == target.dtype
+    builder = Builder(
+        f"atlas_memcpy_{target.dtype}" if same else f"atlas_cast_{source.dtype}_{target.dtype}", rank=rank
+    )
+    coordinates = [builder.coordinate(axis) for axis in range(rank)]
+    x = Operand(builder, "x", source, Access.READ, source.dtype)
+    out = Operand(builder, "out", target, Access.WRITE, target.dtype)
+    out.put(x.at(*coordinates), *coordinates)
+    return builder.build()
+
+
+def copy_plan(source: Layout, target: Layout) -> Plan:
+    """Copies `source` (operand 0), broadcast to the shape of `target` (operand 1), converting its dtype."""
+    return Plan((_copy_step(source.expand(target.shape), target, 0, 1),)) if target.size else Plan(())
+
+
+def elementwise(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an element-wise operation by its expression."""
+
+    def declare(function: Callable[..., Any]) -> Operation:
+        return register(Elementwise(name=function.__name__.rstrip("_"), function=function, **facts))
+
+    return declare
+
+
+def indexed(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an operation by what each lane reads."""
+
+    def declare(function: Callable[..., Any]) -> Operation:
+        return register(Indexed(name=function.__name__.rstrip("_"), function=function, **facts))
+
+    return declare

@@ -1,0 +1,265 @@
+"""What an operation is: one record, from which functions, methods, tests, benchmarks and documents are derived."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.program import Program
+from hologram.dtypes import FLOATS, DType
+from hologram.errors import ShapeError, UnsupportedDType
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.plan import Plan
+
+Number = bool | int | float
+Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Arguments of one call in a test: NumPy arrays or numbers, and attributes."""
+
+    operands: tuple[Any, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Applicable(Protocol):
+    """Anything an operation can be called on: a Tensor, or what stands for one while a function is traced."""
+
+    def __apply__(
+        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
+    ) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """An operation and everything known about it.
+
+    `function` is the declaration; `reference` computes the same in NumPy, from float64 where floats come in;
+    `samples` makes test arguments of a dtype; `ulp` bounds the error of float results, in units in the last place of
+    the result's dtype, on every backend (`ulp_by_backend` where one is worse).
+    """
+
+    name: str
+    function: Callable[..., Any]
+    reference: Callable[..., Any]
+    samples: Callable[[np.random.Generator, DType], Iterable[Sample]]
+    dtypes: tuple[DType, ...] = FLOATS
+    ulp: float = 0.0
+    ulp_by_backend: Mapping[str, float] = field(default_factory=dict)
+    # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
+    # behind each result (at most 2048).
+    absolute: float = 0.0
+    aten: tuple[str, ...] = ()
+    gradient: Callable[..., Any] | None = None
+    # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
+    # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
+    parts: Callable[..., Any] | None = None
+    out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
+    methods: bool = True  # whether Tensor has it as a method
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The public signature: operands, then attributes."""
+        return inspect.signature(self.function)
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the operands, in order."""
+        return tuple(
+            p.name
+            for p in self.signature.parameters.values()
+            if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+
+    def operand_names(self, count: int) -> tuple[str, ...]:
+        """Names of `count` operands, where their number varies."""
+        return self.operands
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        """Operands that may be None, because their declaration says `= None`."""
+        return frozenset(n for n in self.operands if self.signature.parameters[n].default is None)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes with their defaults (`inspect.Parameter.empty` where they must be given)."""
+        return {
+            p.name: p.default
+            for p in self.signature.parameters.values()
+            if p.kind is inspect.Parameter.KEYWORD_ONLY
+        }
+
+    @property
+    def composite(self) -> bool:
+        """Whether it is a sequence of other operations, and so has no plan of its own."""
+        return False
+
+    @property
+    def in_place(self) -> bool:
+        """Whether an output may be an input: each element is read only to compute the one stored in its place."""
+        return False
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each element of the result depends on the operands at the same place alone; see `fused`."""
+        return False
+
+    def fused(
+        self,
+        builder: Builder,
+        operands: Sequence[Value | Number | None],
+        inputs: Sequence[Input | None],
+        attributes: Mapping[str, Any],
+    ) -> tuple[Value, ...]:
+        """The operation at one place as part of a larger program: its results, in their dtypes.
+
+        `operands` are the elements there, `inputs` what the operation sees of its operands. Only operations that are
+        `pointwise`, and reductions, can be written like this.
+        """
+        raise NotImplementedError
+
+    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+        """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
+
+        None where its kernels cannot pass each element through a program before they store it; see `finished`.
+        """
+        return None
+
+    def finished(
+        self,
+        inputs: Sequence[Input | None],
+        out: Layout,
+        attributes: Mapping[str, Any],
+        limits: Limits,
+        epilogue: Program,
+    ) -> Plan:
+        """The plan with an epilogue, over the inputs that are tensors, what the epilogue reads, and the output."""
+        raise NotImplementedError
+
+    @property
+    def results(self) -> int:
+        """How many outputs it has."""
+        return 1
+
+    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
+        raise NotImplementedError
+
+    def plan(
+        self,
+        inputs: Sequence[Input | None],
+        outputs: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        limits: Limits,
+    ) -> Plan:
+        """What to run. Depends on nothing but its arguments, so it is computed once per signature."""
+        raise NotImplementedError
+
+    def check_outputs(self, expected: Sequence[Layout], outputs: Sequence[Layout]) -> None:
+        """Refuses given outputs whose dtype or shape is not the operation's."""
+        for wanted, given in zip(expected, outputs, strict=True):
+            if wanted.dtype != given.dtype:
+                raise UnsupportedDType(f"{self.name}: the output must be {wanted.dtype}, got {given.dtype}")
+            if wanted.shape != given.shape:
+                raise ShapeError(f"{self.name}: the output must have shape {wanted.shape}, got {given.shape}")
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments sorted into operands and attributes; attributes may be given by position, after the operands."""
+        if not kwargs and len(args) == len(self.operands):  # the common call
+            return args, self._defaults
+        names = self._names
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} takes at most {len(names)} arguments, got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise TypeError(f"{self.name} has no argument {name!r}: it has {', '.join(names)}")
+            if name in given:
+                raise TypeError(f"{self.name} got two values for {name!r}")
+            given[name] = value
+        parameters = self.signature.parameters
+        for name in names:
+            if name not in given:
+                if parameters[name].default is inspect.Parameter.empty:
+                    raise TypeError(f"{self.name} needs the argument {name!r}")
+                given[name] = parameters[name].default
+        return tuple(given[n] for n in self.operands), {n: given[n] for n in self.attributes}
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return (*self.operands, *self.attributes)
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        missing = [n for n, d in self.attributes.items() if d is inspect.Parameter.empty]
+        if missing:
+            raise TypeError(f"{self.name} needs the argument {missing[0]!r}")
+        return self.attributes
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program.
+
+        An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
+        """
+        if not self.operands and args:
+            executor, *rest = args
+            return executor.apply(self, *self.bind(tuple(rest), kwargs))
+        operands, attributes = self.bind(args, kwargs)
+        chosen: Any = None
+        for operand in operands:
+            if isinstance(operand, Value):
+                return self.function(*operands, **attributes)
+            # As with Python's operators, the most derived class answers: a traced tensor before the others.
+            if hasattr(operand, "__apply__") and (chosen is None or isinstance(operand, type(chosen))):
+                chosen = operand
+        if chosen is not None:
+            return chosen.__apply__(self, operands, attributes)
+        kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
+        raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
+
+    def __repr__(self) -> str:
+        return f"<operation {self.name}>"
+
+
+class Composite(Operation):
+    """An operation written as a sequence of others; it runs as they do."""
+
+    @property
+    def composite(self) -> bool:
+        return True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        operands, attributes = self.bind(args, kwargs)
+        return self.function(*operands, **attributes)
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+def register(operation: Operation) -> Operation:
+    """Adds an operation to the set; its names must be new."""
+    names = {operation.name, *operation.out_names}
+    for other in OPERATIONS.values():
+        if names & {other.name, *other.out_names}:
+            raise ValueError(f"{operation.name} has a name of the operation {other.name}")
+    OPERATIONS[operation.name] = operation
+    return operation
+
+
+def composite(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an operation as a Python function of other operations."""
+
+    def declare(function: Callable[..., Any]) -> Operation:
+        return register(Composite(name=function.__name__.rstrip("_"), function=function, **facts))
+
+    return declare

@@ -1,0 +1,52 @@
+"""Plans of many steps: what an operation writes down when one kernel is not enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.opset.forms.map import copy_plan
+from hologram.plan import Plan, Scratch, Step
+
+
+@dataclass(frozen=True)
+class Place:
+    """Memory in a plan: an operand's position, and how what is meant lies in it."""
+
+    position: int
+    layout: Layout
+
+
+class Steps:
+    """Steps and scratch memory, in the making; `operands` counts the operation's inputs and outputs."""
+
+    def __init__(self, operands: int) -> None:
+        self.operands = operands
+        self.steps: list[Step] = []
+        self.scratch: list[Scratch] = []
+
+    def place(self, dtype: DType, shape: Sequence[int]) -> Place:
+        """New contiguous scratch memory."""
+        layout = Layout.contiguous(dtype, shape)
+        self.scratch.append(Scratch(dtype, layout.size))
+        return Place(self.operands + len(self.scratch) - 1, layout)
+
+    def add(self, step: Step, positions: Sequence[int]) -> None:
+        """A step whose operands are numbered by `positions`."""
+        self.steps.append(replace(step, operands=tuple(positions[k] for k in step.operands)))
+
+    def extend(self, plan: Plan, positions: Sequence[int]) -> None:
+        """A whole plan of another operation, on operands at those positions."""
+        own = range(self.operands + len(self.scratch), self.operands + len(self.scratch) + len(plan.scratch))
+        self.scratch += plan.scratch
+        for step in plan.steps:
+            self.add(step, [*positions, *own])
+
+    def copy(self, source: Place, target: Place) -> None:
+        """Copies elements, converting."""
+        self.extend(copy_plan(source.layout, target.layout), (source.position, target.position))
+
+    def plan(self) -> Plan:
+        return Plan(tuple(self.steps), tuple(self.scratch))

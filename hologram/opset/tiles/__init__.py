@@ -1,0 +1,1 @@
+"""Plans over hand-written kernels: products, convolutions, sorting."""

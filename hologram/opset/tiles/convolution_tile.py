@@ -1,0 +1,132 @@
+"""Convolutions by the tile `conv2d`: matrix products of weights and windows that are never laid out in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hologram.atlas.program import Program
+from hologram.dtypes import DType, u32
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
+from hologram.opset.forms.steps import Place, Steps
+from hologram.plan import Plan, Step, Tile
+
+SCALARS = (
+    "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",
+    "stride_y", "stride_x", "padding_y", "padding_x", "dilation_y", "dilation_x",
+    "x_offset", "x_image", "x_channel", "x_row", "x_column",
+    "weight_offset", "weight_row", "weight_column",
+    "out_offset", "out_image", "out_channel", "out_place",
+)  # fmt: skip
+TILE_K = 16
+LARGE = 1 << 20  # results from which on workgroups of 16 x 16 threads leave no compute unit idle
+
+
+def _pair(value: int | Sequence[int], axes: int, outer: int) -> tuple[int, int]:
+    """A number for rows and one for columns; an image of one axis is a row, with `outer` for its rows."""
+    found = (value,) * axes if isinstance(value, int) else tuple(value)
+    return (outer, found[0]) if axes == 1 else (found[0], found[1])
+
+
+def _threads(results: int, channels: int, dtype: DType, limits: Limits) -> int:
+    """Threads of a workgroup along either axis: 16 where there is much to do, and room for it."""
+    needed = 2 * TILE_K * (8 * 16 + 4) * dtype.itemsize + 3 * TILE_K * u32.itemsize
+    roomy = limits.max_workgroup_threads >= 256 and limits.shared_bytes >= needed
+    return 16 if roomy and results >= LARGE and channels > 64 else 8
+
+
+def _tile(dtype: DType, epilogue: Program | None, threads: int) -> Tile:
+    reads = epilogue_reads(epilogue)
+    return Tile(
+        stem="conv2d",
+        entry="atlas_conv2d",
+        buffers=(("x", dtype, "read"), ("weight", dtype, "read"), ("out", dtype, "write"), *reads),
+        scalars=tuple((name, u32) for name in SCALARS),
+        types=(("T", dtype), ("ACC", dtype)),
+        constants=(("TILE_K", TILE_K),),
+        workgroup=(threads, threads, 1),
+        epilogue=epilogue,
+    )
+
+
+def _bytes(layout: Layout, dtype: DType) -> int:
+    """What a kernel must see of a layout, as it lies or copied in a dtype."""
+    first, last = layout.span
+    return max((last - first) * layout.dtype.itemsize, layout.size * dtype.itemsize)
+
+
+def convolution_plan(
+    x: Layout,
+    weight: Layout,
+    out: Layout,
+    attributes: Mapping[str, Any],
+    limits: Limits,
+    epilogue: Program | None = None,
+) -> Plan | None:
+    """Steps for x, weight, what the epilogue reads, and out, whose images may have to be launched in parts.
+
+    None where one image outnumbers a launch's workgroups, or an operand is larger than a kernel can see.
+
+    x is (N, C, places...), weight (O, C / groups, taps...), out (N, O, places...), with one or two axes of places; none
+    is empty. Other dtypes than the computing one, and layouts the kernel cannot describe, go through scratch.
+    """
+    axes, groups = x.ndim - 2, attributes["groups"]
+    dtype = types.computing(x.dtype)
+    images, channels, *places = out.shape
+    area = places[0] * places[-1] if axes == 2 else places[0]
+    m, k = channels // groups, weight.size // channels
+    threads = _threads(out.size, m, dtype, limits)
+    side = 8 * threads
+    together = min(images, limits.max_workgroups * side // area)
+    seen = all(_bytes(i, dtype) <= min(limits.max_binding_bytes, 1 << 32) for i in (x, weight, out))
+    if not together or not seen or max(groups, -(-m // side)) > limits.max_workgroups:
+        return None
+
+    reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+    if 3 + len(reads) > limits.max_bindings or (epilogue and together < images and reads_rows(epilogue)):
+        return None  # the epilogue counts the rows of all images, a launch those of its own
+    steps = Steps(3 + len(reads))
+    final = Place(2 + len(reads), out)
+    source = Place(0, x) if _reads(x, dtype) else _copied(steps, Place(0, x), dtype)
+    rows = weight.reshape((channels, k))
+    taps = Place(1, weight)
+    if rows is None or not _reads(rows, dtype):
+        taps = _copied(steps, taps, dtype)
+        rows = Layout.contiguous(dtype, (channels, k))
+    flat = out.reshape((images, channels, area))
+    direct = flat is not None and _reads(flat, dtype)
+    target = (
+        Place(final.position, flat)
+        if flat is not None and direct
+        else steps.place(dtype, (images, channels, area))
+    )
+    tile = _tile(dtype, epilogue, threads)
+    view = source.layout if axes == 2 else source.layout.unsqueeze(2)
+    sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
+    moves = (*_pair(attributes["stride"], axes, 1), *_pair(attributes["padding"], axes, 0))
+    moves = (*moves, *_pair(attributes["dilation"], axes, 1))
+    for first in range(0, images, together):
+        count = min(together, images - first)
+        part, result = view.narrow(0, first, count), target.layout.narrow(0, first, count)
+        scalars = (m, k, count * area, weight.shape[1], *view.shape[2:], *sizes, *moves)
+        lines = [number for i in (part, rows, result) for number in (i.offset, *i.strides)]
+        grid = (-(-count * area // side), -(-m // side), groups)
+        step = Step(tile, tuple(range(3 + len(reads))), (*scalars, *lines), grid)
+        steps.add(step, (source.position, taps.position, target.position, *reads))
+    if target.position != final.position:
+        steps.copy(Place(target.position, Layout.contiguous(dtype, out.shape)), final)
+    return steps.plan()
+
+
+def _reads(layout: Layout, dtype: DType) -> bool:
+    """Whether the kernel can take elements as they lie: of one dtype, and no stride is negative."""
+    return layout.dtype == dtype and min(layout.strides) >= 0
+
+
+def _copied(steps: Steps, source: Place, dtype: DType) -> Place:
+    target = steps.place(dtype, source.layout.shape)
+    steps.copy(source, target)
+    return target

@@ -1,0 +1,188 @@
+"""Plans of matrix products: which kernel computes one, and what is copied to where it can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.builder import reduce_add
+from hologram.atlas.program import Program
+from hologram.candidates import Candidate, Problem
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
+from hologram.opset.forms.map import indexed
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.math import NUMBERS
+from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.product_tile import KERNEL, Product
+from hologram.plan import Plan, Step
+
+SKINNY = 4  # rows or columns up to which a product is a handful of dot products
+
+
+def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
+    """Whether dot products along memory beat tiles of 8 x 8 results: few rows or columns, both read along k.
+
+    The CPU has BLAS for these too.
+    """
+    along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
+    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.spreads_rows
+
+
+def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
+    """A layout (..., r, c) as (batch, r, c), or None where the batch axes have no common stride."""
+    full = layout.expand((*batch, *layout.shape[-2:]))
+    one = Layout(full.dtype, full.shape[:-2], full.strides[:-2], full.offset).reshape(
+        (-1,) if full.size else (0,)
+    )
+    if one is None:
+        return None
+    return Layout(full.dtype, (*one.shape, *full.shape[-2:]), (*one.strides, *full.strides[-2:]), full.offset)
+
+
+def product_plan(
+    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, epilogue: Program | None = None
+) -> Plan:
+    """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
+
+    What the tile kernels cannot read or write (other dtypes, batch axes without a common stride) goes through scratch;
+    what they cannot compute (integers, no inner elements) is a reduction, with the epilogue as a program of its own, as
+    it is where a kernel cannot see all it reads. `dtype` is that of the product, which `out` converts.
+    """
+    reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+    steps = Steps(3 + len(reads))
+    target = Place(2 + len(reads), out)
+    fused = 3 + len(reads) <= limits.max_bindings
+    if fused and _tiled(steps, a, b, target, dtype, limits, epilogue):
+        return steps.plan()
+    value = target if epilogue is None else steps.place(dtype, out.shape)
+    if fused or not _tiled(steps, a, b, value, dtype, limits, None):
+        steps.add(_naive_step(a, b, value.layout), (0, 1, value.position))
+    if epilogue is not None:
+        add_epilogue(steps, epilogue, value, reads, target, out.shape[-1])
+    return steps.plan()
+
+
+def _tiled(
+    steps: Steps, a: Layout, b: Layout, target: Place, dtype: DType, limits: Limits, epilogue: Program | None
+) -> bool:
+    """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
+    used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
+    out = target.layout
+    if used not in limits.tile_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
+        return False
+    batch = out.shape[:-2]
+    direct = _batched(out, batch) if out.dtype == used and min(out.strides) >= 0 else None
+    view = direct or _batched(Layout.contiguous(used, out.shape), batch)
+    assert view is not None
+    sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
+    asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
+    candidate = product_tile.choice(sizes, asked, limits)
+    grid = product_tile.grid(candidate, sizes)
+    if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
+        return False
+    left = _readable(steps, Place(0, a), used, batch, candidate, -1, sizes[3])
+    right = _readable(steps, Place(1, b), used, batch, candidate, -2, sizes[1])
+    reads = range(2, 2 + len(epilogue_reads(epilogue)))
+    operands = (left.position, right.position)
+    if candidate.parts > 1:
+        product = Product(left.layout, right.layout, Layout.contiguous(used, view.shape))
+        parts = _parts(steps, product, candidate, operands)
+        add_epilogue(
+            steps, epilogue or identity(used), parts, reads, target, out.shape[-1], parts.layout.shape[0]
+        )
+        return True
+    result = target if direct else steps.place(used, out.shape)
+    product = Product(left.layout, right.layout, view)
+    tile = product_tile.tile(candidate, product, epilogue)
+    positions = (*operands, result.position, *reads)
+    steps.add(Step(tile, tuple(range(len(positions))), product.scalars, grid), positions)
+    if result is not target:
+        steps.copy(result, target)
+    return True
+
+
+def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
+    """Appends the products of parts of k: (parts, m, n)."""
+    _, m, k, n = product.sizes
+    length = -(-k // candidate.parts // 4) * 4
+    whole, rest = divmod(k, length)
+    place = steps.place(product.out.dtype, (whole + (rest > 0), m, n))
+    for start, depth, count in ((0, length, whole), (whole * length, rest, 1 if rest else 0)):
+        if count:
+            part = product.along_k(start, depth, count)
+            part = replace(part, out=replace(part.out, offset=start // length * m * n))
+            tile = product_tile.tile(candidate, part, None)
+            grid = product_tile.grid(candidate, part.sizes)
+            steps.add(Step(tile, (0, 1, 2), part.scalars, grid), (*operands, place.position))
+    return place
+
+
+def _readable(
+    steps: Steps,
+    source: Place,
+    dtype: DType,
+    batch: tuple[int, ...],
+    candidate: Candidate,
+    inner: int,
+    uses: int,
+) -> Place:
+    """An operand as (batch, rows, columns) where the tile kernel can read it: as it lies, or copied.
+
+    `inner` is the axis along k, of the last two; `uses` is how often an element is needed.
+    """
+    layout = source.layout
+    view = _batched(layout, batch) if layout.dtype == dtype else None
+    scattered = view is not None and product_tile.scattered(candidate.stem, view, inner, uses)
+    if view is not None and not scattered and product_tile.readable(candidate.stem, view):
+        return Place(source.position, view)
+    if not _batched(Layout.contiguous(dtype, layout.shape), batch):
+        layout = layout.expand((*batch, *layout.shape[-2:]))
+    turned = (*range(layout.ndim - 2), layout.ndim - 1, layout.ndim - 2)
+    crossed = scattered and inner == -2
+    *lead, columns = layout.permute(turned).shape if crossed else layout.shape
+    padded = steps.place(dtype, (*lead, -(-columns // 4) * 4))
+    copied = padded.layout.narrow(len(lead), 0, columns)
+    copied = copied.permute(turned) if crossed else copied
+    steps.copy(Place(source.position, layout), Place(padded.position, copied))
+    view = _batched(copied, batch)
+    assert view is not None
+    return Place(padded.position, view)
+
+
+def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
+    """The product as a reduction: for integers, which no tile kernel has."""
+    batch = out.shape[:-2]
+    inputs = (a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:])))
+    limits: Any = None  # the form does not ask
+    return product_by_reduction.plan(inputs, (out,), {}, limits).steps[0]
+
+
+def _product_window(a, b):
+    return (a.shape[-1],)
+
+
+def _product_shape(a, b):
+    return Layout.contiguous(types.promoted((a.dtype, b.dtype)), (*a.shape[:-1], b.shape[-1]))
+
+
+def _product_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for batch, m, k, n in (((), 3, 4, 5), ((2,), 7, 1, 3), ((2, 3), 2, 5, 1)):
+        yield Sample((array(rng, dtype, (*batch, m, k), -3, 3), array(rng, dtype, (*batch, k, n), -3, 3)))
+
+
+@indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, samples=_product_samples, reference=np.matmul,
+         ulp=4, absolute=64.0, methods=False)  # fmt: skip
+def product_by_reduction(at, window, a, b):
+    """The matrix product of operands with equal batch axes, written as the sum it is."""
+    *batch, i, j = at
+    dtype = types.promoted((a.computed, b.computed))
+    return reduce_add(a.at(*batch, i, *window).to(dtype) * b.at(*batch, *window, j).to(dtype))

@@ -1,0 +1,239 @@
+"""The tile kernels of matrix products: which there are, which one a device takes, and what each can read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hologram.atlas.program import Program
+from hologram.candidates import Candidate, Problem
+from hologram.dtypes import DType, u32
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.epilogue import epilogue_reads
+from hologram.plan import Tile
+
+KERNEL = "matmul"  # of a Problem
+SCALARS = (
+    "m", "k", "n",
+    "a_offset", "a_batch", "a_row", "a_column",
+    "b_offset", "b_batch", "b_row", "b_column",
+    "out_offset", "out_batch", "out_row", "out_column",
+)  # fmt: skip
+
+# The loops of a software adapter's thread may take 65,000 turns together; its kernels take four elements a turn.
+SOFTWARE_DEPTH = 4 * 64_000
+LEAST_DEPTH = 256  # elements of a part of k: below, adding parts up costs more than idle cores
+MOST_PARTS = 16
+ENOUGH_GROUPS = 64  # workgroups that keep a GPU busy whose size we do not know
+FAR_BYTES, MUCH_USED = 2048, 512  # see `scattered`
+ROWS = (32, 16, 8)  # of a subgroup's tile
+# Of `matmul`: workgroup x and y, quads of a thread along m and n, TILE_K.
+WORKGROUPS = (
+    (16, 16, 2, 2, 16), (16, 16, 2, 2, 8), (16, 16, 2, 2, 32),
+    (16, 8, 2, 2, 16), (8, 16, 2, 2, 16), (8, 8, 2, 2, 16), (8, 8, 2, 2, 32),
+    (16, 16, 1, 1, 16), (8, 8, 1, 1, 16), (8, 8, 1, 1, 32), (16, 16, 1, 2, 16), (16, 16, 2, 1, 16),
+    (64, 1, 1, 1, 16), (1, 64, 1, 1, 16),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batch of matrix products, as the tile kernels see it: every operand with three strides."""
+
+    a: Layout  # (batch, m, k)
+    b: Layout  # (batch, k, n)
+    out: Layout  # (batch, m, n)
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batch, m, k, n."""
+        return (*self.a.shape, self.b.shape[2])  # type: ignore[return-value]
+
+    @property
+    def scalars(self) -> tuple[int, ...]:
+        """Launch scalars, in the order of SCALARS."""
+        described = list(self.sizes[1:])
+        for layout in (self.a, self.b, self.out):
+            described += [layout.offset, *layout.strides]
+        return tuple(described)
+
+    def along_k(self, start: int, length: int, batch: int = 1) -> Product:
+        """`batch` products of `length` steps along k each, one after the other from `start` on; of a single product.
+
+        Their results lie one behind the other.
+        """
+        _, m, _, n = self.sizes
+        a_row, a_column = self.a.strides[1:]
+        b_row, b_column = self.b.strides[1:]
+        return Product(
+            replace(
+                self.a,
+                shape=(batch, m, length),
+                strides=(length * a_column, a_row, a_column),
+                offset=self.a.offset + start * a_column,
+            ),
+            replace(
+                self.b,
+                shape=(batch, length, n),
+                strides=(length * b_row, b_row, b_column),
+                offset=self.b.offset + start * b_row,
+            ),
+            Layout(self.out.dtype, (batch, m, n), (m * n, n, 1)),
+        )
+
+
+def choice(sizes: tuple[int, int, int, int], asked: Problem, limits: Limits) -> Candidate:
+    """The tuned way where there is one that the device can go, else the default."""
+    found = set(candidates(sizes, asked.dtype, limits))
+    tuned = limits.tuned(asked) if len(found) > 1 else None
+    return tuned if tuned in found else default(sizes, asked.dtype, limits)
+
+
+def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> Candidate:
+    """A sane way without tuning.
+
+    Real GPUs bring the operands through workgroup memory: larger workgroups reuse more of it, smaller ones leave no
+    compute unit idle. Where a CPU plays the adapter, loads are dear and workgroup memory saves none: subgroups share
+    what they load, as many rows as leave no core idle. Few results of long sums are cut into parts along k.
+    """
+    found = tuple(candidates(sizes, dtype, limits))
+    batch, m, _, n = sizes
+    whole = [c for c in found if c.parts == found[0].parts]
+    chosen = whole[0]
+    if limits.spreads_rows:
+        return chosen
+    if limits.software:
+        for candidate in whole:  # largest tiles first
+            rows, _ = extent(candidate)
+            chosen = candidate
+            if rows <= 8 or (rows < 2 * m and groups(candidate, sizes) >= 2 * limits.parallelism):
+                break
+    else:
+        side = (16, 16) if batch * m * n >= 1 << 20 else (8, 8)
+        square = [c for c in whole if c.threads == side]
+        chosen = square[0] if square else min(whole, key=lambda c: math.prod(c.threads))
+        if min(m, n) <= 8:
+            flat = [c for c in whole if c.threads == ((64, 1) if m <= n else (1, 64))]
+            chosen = flat[0] if flat else chosen
+    enough = 2 * limits.parallelism if limits.software else ENOUGH_GROUPS
+    parts = [c for c in found if replace(c, parts=chosen.parts) == chosen]
+    return next((c for c in parts if groups(c, sizes) * c.parts >= enough), parts[-1])
+
+
+def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> Iterator[Candidate]:
+    """Every way the device can go, those of one tile with more and more parts."""
+    batch, _, k, _ = sizes
+    least = -(-k // SOFTWARE_DEPTH) if limits.software else 1
+    most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.spreads_rows else 1
+    # Parts are kept, and added up, in the dtype of the operands.
+    if types.computing(dtype) != dtype:
+        most = 1
+    counts = [least, *(p for p in (2, 4, 8, 16) if least < p <= most)]
+    for tile in _tiles(dtype, limits):
+        if max(groups(tile, sizes), 1) <= limits.max_workgroups**2:
+            for parts in counts:
+                yield replace(tile, parts=parts)
+
+
+def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
+    if limits.spreads_rows:  # BLAS chooses its own
+        yield Candidate("matmul", _quads(2, 2, 16), (8, 8))
+    elif not limits.software:
+        itemsize = types.computing(dtype).itemsize
+        for x, y, m, n, depth in WORKGROUPS:
+            needed = depth * 4 * (m * y + 1 + n * x + 1) * itemsize
+            if x * y <= limits.max_workgroup_threads and needed <= limits.shared_bytes:
+                yield Candidate("matmul", _quads(m, n, depth), (x, y))
+    elif limits.subgroup >= 4:
+        for rows in ROWS:
+            if rows <= 4 * limits.subgroup:
+                constants = (("ROWS", rows), ("SUBGROUP", limits.subgroup))
+                yield Candidate("matmul_subgroup", constants, (limits.subgroup, 1))
+    else:
+        for threads in ((8, 8), (16, 4), (4, 4), (2, 2)):
+            yield Candidate("matmul_register", (), threads)
+
+
+def _quads(m: int, n: int, depth: int) -> tuple[tuple[str, int], ...]:
+    return (("QUADS_M", m), ("QUADS_N", n), ("TILE_K", depth))
+
+
+def extent(candidate: Candidate) -> tuple[int, int]:
+    """Rows and columns of results of a workgroup."""
+    x, y = candidate.threads
+    if candidate.stem == "matmul":
+        return 4 * candidate.constant("QUADS_M") * y, 4 * candidate.constant("QUADS_N") * x
+    if candidate.stem == "matmul_subgroup":
+        return candidate.constant("ROWS"), 4 * x
+    return 8 * y, 8 * x
+
+
+def grid(candidate: Candidate, sizes: tuple[int, int, int, int]) -> tuple[int, int, int]:
+    """Workgroups along n, m and the batch."""
+    rows, columns = extent(candidate)
+    batch, m, _, n = sizes
+    return (-(-n // columns), -(-m // rows), batch)
+
+
+def groups(candidate: Candidate, sizes: tuple[int, int, int, int]) -> int:
+    return math.prod(grid(candidate, sizes))
+
+
+def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Tile:
+    """The kernel for a product."""
+    dtype = product.out.dtype
+    constants: tuple[tuple[str, int | bool], ...] = candidate.constants
+    if candidate.stem == "matmul_subgroup":
+        a, b = line_axis(product.a), line_axis(product.b)
+        ragged = bool(product.sizes[2] % 4)
+        constants = (*constants, ("A_ALONG_K", a == 2), ("B_ALONG_K", b == 1), ("RAGGED", ragged))
+    return Tile(
+        stem=candidate.stem,
+        entry=f"atlas_{candidate.stem}",
+        buffers=(
+            ("a", dtype, "read"),
+            ("b", dtype, "read"),
+            ("out", dtype, "write"),
+            *epilogue_reads(epilogue),
+        ),
+        scalars=tuple((name, u32) for name in SCALARS),
+        types=(("T", dtype), ("ACC", types.computing(dtype))),
+        constants=constants,
+        workgroup=(*candidate.threads, 1),
+        epilogue=epilogue,
+    )
+
+
+def line_axis(view: Layout) -> int | None:
+    """The axis of a (batch, rows, columns) view along which elements can be read by vec4; None if there is none.
+
+    They lie next to each other along it, and the offset and the strides across it are multiples of 4.
+    """
+    for axis in (2, 1):
+        across = (
+            s for k, (s, n) in enumerate(zip(view.strides, view.shape, strict=True)) if k != axis and n > 1
+        )
+        if view.strides[axis] == 1 and not any(s % 4 for s in (view.offset, *across)):
+            return axis
+    return None
+
+
+def readable(stem: str, view: Layout) -> bool:
+    """Whether a kernel can read an operand (batch, rows, columns) as it lies."""
+    if min(view.strides) < 0:
+        return False
+    if stem == "matmul_register":
+        return line_axis(view) == 2
+    return stem == "matmul" or line_axis(view) is not None
+
+
+def scattered(stem: str, view: Layout, inner: int, uses: int) -> bool:
+    """Whether a copy that lies along k pays: lines across k are far apart, and each is needed by many tiles.
+
+    Caches and their prefetching then fail a software adapter; `inner` is the axis along k.
+    """
+    apart = view.strides[inner] * view.dtype.itemsize >= FAR_BYTES and view.shape[inner] > 1
+    return stem == "matmul_subgroup" and apart and uses >= MUCH_USED

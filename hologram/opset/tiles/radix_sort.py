@@ -1,0 +1,162 @@
+"""Programs that order rows: keys whose unsigned order is the values', ranks of short rows, a radix sort of long ones.
+
+The sort is the stable least-significant-digit radix sort of Zagha and Blelloch (1991): every lane owns a chunk of a
+row and a histogram of its own, so there are neither atomics nor workgroup memory, and it runs on every backend.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import DType, index, u32, u64
+from hologram.opset.forms.address import Address, Operand
+
+DIGITS = 256
+
+
+def key_dtype(dtype: DType) -> DType:
+    return u64 if dtype.bits == 64 else u32
+
+
+def key_bits(dtype: DType) -> tuple[int, int]:
+    """The first and one past the last bit in which keys of a dtype differ."""
+    if dtype.name == "bf16":  # as f32, whose lower half is the same everywhere
+        return 16, 32
+    if dtype.name == "f16":  # as f32, whose last 13 bits are
+        return 8, 32
+    return 0, max(8, dtype.bits)
+
+
+def _bitcast(x: Value, dtype: DType) -> Value:
+    return x.builder.emit(Opcode.BITCAST, dtype, x)
+
+
+def key_of(x: Value, dtype: DType, descending: bool) -> Value:
+    """A number that orders as x does: -0 as 0, NaN after everything; with `descending`, the other way round."""
+    wide = key_dtype(dtype)
+    top = 1 << (wide.bits - 1)
+    if dtype.is_float:
+        bits = _bitcast(x, wide)
+        magnitude = bits & (top - 1)
+        infinity = 0x7F800000 if wide is u32 else 0x7FF0000000000000
+        bits = select(magnitude == 0, 0, bits)
+        key = select(bits >= top, ~bits, bits ^ top)
+        key = select(magnitude > infinity, 2 * top - 1, key)
+    elif dtype.kind == "int":
+        half = 1 << (dtype.bits - 1)
+        key = _bitcast(x, wide) ^ top if dtype.bits >= 32 else (x.to(dtypes.i32) + half).to(u32)
+    else:
+        key = x.to(wide)
+    if not descending:
+        return key
+    mask = (1 << (wide.bits if dtype.is_float else max(8, dtype.bits))) - 1
+    return key ^ mask
+
+
+@lru_cache(maxsize=256)
+def key_program(x: Address, descending: bool) -> Program:
+    """keys (rows..., n) of x, contiguous."""
+    rank = len(x.steps)
+    b = Builder(f"atlas_sort_keys_{x.dtype}", rank=rank)
+    at = [b.coordinate(axis) for axis in range(rank)]
+    computed = dtypes.f32 if x.dtype.is_float and x.dtype.bits == 16 else x.dtype
+    value = Operand(b, "x", x, Access.READ, computed).at(*at)
+    keys = b.buffer("keys", key_dtype(x.dtype), Access.WRITE)
+    b.store(keys, b.position(Opcode.LANE), key_of(value, x.dtype, descending))
+    return b.build()
+
+
+@lru_cache(maxsize=16)
+def rank_program(key: DType) -> Program:
+    """order (rows, n) from keys (rows, n): each lane counts the elements before its own, and writes itself there."""
+    b = Builder(f"atlas_sort_ranks_{key}", rank=2)
+    keys, order = b.buffer("keys", key, Access.READ), b.buffer("order", u32, Access.WRITE)
+    row, i, n = b.coordinate(0), b.coordinate(1), b.extent(1)
+    own = b.load(keys, row * n + i)
+
+    def turn(j: Value, before: Value) -> tuple[Value, ...]:
+        other = b.load(keys, row * n + j)
+        first = (other < own) | ((other == own) & (j < i))
+        return (before + select(first, b.constant(1, index), 0),)
+
+    (rank,) = b.loop(0, n, turn, first=(b.constant(0, index),))
+    b.store(order, row * n + rank, i.to(u32))
+    return b.build()
+
+
+def _chunk(b: Builder) -> tuple[Value, Value, Value, Value, Value]:
+    """A lane's row, chunk, and the elements [start, stop) of a row of n that are its own."""
+    row, chunk = b.coordinate(0), b.coordinate(1)
+    n, length = b.scalar("n", index), b.scalar("length", index)
+    start = chunk * length
+    return row, chunk, n, start, select(start + length < n, start + length, n)
+
+
+def _digit(key: Value, shift: Value) -> Value:
+    return ((key >> shift.to(key.dtype)) & (DIGITS - 1)).to(index)
+
+
+@lru_cache(maxsize=16)
+def count_program(key: DType) -> Program:
+    """counts (rows, DIGITS, chunks): how often each digit occurs in each chunk."""
+    b = Builder(f"atlas_sort_counts_{key}", rank=2)
+    keys, counts = b.buffer("keys", key, Access.READ), b.buffer("counts", u32, Access.READ_WRITE)
+    row, chunk, n, start, stop = _chunk(b)
+    shift, chunks = b.scalar("shift", u32), b.extent(1)
+    own = row * chunks * DIGITS + chunk
+    b.loop(0, DIGITS, lambda d: b.store(counts, own + d * chunks, 0))
+
+    def turn(i: Value) -> None:
+        place = own + _digit(b.load(keys, row * n + i), shift) * chunks
+        b.store(counts, place, b.load(counts, place) + 1)
+
+    b.loop(start, stop, turn)
+    return b.build()
+
+
+@lru_cache(maxsize=16)
+def scatter_program(key: DType, first: bool) -> Program:
+    """Keys and order, moved to where `ends`, the running sums of the counts, say.
+
+    A lane goes from its chunk's end to its start: the last of equal digits takes the last of their places.
+    """
+    b = Builder(f"atlas_sort_scatter_{key}", rank=2)
+    keys = b.buffer("keys", key, Access.READ)
+    order = None if first else b.buffer("order", u32, Access.READ)
+    ends = b.buffer("ends", u32, Access.READ_WRITE)
+    next_keys, next_order = (
+        b.buffer("next_keys", key, Access.WRITE),
+        b.buffer("next_order", u32, Access.WRITE),
+    )
+    row, chunk, n, start, stop = _chunk(b)
+    shift, chunks = b.scalar("shift", u32), b.extent(1)
+
+    def turn(step: Value) -> None:
+        i = stop - 1 - (step - start)
+        moved = b.load(keys, row * n + i)
+        counter = (row * DIGITS + _digit(moved, shift)) * chunks + chunk
+        place = b.load(ends, counter) - 1
+        b.store(ends, counter, place)
+        target = row * n + place.to(index)
+        b.store(next_keys, target, moved)
+        b.store(next_order, target, i.to(u32) if order is None else b.load(order, row * n + i))
+
+    b.loop(start, stop, turn)
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def pick_program(x: Address, out: Address) -> Program:
+    """out (rows..., k) = x (rows..., n) at order (rows..., n)."""
+    rank = len(out.steps)
+    b = Builder(f"atlas_sort_pick_{out.dtype}", rank=rank)
+    *outer, i = (b.coordinate(axis) for axis in range(rank))
+    source = Operand(b, "x", x, Access.READ, x.dtype)
+    order = Operand(b, "order", Address(u32, (None,) * (rank - 1) + (1,), False), Access.READ, u32)
+    target = Operand(b, "out", out, Access.WRITE, x.dtype)
+    target.put(source.at(*outer, order.at(*outer, i).to(index)), *outer, i)
+    return b.build()

@@ -1,0 +1,126 @@
+"""The memory pool: size classes, recycling, statistics, running out."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+
+from hologram.errors import OutOfMemory
+from hologram.limits import ALIGNMENT
+from hologram.runtime.memory_pool import Pool, size_class
+from tests.devices import MemoryDevice, MemoryExecutor
+
+
+def test_size_classes_are_aligned_and_waste_little():
+    for nbytes in [*range(1, 5000, 7), *(2**k + d for k in range(12, 34) for d in (-1, 0, 1, 12345))]:
+        size = size_class(nbytes)
+        assert size >= nbytes
+        assert size % ALIGNMENT == 0
+        assert size_class(size) == size
+        allowed = max(ALIGNMENT, nbytes / 4 if nbytes < 1 << 20 else nbytes / 8)
+        assert size - nbytes <= allowed
+
+
+def test_a_recycled_block_keeps_its_token_and_keys():
+    pool = Pool(MemoryDevice())
+    first = pool.take(1000)
+    key = first.key(((250,), "f32"))
+    assert first.key(((250,), "i32")) != key
+    pool.give(first)
+    again = pool.take(900)
+    assert again is first
+    assert again.key(((250,), "f32")) == key
+    assert pool.take(900).token != first.token
+
+
+def test_statistics_follow_what_is_held():
+    pool = Pool(MemoryDevice())
+    a, b = pool.take(1000), pool.take(5000)
+    held = a.nbytes + b.nbytes
+    stats = pool.stats()
+    assert (stats.allocated, stats.reserved, stats.peak, stats.count) == (held, held, held, 2)
+    pool.give(b)
+    stats = pool.stats()
+    assert (stats.allocated, stats.reserved, stats.peak, stats.count) == (a.nbytes, held, held, 1)
+    assert pool.release_cached() == b.nbytes
+    assert pool.stats().reserved == a.nbytes
+
+
+def test_release_tells_who_asked_before_the_memory_goes():
+    device = MemoryDevice()
+    pool = Pool(device)
+    seen = []
+    pool.on_release.append(lambda block: seen.append((block.token, len(device.live))))
+    block = pool.take(10)
+    pool.give(block)
+    assert not seen
+    pool.release_cached()
+    assert seen == [(block.token, 1)]
+    assert not device.live
+
+
+def test_out_of_memory_releases_the_cache_and_tries_again():
+    pool = Pool(MemoryDevice(room=11_000))
+    pool.give(pool.take(6_000))
+    assert pool.take(9_000).nbytes >= 9_000
+    with pytest.raises(OutOfMemory, match="in use by 1 blocks"):
+        pool.take(9_000)
+    assert pool.take(100).nbytes == 256
+
+
+def test_out_of_memory_frees_buffers_that_only_a_cycle_holds():
+    executor = MemoryExecutor(MemoryDevice(room=100_000))
+    cycle: list = [executor.allocate(20_000)]
+    cycle.append(cycle)
+    gc.disable()
+    try:
+        del cycle
+        assert executor.allocate(20_000).size == 20_000
+    finally:
+        gc.enable()
+
+
+def test_more_than_the_device_has_is_refused_at_once():
+    pool = Pool(MemoryDevice())
+    with pytest.raises(OutOfMemory, match="at most 4,294,967,296 bytes"):
+        pool.take(1 << 33)
+    with pytest.raises(MemoryError):
+        pool.take(1 << 70)
+
+
+def test_threads_never_share_a_block():
+    pool = Pool(MemoryDevice())
+    held: set[int] = set()
+    clashes = []
+
+    def work() -> None:
+        for i in range(300):
+            block = pool.take(256 + i % 3 * 256)
+            if block.token in held:
+                clashes.append(block)
+            held.add(block.token)
+            held.discard(block.token)
+            pool.give(block)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not clashes
+    assert pool.stats().count == 0
+    assert pool.stats().allocated == 0
+
+
+def test_ten_thousand_allocations_leave_memory_where_it_was():
+    executor = MemoryExecutor()
+    for i in range(10_000):
+        executor.allocate(1 + i * 37 % 20_000)
+    before = executor.pool.stats().reserved
+    for i in range(10_000):
+        executor.allocate(1 + i * 37 % 20_000)
+    assert executor.pool.stats().reserved == before
+    assert executor.pool.stats().count == 0
+    assert executor.boundary.count == 0

@@ -1,0 +1,167 @@
+"""Tuning: every candidate computes the same, the fastest is kept, and plans follow what was kept."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram import dtypes
+from hologram.candidates import Candidate, Problem
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.product import product_plan
+from hologram.plan import Plan, Tile
+from hologram.tuning import tuner
+from hologram.tuning.winners import Winners, candidate, record
+from tests.devices import limits
+from tests.opset.test_epilogues import residual
+
+STRANGE = 123.0
+QUICK = tuner.Pace(rounds=3, turn_seconds=1e-4)
+
+
+def planned(a: Layout, b: Layout, out: Layout, limits: Limits, chosen: Candidate, fused: bool) -> Plan:
+    epilogue = residual(out.shape[-1]) if fused else None
+    return product_plan(a, b, out, dtypes.f32, replace(limits, tuned=lambda problem: chosen), epilogue)
+
+
+SIZES = [(1, 37, 1030, 45), (3, 9, 67, 70), (1, 68, 516, 36), (2, 260, 9, 520)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("crossed", [(False, False), (True, False), (False, True), (True, True)])
+def test_every_candidate_computes_the_product(
+    sizes: tuple[int, int, int, int], crossed: tuple[bool, bool], adapter: hg.Executor
+) -> None:
+    rng = np.random.default_rng(0)
+    batch, m, k, n = sizes
+    a, b = (rng.integers(-4, 5, s).astype(np.float32) for s in ((batch, m, k), (batch, k, n)))
+    bias, rest = (rng.integers(-3, 4, s).astype(np.float32) for s in ((n,), (batch * m, n)))
+    product = a.astype(np.float64) @ b.astype(np.float64)
+    fused = product.reshape(-1, n) + bias + 2 * rest + np.arange(batch * m)[:, None]
+    with_epilogue = crossed[0] != crossed[1]
+    expected = np.maximum(fused, 0).reshape(product.shape) if with_epilogue else product
+    tensors, layouts = [], []
+    for operand, is_crossed in zip((a, b), crossed, strict=True):
+        lying = np.swapaxes(operand, 1, 2) if is_crossed else operand
+        layout = Layout.contiguous(dtypes.f32, lying.shape)
+        layouts.append(layout.permute((0, 2, 1)) if is_crossed else layout)
+        tensors.append(adapter.tensor(np.ascontiguousarray(lying)))
+    further = [adapter.tensor(bias), adapter.tensor(rest)]
+    out = Layout.contiguous(dtypes.f32, product.shape)
+    found = list(product_tile.candidates(sizes, dtypes.f32, adapter.limits))
+    assert len(found) == len(set(found))
+    for chosen in found:
+        plan = planned(layouts[0], layouts[1], out, adapter.limits, chosen, with_epilogue)
+        stems = {(s.kernel.stem, s.kernel.workgroup[:2]) for s in plan.steps if isinstance(s.kernel, Tile)}
+        assert stems == {(chosen.stem, chosen.threads)}
+        result = adapter.full(product.shape, STRANGE)
+        operands = [*tensors, *(further if with_epilogue else ()), result]
+        adapter.bound.prepare(None, plan, [t.buffer for t in operands])()
+        np.testing.assert_array_equal(result.to_numpy(), expected, err_msg=str(chosen))
+
+
+def test_few_results_of_long_sums_are_cut_into_parts() -> None:
+    for changes in ({"software": False}, {"software": True, "subgroup": 8, "parallelism": 16}):
+        assert product_tile.default((1, 32, 8192, 32), dtypes.f32, limits(**changes)).parts > 1
+        assert product_tile.default((1, 1024, 8192, 1024), dtypes.f32, limits(**changes)).parts == 1
+    deep = product_tile.default((1, 8, 3_000_000, 8), dtypes.f32, limits(software=True))
+    assert deep.parts * product_tile.SOFTWARE_DEPTH >= 3_000_000
+
+
+def test_candidates_stay_within_the_limits() -> None:
+    small = limits(software=False, max_workgroup_threads=64, shared_bytes=5_000)
+    found = list(product_tile.candidates((1, 512, 512, 512), dtypes.f32, small))
+    assert found
+    for one in found:
+        rows, columns = product_tile.extent(one)
+        assert one.threads[0] * one.threads[1] <= 64
+        assert (rows + columns + 8) * one.constant("TILE_K") * 4 <= 5_000
+
+
+def test_a_choice_that_the_device_cannot_go_is_passed_over() -> None:
+    foreign = Candidate("matmul_subgroup", (("ROWS", 32), ("SUBGROUP", 64)), (64, 1))
+    asked = Problem.of("matmul", dtypes.f32, (1, 64, 64, 64), (True, False))
+    adapter = replace(limits(software=False), tuned=lambda problem: foreign)
+    assert product_tile.choice((1, 64, 64, 64), asked, adapter).stem == "matmul"
+
+
+def test_problems_share_powers_of_two() -> None:
+    one, other = (Problem.of("matmul", dtypes.f32, (1, 500, n, 3)) for n in (513, 1024))
+    assert one == other
+    assert one.sizes == (1, 512, 1024, 4)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+PROBLEM = Problem.of(product_tile.KERNEL, dtypes.f32, (1, 16, 512, 32), (True, True))
+
+
+def test_the_fastest_is_kept_for_other_processes(adapter: hg.Executor, folder: Path) -> None:
+    winners = Winners(adapter.device.info)
+    assert winners(PROBLEM) is None
+    (found,) = tuner.tune(adapter, [PROBLEM], winners, QUICK)
+    assert found.default in found.seconds
+    assert found.seconds[found.winner] <= found.seconds[found.default]
+    assert winners(PROBLEM) == Winners(adapter.device.info)(PROBLEM) == found.winner
+    other = replace(adapter.device.info, driver="another")
+    assert Winners(other)(PROBLEM) is None
+
+
+def test_records_that_are_none_are_passed_over(folder: Path) -> None:
+    whole = Candidate("matmul", (("TILE_K", 8),), (8, 8), 2)
+    assert candidate(record(whole)) == whole
+    for broken in (None, {}, {**record(whole), "threads": [8]}, {**record(whole), "parts": "many"},
+                   {**record(whole), "constants": None}):  # fmt: skip
+        assert candidate(broken) is None
+
+
+def test_programs_are_tuned_in_the_background(
+    backend: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLOGRAM_TUNE", "1")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, s).astype(np.float32) for s in ((16, 512), (32, 512)))
+    try:
+        executor = hg.Executor(backend)
+    except hg.BackendUnavailable as error:
+        pytest.skip(str(error))
+    with executor:
+        tensors = executor.tensor(a), executor.tensor(b)
+        np.testing.assert_array_equal(hg.linear(*tensors).to_numpy(), a @ b.T)
+        choices = set(product_tile.candidates((1, 16, 512, 32), dtypes.f32, executor.limits))
+        deadline = time.monotonic() + 120
+        while len(choices) > 1 and executor.limits.tuned(PROBLEM) is None:
+            assert time.monotonic() < deadline, "nothing was tuned"
+            time.sleep(0.05)
+        np.testing.assert_array_equal(hg.linear(*tensors).to_numpy(), a @ b.T)
+    if len(choices) > 1:
+        assert Winners(executor.device.info)(PROBLEM) in choices
+
+
+def test_an_executor_that_nobody_closes_leaves_no_thread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLOGRAM_TUNE", "1")
+    executor = hg.Executor("cpu")
+    problem = replace(PROBLEM, sizes=(1, 8, 8, 8))
+    executor.limits.tuned(problem)
+    assert [t for t in threading.enumerate() if t.name == "hologram tuner"]
+    del executor
+    gc.collect()
+    deadline = time.monotonic() + 60
+    while any(t.name == "hologram tuner" for t in threading.enumerate()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
