@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from operator import index
+from types import EllipsisType
 from typing import Any
 
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
+
+Index = int | slice | None | EllipsisType
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,22 @@ class Layout:
         shape[axis], strides[axis] = length, strides[axis] * step
         return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
+    def select(self, axis: int, position: int) -> Layout:
+        """One position along an axis, which disappears."""
+        axis = normalize_axis(axis, self.ndim, "select")
+        n = self.shape[axis]
+        if not -n <= position < n:
+            raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
+        return self.narrow(axis, position % n, 1).squeeze(axis)
+
+    def slice(self, axis: int, part: slice) -> Layout:
+        """A Python slice along one axis; the step may be negative."""
+        axis = normalize_axis(axis, self.ndim, "slice")
+        if part.step == 0:
+            raise ShapeError("slice: the step must not be 0")
+        first, last, by = part.indices(self.shape[axis])
+        return self.narrow(axis, first, len(range(first, last, by)), by)
+
     def squeeze(self, axis: int) -> Layout:
         keep = [k for k in range(self.ndim) if k != axis]
         return replace(
@@ -121,6 +141,34 @@ class Layout:
             left //= n
             strides.append(step * left)
         return replace(self, shape=shape, strides=tuple(strides))
+
+
+def indexed(layout: Layout, position: Index | tuple[Index, ...]) -> Layout:
+    """The part that `tensor[position]` is: integers, slices, None and ... in NumPy's meaning."""
+    items = position if isinstance(position, tuple) else (position,)
+    for item in items:
+        whole = isinstance(item, Integral) and not isinstance(item, bool)
+        if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
+            raise TypeError(
+                f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
+                "use index_select, gather or where to index with tensors"
+            )
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > layout.ndim or items.count(Ellipsis) > 1:
+        raise IndexError(f"too many indices for a tensor of {layout.ndim} axes: {position}")
+    if Ellipsis not in items:
+        items = (*items, Ellipsis)
+    axis, free = 0, layout.ndim - used
+    for item in items:
+        if item is None:
+            layout, axis = layout.unsqueeze(axis), axis + 1
+        elif item is Ellipsis:
+            axis += free
+        elif isinstance(item, slice):
+            layout, axis = layout.slice(axis, item), axis + 1
+        else:
+            layout = layout.select(axis, index(item))  # type: ignore[arg-type]
+    return layout
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ class Limits:
     tracks_whole_buffers: bool = False
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+    binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
     # Choices measured on the device: an executor's; no part of what the device is.
     tuned: Tuned = field(default=untuned, compare=False, repr=False)
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.device import BackendType, Device, DeviceInfo, Kernel
+from hologram.device import BackendType, DeviceInfo, Kernel
 from hologram.errors import OutOfMemory, UnsupportedDType
 from hologram.limits import Limits
 from hologram.plan import Tile
-from hologram.runtime.boundary_pool import BoundaryPool
-from hologram.runtime.buffer import Buffer, Kind
-from hologram.runtime.memory_pool import Pool
+from hologram.runtime.engine import Engine
 
 
 def limits(**changes: Any) -> Limits:
@@ -103,20 +101,11 @@ class AdoptingDevice(MemoryDevice):
         return memory
 
 
-class MemoryExecutor:
-    """What buffers need of an executor, on any device."""
+class MemoryExecutor(Engine):
+    """An executor on any device."""
 
-    def __init__(self, device: Device | None = None) -> None:
-        self.device: Any = device or MemoryDevice()
-        self.pool = Pool(self.device)
-        self.boundary = BoundaryPool(self.pool)
-        self._kinds: dict[Any, Kind] = {}
+    device: Any
 
-    def allocate(self, shape: Any, dtype: Any = dtypes.f32) -> Buffer:
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        dtype = dtypes.dtype(dtype)
-        kind = self._kinds.setdefault((shape, dtype), Kind(shape, dtype))
-        return Buffer(self, self.boundary.take_any(kind.nbytes) or self.pool.take(kind.nbytes), kind)
-
-    def close(self) -> None:
-        self.pool.close()
+    def __init__(self, device: Any = None) -> None:
+        device = device or MemoryDevice()
+        super().__init__(device, device.limits)

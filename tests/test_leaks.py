@@ -13,6 +13,7 @@ import pytest
 
 import hologram as hg
 from hologram.dtypes import f32
+from hologram.frontend.tensor import as_tensor
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
@@ -152,7 +153,7 @@ def replays(ex: Any) -> Callable[[int], None]:
 
     def call(k: int) -> None:
         (out,) = replay([ex.zeros((64,)) if k % 10 == 0 else kept[0]])
-        donating([out, kept[0]])
+        donating([as_tensor(out), kept[0]])
 
     return call
 
@@ -192,8 +193,8 @@ def test_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hologram.runtime.launches.MAX_LAUNCHES", 200)
-    monkeypatch.setattr("hologram.frontend.executor.MAX_INFERRED", 200)
-    monkeypatch.setattr("hologram.frontend.executor.MAX_LAYOUTS", 200)
+    monkeypatch.setattr("hologram.runtime.engine.MAX_INFERRED", 200)
+    monkeypatch.setattr("hologram.runtime.allocation.MAX_LAYOUTS", 200)
     executor.bound.clear()
     call = traffic(executor)
     for k in range(WARM_UP):

@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any
 
 from hologram.errors import BufferFreed, ShapeError
-from hologram.frontend import arguments
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation
+from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.view import View
 
 
 def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -40,7 +42,7 @@ def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: 
         groups: Any = (tuple(map(_tensor, o)) if isinstance(o, (tuple, list)) else o for o in operands)
         operands = tuple(groups)
     if operation.composite:
-        _run_composite(operation, ex, operands, targets, attributes)
+        ex.dispatch(_run_composite, operation.name, operation, ex, operands, targets, attributes)
     else:
         ex.execute(operation, operands, targets, attributes)
 
@@ -81,6 +83,13 @@ def _tensor(operand: Any) -> Any:
     return operand
 
 
+def _of_view(found: Any) -> Any:
+    """A checked operand as composites take it."""
+    if isinstance(found, tuple):
+        return tuple(map(_of_view, found))
+    return Tensor(found.buffer, found.layout) if isinstance(found, View) else found
+
+
 def _run_composite(
     operation: Operation,
     ex: Executor,
@@ -88,7 +97,8 @@ def _run_composite(
     targets: tuple[Any, ...],
     attributes: dict[str, Any],
 ) -> None:
-    views, outputs = arguments.checked(ex, operation, operands, targets)
+    checked, outputs = checks.checked(ex, operation, operands, targets)
+    views = [_of_view(v) for v in checked]
     results = operation.function(*views, **attributes)
     results = results if isinstance(results, tuple) else (results,)
     operation.check_outputs([r.layout for r in results], [t.layout for t in outputs])
@@ -100,11 +110,12 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
     """The function of one operation; calls seen before skip everything but a dictionary look-up."""
     arity = len(operation.operands) + operation.results
     defaults = tuple(operation.attributes.values())
+    tracers = Dispatch.tracers  # a launch that is known passes no dispatch, so nobody may be tracing
 
     if defaults or arity not in (2, 3):
 
         def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
-            if len(args) == arity and not kwargs:
+            if len(args) == arity and not (kwargs or tracers):
                 try:
                     launch = ex.launches.get((operation, *[a.key for a in args], *defaults))
                 except (AttributeError, TypeError):
@@ -118,6 +129,8 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
 
         def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
             try:
+                if tracers:
+                    raise KeyError
                 x, out = args
                 launch = ex.launches[operation, x.key, out.key]
             except (AttributeError, KeyError, ValueError):
@@ -128,6 +141,8 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
 
         def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
             try:
+                if tracers:
+                    raise KeyError
                 x, y, out = args
                 launch = ex.launches[operation, x.key, y.key, out.key]
             except (AttributeError, KeyError, ValueError):

@@ -11,7 +11,8 @@ import numpy as np
 
 from hologram import device, lazy
 from hologram.device import Clock, Launch, Mark
-from hologram.runtime.observer import Subject
+from hologram.runtime.engine import Engine
+from hologram.runtime.observer import LaunchTime, Subject
 
 if TYPE_CHECKING:
     import os
@@ -19,29 +20,8 @@ if TYPE_CHECKING:
 
     from hologram import display
     from hologram.frontend import trace_file
-    from hologram.frontend.executor import Executor
 else:  # needed to show a profile, not to open an executor
     display, trace_file = lazy.module("hologram.display"), lazy.module("hologram.frontend.trace_file")
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchTime:
-    """One launch. Times are nanoseconds since the profile began.
-
-    The host enqueued it from `enqueued_ns` to `returned_ns`, on the thread of that number; the device ran it from
-    `start_ns` to `end_ns`.
-    """
-
-    subject: Subject
-    thread: int
-    enqueued_ns: int
-    returned_ns: int
-    start_ns: int
-    end_ns: int
-
-    @property
-    def duration_ns(self) -> int:
-        return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +53,7 @@ class Profile:
     `launches` are in the order of the calls, `kernels` the totals, the longest first. `print(profile)` shows a table.
     """
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Engine) -> None:
         self.executor = executor
         self.clock: Clock | None = None
         self.launches: tuple[LaunchTime, ...] = ()
@@ -109,7 +89,10 @@ class Profile:
 
     def save(self, path: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the launches as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing; gives the file's path."""
-        return trace_file.write(self, path)
+        clock = self.clock.value if self.clock else ""
+        return trace_file.write(
+            path, self.launches, self.executor.device.info, clock, self.clock is Clock.CALL
+        )
 
     def __str__(self) -> str:
         busy_ns = sum(launch.duration_ns for launch in self.launches)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hologram.device import Mark
 from hologram.errors import HologramError
-
-if TYPE_CHECKING:
-    from hologram.frontend.executor import Executor
+from hologram.runtime.engine import Engine
 
 
 class Stream:
     """The queue of an executor. Everything enqueued runs in the order of the calls."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Engine) -> None:
         self.executor = executor
 
     def synchronize(self) -> None:
@@ -34,7 +30,7 @@ class Event:
     Times are the device's own where it writes timestamps; elsewhere recording waits for the work before it.
     """
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Engine) -> None:
         self.executor = executor
         self._mark: Mark = None
         self._passed_ns: int | None = None

@@ -5,10 +5,8 @@ Methods are derived from the operations' declarations; this file holds what is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,21 +14,19 @@ from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError, UnsupportedDType
 from hologram.frontend.operators import Operators
-from hologram.layout import Layout, normalize_axis
+from hologram.frontend.values import host_values
+from hologram.layout import Index, Layout, indexed, normalize_axis
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.engine import Engine
+from hologram.runtime.validation import sizes
+from hologram.runtime.view import View, whole
 
 if TYPE_CHECKING:
-    from hologram.frontend.executor import Executor
     from hologram.opset.forms.operation import Operation
 
-# A tensor's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed tensor
-# stays, and what is launched with it is refused later.
-known_key = attrgetter("_key")
-Index = int | slice | None | EllipsisType
 
-
-class Tensor(Operators):
+class Tensor(View, Operators):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
@@ -38,23 +34,15 @@ class Tensor(Operators):
     tensor's dtype unless its kind is higher.
     """
 
-    __slots__ = ("_key", "buffer", "layout")
+    __slots__ = ()
     __array_priority__ = 1000
-
-    def __init__(self, buffer: Buffer, layout: Layout, layout_id: int | None = None) -> None:
-        self.buffer = buffer
-        self.layout = layout
-        self._key = None if layout_id is None else (buffer.key, layout_id)
 
     # What a tensor is.
 
     @property
-    def executor(self) -> Executor:
-        return cast("Executor", self.buffer.executor)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.layout.shape
+    def executor(self) -> Any:
+        """The Executor that it belongs to."""
+        return self.buffer.executor
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -67,16 +55,8 @@ class Tensor(Operators):
         return self.layout.offset
 
     @property
-    def dtype(self) -> DType:
-        return self.layout.dtype
-
-    @property
     def ndim(self) -> int:
         return len(self.layout.shape)
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
 
     @property
     def nbytes(self) -> int:
@@ -87,16 +67,6 @@ class Tensor(Operators):
         """The backend's name and device number, e.g. "webgpu:0"."""
         info = self.executor.device.info
         return f"{info.backend.value}:{info.index}"
-
-    @property
-    def key(self) -> tuple[int, int] | None:
-        """What launches are cached by; None once the buffer is freed."""
-        key = self.buffer.key
-        if key is None:
-            return None
-        if self._key is None:
-            self._key = (key, self.executor.layout_id(self.layout))
-        return self._key  # type: ignore[return-value]  (a buffer that lives has a key)
 
     def is_contiguous(self) -> bool:
         return self.layout.is_contiguous
@@ -156,11 +126,7 @@ class Tensor(Operators):
 
     def select(self, axis: int, position: int) -> Tensor:
         """One position along an axis, which disappears."""
-        axis = normalize_axis(axis, self.ndim, "select")
-        n = self.shape[axis]
-        if not -n <= position < n:
-            raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
-        return self._view(self.layout.narrow(axis, position % n, 1).squeeze(axis))
+        return self._view(self.layout.select(axis, position))
 
     def narrow(self, axis: int, start: int, length: int) -> Tensor:
         """`length` positions along an axis from `start` on."""
@@ -176,12 +142,7 @@ class Tensor(Operators):
         self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None
     ) -> Tensor:
         """A Python slice along one axis; the step may be negative."""
-        axis = normalize_axis(axis, self.ndim, "slice")
-        if step == 0:
-            raise ShapeError("slice: the step must not be 0")
-        first, last, by = slice(start, stop, step).indices(self.shape[axis])
-        length = len(range(first, last, by))
-        return self._view(self.layout.narrow(axis, first, length, by))
+        return self._view(self.layout.slice(axis, slice(start, stop, step)))
 
     def expand(self, *shape: int | Sequence[int]) -> Tensor:
         """Broadcast to a shape; the new axes and the axes of size 1 repeat the same memory."""
@@ -211,10 +172,10 @@ class Tensor(Operators):
         return self.reshape(self.size)
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
-        return self._view(self._index(index))
+        return self._view(indexed(self.layout, index))
 
     def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
-        target = self._view(self._index(index))
+        target = self._view(indexed(self.layout, index))
         if not isinstance(value, Tensor):
             try:
                 value = np.asarray(value, self.dtype.numpy)
@@ -222,34 +183,8 @@ class Tensor(Operators):
                 raise UnsupportedDType(
                     f"{self.dtype} elements cannot be set to {value!r}: {error}"
                 ) from error
-            value = self.executor.tensor(value)
+            value = constant(self.executor, value)
         self.executor.copy(value, target)
-
-    def _index(self, index: Index | tuple[Index, ...]) -> Layout:
-        items = index if isinstance(index, tuple) else (index,)
-        for item in items:
-            whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
-            if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
-                raise TypeError(
-                    f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
-                    "use index_select, gather or where to index with tensors"
-                )
-        used = sum(item is not None and item is not Ellipsis for item in items)
-        if used > self.ndim or items.count(Ellipsis) > 1:
-            raise IndexError(f"too many indices for a tensor of {self.ndim} axes: {index}")
-        if Ellipsis not in items:
-            items = (*items, Ellipsis)
-        view, axis = self, 0
-        for item in items:
-            if item is None:
-                view, axis = view.unsqueeze(axis), axis + 1
-            elif item is Ellipsis:
-                axis += self.ndim - used
-            elif isinstance(item, slice):
-                view, axis = view.slice(axis, item.start, item.stop, item.step), axis + 1
-            else:
-                view = view.select(axis, int(item))  # type: ignore[arg-type]
-        return view.layout
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -262,7 +197,7 @@ class Tensor(Operators):
 
     def clone(self) -> Tensor:
         """A contiguous copy."""
-        target = self.executor.empty(self.shape, self.dtype)
+        target = empty(self.executor, self.shape, self.dtype)
         self.executor.copy(self, target)
         return target
 
@@ -271,7 +206,7 @@ class Tensor(Operators):
         wanted = dtypes.dtype(dtype)
         if wanted == self.dtype and not copy:
             return self
-        target = self.executor.empty(self.shape, wanted)
+        target = empty(self.executor, self.shape, wanted)
         self.executor.copy(self, target)
         return target
 
@@ -347,7 +282,86 @@ class Tensor(Operators):
         return sorted({*super().__dir__(), *methods})
 
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        return self.executor.apply(operation, operands, attributes)
+        return apply(self.executor, operation, operands, attributes)
+
+
+def as_tensor(buffer: Buffer) -> Tensor:
+    """The whole buffer as a tensor."""
+    return Tensor(buffer, Layout.contiguous(buffer.dtype, buffer.shape))
+
+
+# What makes tensors, each a request that a trace may record instead.
+
+
+def empty(engine: Engine, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
+    """A tensor with undefined contents."""
+    return engine.dispatch(make_empty, "empty", engine, sizes(shape, "empty"), engine.supported(dtype))
+
+
+def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
+    return Tensor(engine.new_buffer(engine.kind(shape, dtype)), Layout.contiguous(dtype, shape))
+
+
+def full(engine: Engine, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
+    """A tensor filled with a number."""
+    return engine.dispatch(make_full, "full", engine, sizes(shape, "full"), value, engine.supported(dtype))
+
+
+def make_full(engine: Engine, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Tensor:
+    tensor = make_empty(engine, shape, dtype)
+    tensor.buffer.fill(value)
+    return tensor
+
+
+def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
+    """A tensor with the elements of an array, or of anything NumPy makes one from."""
+    if isinstance(array, Tensor):
+        array = array.to_numpy()
+    return engine.dispatch(make_constant, "tensor", engine, host_values(array, dtype))
+
+
+def make_constant(engine: Engine, values: np.ndarray) -> Tensor:
+    tensor = make_empty(engine, values.shape, engine.supported(values.dtype))
+    tensor.buffer.from_numpy(values)
+    return tensor
+
+
+def apply(
+    engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Any:
+    """New tensors with an operation's results."""
+    return engine.dispatch(evaluated, operation.name, engine, operation, operands, attributes)
+
+
+def evaluated(
+    engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
+) -> Any:
+    found = engine.evaluate(operation, _operands(engine, operation, operands), attributes)
+    return Tensor(*found[0]) if len(found) == 1 else tuple([Tensor(*result) for result in found])
+
+
+def _operands(engine: Engine, operation: Operation, operands: Sequence[Any]) -> list[Any]:
+    """Operands with arrays and buffers made tensors."""
+    found: list[Any] = []
+    for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
+        if isinstance(operand, Buffer):
+            operand = whole(operand)
+        elif isinstance(operand, np.generic):
+            operand = operand.item()
+        elif isinstance(operand, (np.ndarray, list, tuple)):
+            operand = constant(engine, operand)
+        check_operand(operation, name, operand, View)
+        found.append(operand)
+    return found
+
+
+def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> None:
+    """Refuses what is neither a tensor of a kind, nor a number, nor None where that may be."""
+    if not isinstance(operand, (kind, bool, int, float)) and not (
+        operand is None and name in operation.optional
+    ):
+        given = "None" if operand is None else type(operand).__name__
+        raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {given}")
 
 
 def _ints(given: tuple[Any, ...], who: str) -> tuple[int, ...]:

@@ -8,53 +8,50 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hologram.device import Clock
-
-if TYPE_CHECKING:
-    from hologram.frontend.profile import LaunchTime, Profile
+from hologram.device import DeviceInfo
+from hologram.runtime.observer import LaunchTime
 
 HOST, DEVICE = 1, 2  # the numbers of the processes
 
 Event = dict[str, Any]
 
 
-def write(profile: Profile, path: str | os.PathLike[str]) -> Path:
-    """Writes the file; gives its path."""
+def write(
+    path: str | os.PathLike[str], launches: Sequence[LaunchTime], info: DeviceInfo, clock: str, at_once: bool
+) -> Path:
+    """Writes the file; gives its path. `at_once`: the device runs as many launches as threads call, not one by one."""
     target = Path(path)
-    target.write_text(json.dumps(document(profile), allow_nan=False), encoding="utf-8")
+    target.write_text(json.dumps(document(launches, info, clock, at_once), allow_nan=False), encoding="utf-8")
     return target
 
 
-def document(profile: Profile) -> dict[str, Any]:
+def document(launches: Sequence[LaunchTime], info: DeviceInfo, clock: str, at_once: bool) -> dict[str, Any]:
     """The whole trace."""
-    info = profile.executor.device.info
+    rows = [launch.thread if at_once else 0 for launch in launches]
+    events = (_events(k, *placed) for k, placed in enumerate(zip(launches, rows, strict=True)))
     return {
-        "traceEvents": [
-            *_names(profile),
-            *(e for k, t in enumerate(profile.launches) for e in _events(profile, k, t)),
-        ],
+        "traceEvents": [*_names(launches, rows, info), *(e for group in events for e in group)],
         "displayTimeUnit": "ns",
         "otherData": {
             "backend": info.backend.value,
             "device": info.name,
             "driver": info.driver,
-            "clock": profile.clock.value if profile.clock else "",
+            "clock": clock,
         },
     }
 
 
-def _names(profile: Profile) -> Iterator[Event]:
+def _names(launches: Sequence[LaunchTime], rows: Sequence[int], info: DeviceInfo) -> Iterator[Event]:
     """Events that name the rows."""
-    info = profile.executor.device.info
     yield _name("process_name", HOST, 0, "host")
     yield _name("process_name", DEVICE, 0, f"{info.backend.value}: {info.name}")
-    for thread in sorted({launch.thread for launch in profile.launches}):
+    for thread in sorted({launch.thread for launch in launches}):
         yield _name("thread_name", HOST, thread, f"enqueue, thread {thread}")
-    for row in sorted({_row(profile, launch) for launch in profile.launches}):
+    for row in sorted(set(rows)):
         yield _name("thread_name", DEVICE, row, "execution")
 
 
@@ -62,14 +59,9 @@ def _name(kind: str, process: int, row: int, name: str) -> Event:
     return {"ph": "M", "name": kind, "pid": process, "tid": row, "ts": 0, "args": {"name": name}}
 
 
-def _row(profile: Profile, launch: LaunchTime) -> int:
-    """A queue runs launches in turn; a device without one, as many at once as threads call."""
-    return launch.thread if profile.clock is Clock.CALL else 0
-
-
-def _events(profile: Profile, number: int, launch: LaunchTime) -> Iterator[Event]:
+def _events(number: int, launch: LaunchTime, row: int) -> Iterator[Event]:
     """The call, the execution, and the two ends of the arrow between them."""
-    subject, row = launch.subject, _row(profile, launch)
+    subject = launch.subject
     arguments = {"grid": list(subject.grid), "bytes bound": subject.bytes_bound}
     if subject.workgroups is not None:
         arguments["workgroups"] = subject.workgroups

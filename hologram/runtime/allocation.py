@@ -1,29 +1,42 @@
-"""The memory of an executor: buffers from its pools, for as long as it is open."""
+"""The memory of an executor: blocks from its pools, for as long as it is open."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 from hologram import dtypes
 from hologram.device import Device
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
+from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
-from hologram.runtime.buffer import Buffer, Kind
-from hologram.runtime.memory_pool import Pool
-from hologram.runtime.planner import storage_bytes
-from hologram.runtime.validation import sizes
+from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 
 MAX_KINDS = 16384
+MAX_LAYOUTS = 16384
 
 
-class Allocation:
-    """What Executor inherits: an open device, its pools, and the buffers in them. Any thread may allocate."""
+class Kind:
+    """What buffers of one shape and dtype share. `free_list` is where blocks for them wait; see Pool."""
+
+    __slots__ = ("dtype", "free_list", "nbytes", "shape", "size")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, free_list: list[Any] | None = None) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.size = math.prod(shape)
+        self.nbytes = self.size * dtype.itemsize
+        self.free_list: list[Any] = [] if free_list is None else free_list
+
+
+class Allocation(Dispatch):
+    """An open device and its pools: the ground of an executor. Any thread may allocate."""
 
     def __init__(self, device: Device, limits: Limits) -> None:
         self.device = device
@@ -33,14 +46,9 @@ class Allocation:
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
         self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
+        self._layout_ids: dict[Layout, int] = {}
+        self._layout_numbers = itertools.count()
         _open.add(self)
-
-    def allocate(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Buffer:
-        """A Buffer of a size or shape, contents undefined.
-
-        Raises ShapeError for negative sizes, UnsupportedDType for a dtype the device lacks, OutOfMemory.
-        """
-        return self.new_buffer(self.kind(sizes(shape, "allocate"), self._supported(dtype)))
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
         """What all buffers of a shape and dtype share."""
@@ -50,43 +58,44 @@ class Allocation:
                 self._kinds.clear()
             nbytes = math.prod(shape) * dtype.itemsize
             small = nbytes <= CLASS_BYTES
-            shelf = self.boundary.shelf(nbytes) if small else self.pool.shelf(storage_bytes(nbytes))
-            found = self._kinds.setdefault((shape, dtype), Kind(shape, dtype, shelf))
+            free_list = (
+                self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
+            )
+            found = self._kinds.setdefault((shape, dtype), Kind(shape, dtype, free_list))
         return found
 
-    def new_buffer(self, kind: Kind) -> Buffer:
-        """A Buffer of a kind, contents undefined; raises OutOfMemory."""
+    def block(self, kind: Kind) -> Block:
+        """A block for a buffer of a kind, contents undefined; raises OutOfMemory."""
         if not self.usable or self.pool.foreign:
-            self._refresh()
+            self.check_open()
+            self.pool.release_foreign()
         try:
-            block = kind.shelf.pop()
+            block = kind.free_list.pop()
         except IndexError:
-            block = self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
-        else:
-            block.home.lend(block)
-        return Buffer(self, block, kind)
+            return self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
+        return block.pool.issue(block)
 
-    def allocate_boundary(self, class_: int, pages: int = 1, dtype: Any = dtypes.u8) -> Buffer:
-        """A Buffer over `pages` pages of 256 bytes in one of the 96 classes of the boundary pool."""
-        element = self._supported(dtype)
-        self.check_open()
-        block = self.boundary.allocate(class_, pages)
-        return Buffer(self, block, self.kind((block.nbytes // element.itemsize,), element))
+    def layout_id(self, layout: Layout) -> int:
+        """A number that only this layout has."""
+        found = self._layout_ids.get(layout)
+        if found is None:
+            if len(self._layout_ids) >= MAX_LAYOUTS:
+                self._layout_ids.clear()  # numbers are never given twice, so that old keys stay true
+            found = self._layout_ids.setdefault(layout, next(self._layout_numbers))
+        return found
 
-    def _supported(self, dtype: Any) -> DType:
+    def supported(self, dtype: Any, who: str = "") -> DType:
+        """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""
         element = dtypes.dtype(dtype)
         if element not in self.limits.dtypes:
+            info = self.device.info
             raise UnsupportedDType(
-                f"{self.device.info.backend.value} ({self.device.info.name}) has no {element}"
+                f"{who}{': ' if who else ''}{info.backend.value} ({info.name}) has no {element}"
             )
         return element
 
-    def _refresh(self) -> None:
-        """What an allocation does first where there is something to do."""
-        self.check_open()
-        self.pool.release_foreign()
-
     def check_open(self) -> None:
+        """Raises BufferFreed once the executor is closed, BackendUnavailable in a forked process."""
         if self.closed:
             raise BufferFreed("the executor is closed")
         if not self.usable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.errors import OutOfMemory, ShapeError
-from hologram.runtime.memory_pool import Block, Home, Pool
+from hologram.runtime.memory_pool import Block, BlockPool, Pool
 
 CLASSES = 96
 PAGES = 48  # per class
@@ -42,8 +42,10 @@ class Region(Block):
 
     __slots__ = ("class_", "page", "pages")
 
-    def __init__(self, home: Home, memory: Any, class_: int, page: int, pages: int, shelf: list[Any]) -> None:
-        super().__init__(home, memory, linear_offset(class_, page), pages * PAGE_BYTES, shelf)
+    def __init__(
+        self, pool: BlockPool, memory: Any, class_: int, page: int, pages: int, free_list: list[Any]
+    ) -> None:
+        super().__init__(pool, memory, linear_offset(class_, page), pages * PAGE_BYTES, free_list)
         self.class_ = class_
         self.page = page
         self.pages = pages
@@ -63,7 +65,7 @@ def _first_fit(used: int, pages: int) -> int | None:
     return (starts & -starts).bit_length() - 1 if starts else None
 
 
-class BoundaryPool(Home):
+class BoundaryPool(BlockPool):
     """The regions of one executor, in one block of its pool, taken on first use. Any thread may call."""
 
     def __init__(self, pool: Pool) -> None:
@@ -74,7 +76,7 @@ class BoundaryPool(Home):
         self._regions: dict[tuple[int, int, int], Region] = {}  # a region asked for again keeps its token
         self._marked = 0  # regions whose bits are set
         # By pages: what small buffers gave back. Their bits are still set.
-        self._shelves: tuple[list[Region], ...] = tuple([] for _ in range(PAGES + 1))
+        self._free_lists: tuple[list[Region], ...] = tuple([] for _ in range(PAGES + 1))
         self._returned: list[Region] = []  # named regions that were given back
         self._highest = [CLASSES - 1] * (PAGES + 1)  # by pages: no class above has room for so many
 
@@ -92,20 +94,20 @@ class BoundaryPool(Home):
         """Bytes in use."""
         with self.lock:
             self._collect()
-            idle = sum(pages * len(shelf) for pages, shelf in enumerate(self._shelves))
-            self.lent = (sum(used.bit_count() for used in self._used) - idle) * PAGE_BYTES
-            return self.lent
+            idle = sum(pages * len(free_list) for pages, free_list in enumerate(self._free_lists))
+            self.issued_bytes = (sum(used.bit_count() for used in self._used) - idle) * PAGE_BYTES
+            return self.issued_bytes
 
     @property
     def count(self) -> int:
         """Regions in use."""
         with self.lock:
             self._collect()
-            return self._marked - sum(map(len, self._shelves))
+            return self._marked - sum(map(len, self._free_lists))
 
-    def shelf(self, nbytes: int) -> list[Region]:
-        """Where regions for that many bytes wait, at most those of a class; who pops one must `lend` it."""
-        return self._shelves[-(-nbytes // PAGE_BYTES) or 1]
+    def free_list(self, nbytes: int) -> list[Region]:
+        """Where regions for that many bytes wait, at most those of a class; who pops one must `issue` it."""
+        return self._free_lists[-(-nbytes // PAGE_BYTES) or 1]
 
     def allocate(self, class_: int, pages: int) -> Region:
         """The first free run of `pages` pages in a class.
@@ -130,7 +132,7 @@ class BoundaryPool(Home):
                     f"allocate_boundary: class {class_} has no {pages} free pages in a row; {free} of {PAGES} are free"
                 )
             region = self._mark(class_, page, pages)
-            region.shelf = self._returned
+            region.free_list = self._returned
             return region
 
     def take_any(self, nbytes: int) -> Region | None:
@@ -139,11 +141,11 @@ class BoundaryPool(Home):
             return None
         pages = -(-nbytes // PAGE_BYTES) or 1
         try:
-            region = self._shelves[pages].pop()
+            region = self._free_lists[pages].pop()
         except IndexError:
             pass
         else:
-            self.lend(region)
+            self.issue(region)
             return region
         with self.lock:
             self._collect()
@@ -183,25 +185,25 @@ class BoundaryPool(Home):
         self._marked += 1
         region = self._regions.get((class_, page, pages))
         if region is None:
-            region = Region(self, self.memory, class_, page, pages, self._shelves[pages])
+            region = Region(self, self.memory, class_, page, pages, self._free_lists[pages])
             self._regions[class_, page, pages] = region
-        self.lend(region)
+        self.issue(region)
         return region
 
     def _collect(self) -> None:
         """Takes in the named regions that were given back."""
         while self._returned:
             region = self._returned.pop()
-            region.shelf = self._shelves[region.pages]
+            region.free_list = self._free_lists[region.pages]
             self._clear(region)
 
     def _settle(self) -> bool:
         """Clears the pages of idle regions, so that they can be cut anew; True if there were any."""
         settled = False
-        for shelf in self._shelves:
-            while shelf:
+        for free_list in self._free_lists:
+            while free_list:
                 try:
-                    region = shelf.pop()
+                    region = free_list.pop()
                 except IndexError:  # another thread has taken it
                     break
                 self._clear(region)

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
-from hologram.device import BackendType, Device
+from hologram.device import BackendType
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import dlpack
+from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.memory_pool import Block
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Executor(Protocol):
-        """What a buffer needs of its executor."""
-
-        @property
-        def device(self) -> Device: ...
-        def allocate(self, shape: Any, dtype: Any = ...) -> Buffer: ...
 
 
 def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
@@ -60,20 +50,7 @@ class Lease:
         self.block = block
 
     def __del__(self) -> None:
-        self.block.home.give(self.block)
-
-
-class Kind:
-    """What buffers of one shape and dtype share. `shelf` is where blocks for them wait; see Pool."""
-
-    __slots__ = ("dtype", "nbytes", "shape", "shelf", "size")
-
-    def __init__(self, shape: tuple[int, ...], dtype: DType, shelf: list[Any] | None = None) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self.size = math.prod(shape)
-        self.nbytes = self.size * dtype.itemsize
-        self.shelf: list[Any] = [] if shelf is None else shelf
+        self.block.pool.recycle(self.block)
 
 
 class Buffer:
@@ -97,7 +74,7 @@ class Buffer:
         "size",
     )
 
-    def __init__(self, executor: Executor, block: Block, kind: Kind) -> None:
+    def __init__(self, executor: Allocation, block: Block, kind: Kind) -> None:
         # The right to the block is the buffer's own until others are given the memory: then they share a lease.
         self._lease: Lease | None = None
         self.block: Block | None = block
@@ -113,7 +90,7 @@ class Buffer:
     def __del__(self) -> None:
         block = self.block
         if block is not None and self._lease is None:
-            block.home.give(block)
+            block.pool.recycle(block)
 
     @property
     def freed(self) -> bool:
@@ -123,7 +100,7 @@ class Buffer:
     @property
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
-        block, device = self.live_block("ptr"), self.executor.device
+        block, device = self._touched("ptr"), self.executor.device
         self._share()
         address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
         if address is not None:
@@ -142,12 +119,14 @@ class Buffer:
         view = self._view
         if (
             view is not None
+            and not self.executor.tracers
             and type(array) is np.ndarray
             and array.dtype is view.dtype
             and array.shape == view.shape
         ):
             np.copyto(view, array)
             return self
+        self._touched("from_numpy")
         self._write(dlpack.host_array(array))
         return self
 
@@ -157,9 +136,9 @@ class Buffer:
         With `copy=None` a view where there can be one. Raises InteropError for `copy=False` where the host cannot
         address the memory. A view shows what later operations write, once the executor is synchronised.
         """
-        if copy and (view := self._view) is not None:
+        if copy and (view := self._view) is not None and not self.executor.tracers:
             return view.copy()
-        self.live_block("to_numpy")
+        self._touched("to_numpy")
         if not copy:
             view = self._host_view()
             if view is not None:
@@ -175,7 +154,7 @@ class Buffer:
 
     def from_bytes(self, data: Any) -> Buffer:
         """Copies the bytes of a bytes-like object in; raises ShapeError when they are not exactly `nbytes` many."""
-        self.live_block("from_bytes")
+        self._touched("from_bytes")
         try:
             source = memoryview(data).cast("B")
         except TypeError as error:
@@ -196,7 +175,7 @@ class Buffer:
 
     def fill(self, value: bool | int | float) -> Buffer:
         """Sets every element; raises UnsupportedDType for a number the dtype cannot hold."""
-        block = self.live_block("fill")
+        block = self._touched("fill")
         pattern = _pattern(value, self.dtype)
         if self.nbytes:
             self.executor.device.fill(block.memory, block.offset, self.nbytes, pattern)
@@ -206,7 +185,7 @@ class Buffer:
         """Copies another buffer, of this or another executor, or an array; sizes and dtypes must agree."""
         if not isinstance(source, Buffer):
             return self.from_numpy(source)
-        target_block, source_block = self.live_block("copy_from"), source.live_block("copy_from")
+        target_block, source_block = self._touched("copy_from"), source._touched("copy_from")
         if source.executor is not self.executor:
             return self.from_numpy(source.to_numpy(copy=None))
         _require(self, "copy_from", source.size, source.dtype.numpy)
@@ -222,9 +201,15 @@ class Buffer:
 
     def free(self) -> None:
         """Gives the memory back; the buffer cannot be used afterwards. Freeing again does nothing."""
+        if self.executor.tracers:
+            self.executor.dispatch(Buffer._end, "free of a buffer", self)
+        else:
+            self._end()
+
+    def _end(self) -> None:
         block, lease = self._let_go()
         if block is not None and lease is None:
-            block.home.give(block)
+            block.pool.recycle(block)
 
     def _let_go(self) -> tuple[Block | None, Lease | None]:
         """Ends the buffer; the caller, and no other thread that does the same, gets what it held."""
@@ -233,14 +218,14 @@ class Buffer:
         block = self.block
         if block is None:
             return None, None
-        with block.home.lock:
+        with block.pool.lock:
             block, self.block = self.block, None
             lease, self._lease = self._lease, None
         return block, lease
 
     def _share(self) -> Lease:
         """The right to the memory, for others to hold as well; the buffer counts as shared from now on."""
-        with self.live_block("buffer").home.lock:
+        with self.live_block("buffer").pool.lock:
             if self._lease is None:
                 self._lease = Lease(self.live_block("buffer"))
             return self._lease
@@ -292,7 +277,7 @@ class Buffer:
 
         Memory that only a GPU of a kind DLPack's consumers do not know can address comes as one copy on the host.
         """
-        self.live_block("__dlpack__")
+        self._touched("__dlpack__")
         strides = dlpack.contiguous_strides(self.shape)
         return dlpack.export(self, self.shape, strides, 0, stream, max_version, dl_device, copy)
 
@@ -303,6 +288,7 @@ class Buffer:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.executor.device.info.backend is not BackendType.CUDA:
             raise AttributeError("__cuda_array_interface__: the buffer is not in CUDA memory")
+        self._touched("__cuda_array_interface__")
         self._share()
         self.executor.device.synchronize()
         return {
@@ -316,8 +302,9 @@ class Buffer:
 
     def __copy__(self) -> Buffer:
         """A new buffer with the same contents; so is a deep copy."""
-        self.live_block("copy")
-        return self.executor.allocate(self.shape, self.dtype).copy_from(self)
+        self._touched("copy")
+        kind = self.executor.kind(self.shape, self.dtype)
+        return Buffer(self.executor, self.executor.block(kind), kind).copy_from(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
         return self.__copy__()
@@ -334,7 +321,12 @@ class Buffer:
         place = "freed" if self.freed else self.executor.device.info.name
         return f"Buffer(shape={self.shape}, dtype={self.dtype}, {place})"
 
+    def _touched(self, action: str) -> Block:
+        """The block, which is about to be read, written or shown to others."""
+        return self.executor.dispatch(Buffer.live_block, f"{action} of a buffer", self, action)
+
     def live_block(self, action: str = "launch") -> Block:
+        """The block; raises BufferFreed."""
         block = self.block
         if block is None:
             raise self._gone(action)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,9 +10,12 @@ from numpy.lib.array_utils import byte_bounds
 from hologram import dtypes
 from hologram.device import Device
 from hologram.errors import InteropError
-from hologram.runtime.buffer import Buffer, Kind
+from hologram.layout import Layout
+from hologram.runtime.allocation import Kind
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.dlpack import HostRange, contiguous_strides, host_array
-from hologram.runtime.memory_pool import Pool
+from hologram.runtime.engine import Engine
+from hologram.runtime.view import View, whole
 
 
 @runtime_checkable
@@ -25,34 +27,14 @@ class Adopting(Protocol):
         ...
 
 
-class Host(Protocol):
-    """What importing needs of an executor."""
-
-    @property
-    def device(self) -> Device: ...
-    @property
-    def pool(self) -> Pool: ...
-    def allocate(self, shape: Any, dtype: Any = ...) -> Buffer: ...
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A buffer over (or with a copy of) a foreign array, and where the array's elements lie in it, in elements."""
-
-    buffer: Buffer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-
-
-def from_dlpack(executor: Host, source: Any, copy: bool | None = None) -> Imported:
+def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View:
     """An array of another library (DLPack, the array interface, or the buffer protocol) for an executor to compute on.
 
     Memory is shared where the device can use it: host memory, writable, aligned to its elements. Everywhere else it is
     copied once; with `copy=False` InteropError is raised instead. Raises UnsupportedDType for elements of other dtypes.
     """
     if isinstance(source, Buffer) and source.executor is executor and not copy:
-        return Imported(source, source.shape, contiguous_strides(source.shape), 0)
+        return whole(source)
     array = host_array(source)
     dtype = dtypes.dtype(array.dtype)
     obstacle = _obstacle(executor.device, array)
@@ -60,9 +42,7 @@ def from_dlpack(executor: Host, source: Any, copy: bool | None = None) -> Import
         return _share(executor, array, dtype)
     if copy is False:
         raise InteropError(f"from_dlpack: {obstacle}, so copy=False is impossible")
-    buffer = executor.allocate(array.shape, dtype=dtype)
-    buffer.from_numpy(array)
-    return Imported(buffer, array.shape, contiguous_strides(array.shape), 0)
+    return whole(executor.allocate(array.shape, dtype=dtype).from_numpy(array))
 
 
 def _obstacle(device: Device, array: np.ndarray) -> str | None:
@@ -80,7 +60,7 @@ def _obstacle(device: Device, array: np.ndarray) -> str | None:
     return None
 
 
-def _share(executor: Host, array: np.ndarray, dtype: dtypes.DType) -> Imported:
+def _share(executor: Engine, array: np.ndarray, dtype: dtypes.DType) -> View:
     low, high = byte_bounds(array)
     data = np.asarray(HostRange(array, low, high - low))
     memory = executor.device.adopt(data.data)  # type: ignore[attr-defined]  # _obstacle has asked
@@ -89,4 +69,4 @@ def _share(executor: Host, array: np.ndarray, dtype: dtypes.DType) -> Imported:
     shape = array.shape if contiguous else ((high - low) // array.itemsize,)
     offset = (array.ctypes.data - low) // array.itemsize
     strides = contiguous_strides(shape) if contiguous else tuple(s // array.itemsize for s in array.strides)
-    return Imported(Buffer(executor, block, Kind(shape, dtype)), array.shape, strides, offset)
+    return View(Buffer(executor, block, Kind(shape, dtype)), Layout(dtype, array.shape, strides, offset))

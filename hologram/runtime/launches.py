@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hologram import debug, lazy
@@ -13,9 +14,9 @@ from hologram.debug import Rung
 from hologram.device import Binding, Device, Launch, in_turn, sequence
 from hologram.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.memory_pool import Block, Pool
+from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 from hologram.runtime.observer import Observer, subject
-from hologram.runtime.planner import spread_rows, storage_bytes
+from hologram.runtime.planner import spread_rows
 from hologram.runtime.validation import fitted
 
 if TYPE_CHECKING:
@@ -30,7 +31,17 @@ else:  # needed to compute, not to open
 MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
 
-Operand = Buffer | None  # None stands for a number, which the steps' scalars hold
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of a buffer, from `first` on."""
+
+    buffer: Buffer
+    first: int
+    nbytes: int
+
+
+Operand = Buffer | Part | None  # None stands for a number, which the steps' scalars hold
 
 
 class Records:
@@ -99,13 +110,13 @@ class Workspace:
             for nbytes in self._sizes:
                 blocks.append(self._pool.take(nbytes))
         except BaseException:
-            self.give(blocks)
+            self.put_back(blocks)
             raise
         return blocks
 
-    def give(self, blocks: Sequence[Block]) -> None:
+    def put_back(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
-            self._pool.give(block)
+            self._pool.recycle(block)
 
     def bindings(self, blocks: Sequence[Block]) -> list[Binding]:
         """Of each scratch area; of none where no step uses any."""
@@ -143,9 +154,10 @@ class Launches(Records):
         """
         generation = self.generation
         plan = self.ready(plan, len(operands))
-        bindings = [binding(o.live_block(), o.nbytes) if o is not None else None for o in operands]
+        parts = [Part(o, 0, o.nbytes) if isinstance(o, Buffer) else o for o in operands]
+        bindings = [p and binding(p.buffer.live_block(), p.nbytes, p.first) for p in parts]
         launch = self._with_scratch(key, plan, bindings) if plan.scratch else self.bind(plan, bindings)
-        blocks: list[Any] = [o.block for o in operands if o is not None]
+        blocks: list[Any] = [p.buffer.block for p in parts if p is not None]
         # Another thread may have freed an operand since, or begun to watch.
         if key is not None and None not in blocks and generation == self.generation:
             self.keep(key, launch, [block.token for block in blocks], MAX_LAUNCHES)
@@ -210,7 +222,7 @@ class Launches(Records):
                     self.touches(key, tokens)
                 call()
             finally:
-                workspace.give(blocks)
+                workspace.put_back(blocks)
 
         return launch
 
@@ -232,7 +244,7 @@ def _checked(step: Step) -> Step:
     return Step(form.canonical(step.kernel), step.operands, scalars, step.grid)
 
 
-def binding(block: Block, nbytes: int) -> Binding:
-    """The bytes of an array at the start of a block."""
+def binding(block: Block, nbytes: int, first: int = 0) -> Binding:
+    """The bytes of an array in a block."""
     # Adopted memory may end where its array does.
-    return Binding(block.memory, block.offset, min(storage_bytes(nbytes), block.nbytes))
+    return Binding(block.memory, block.offset + first, min(storage_bytes(nbytes), block.nbytes - first))

@@ -22,29 +22,34 @@ _tokens = itertools.count(1)
 _keys = itertools.count(1)
 
 
-class Home:
+def storage_bytes(nbytes: int) -> int:
+    """Bytes of memory behind an array: whole words, at least one, so that packed elements can be stored by word."""
+    return max(4, -(-nbytes // 4) * 4)
+
+
+class BlockPool:
     """Where blocks come from, and go when their holders are done with them.
 
-    `lent` counts the bytes that are out, `peak` the most there ever were. Both are written without a lock: exact as
-    long as threads take turns (the GIL), and `lent` is put right whenever statistics are asked for.
+    `issued_bytes` counts the bytes that are out, `peak` the most there ever were. Both are written without a lock:
+    exact as long as threads take turns (the GIL), and put right whenever statistics are asked for.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.lent = self.peak = 0
+        self.issued_bytes = self.peak = 0
         self.closed = False
 
-    def lend(self, block: Block) -> Block:
-        """Counts a block that was taken from its shelf."""
-        lent = self.lent = self.lent + block.nbytes
-        if lent > self.peak:
-            self.peak = lent
+    def issue(self, block: Block) -> Block:
+        """Counts a block that was taken from its free list."""
+        issued_bytes = self.issued_bytes = self.issued_bytes + block.nbytes
+        if issued_bytes > self.peak:
+            self.peak = issued_bytes
         return block
 
-    def give(self, block: Block) -> None:
+    def recycle(self, block: Block) -> None:
         """Takes a block back; its holder must not touch it again. Never waits: finalisers may call it anywhere."""
-        self.lent -= block.nbytes
-        block.shelf.append(block)
+        self.issued_bytes -= block.nbytes
+        block.free_list.append(block)
         if self.closed:
             self.reclaim()
 
@@ -67,26 +72,26 @@ class Block:
     """A range of a device's memory: `nbytes` bytes (the capacity) from byte `offset` of `memory`.
 
     `token` is unique in the process and never used again; a block that is recycled keeps it. Bytes past what a holder
-    asked for are padding: a device may write to them to reach its copy alignment. `shelf` is the list it waits in while
+    asked for are padding: a device may write to them to reach its copy alignment. `free_list` is where it waits while
     nobody holds it: lists are popped and appended to by any thread, without a lock.
     """
 
-    __slots__ = ("adopted", "holder", "home", "keys", "memory", "nbytes", "offset", "shelf", "token")
+    __slots__ = ("adopted", "free_list", "holder", "keys", "memory", "nbytes", "offset", "pool", "token")
 
     def __init__(
         self,
-        home: Home,
+        pool: BlockPool,
         memory: Any,
         offset: int,
         nbytes: int,
-        shelf: list[Any],
+        free_list: list[Any],
         adopted: bool = False,
     ) -> None:
-        self.home = home
+        self.pool = pool
         self.memory = memory
         self.offset = offset
         self.nbytes = nbytes
-        self.shelf = shelf
+        self.free_list = free_list
         self.token = next(_tokens)
         self.adopted = adopted  # foreign memory: never recycled
         self.keys: dict[Any, int] = {}
@@ -127,7 +132,7 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Pool(Home):
+class Pool(BlockPool):
     """Blocks of one device. Any thread may call.
 
     `on_release` holds functions that are called with each block just before its memory goes back to the device (its
@@ -139,7 +144,7 @@ class Pool(Home):
         self.device = device
         self._limit = device.limits.max_buffer_bytes
         self.on_release: list[Callable[[Block], None]] = []
-        self._shelves: dict[int, list[Block]] = {}  # by size; a shelf is never replaced by another
+        self._free_lists: dict[int, list[Block]] = {}  # by size; a free list is never replaced by another
         self.foreign: list[
             Block
         ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
@@ -148,13 +153,13 @@ class Pool(Home):
         self._reserved = 0
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
 
-    def shelf(self, nbytes: int) -> list[Block]:
-        """Where blocks for that many bytes wait; who pops one must `lend` it."""
+    def free_list(self, nbytes: int) -> list[Block]:
+        """Where blocks for that many bytes wait; who pops one must `issue` it."""
         size = min(size_class(nbytes), max(nbytes, self._limit))
-        found = self._shelves.get(size)
+        found = self._free_lists.get(size)
         if found is None:
             with self.lock:
-                found = self._shelves.setdefault(size, [])
+                found = self._free_lists.setdefault(size, [])
         return found
 
     def take(self, nbytes: int) -> Block:
@@ -166,15 +171,15 @@ class Pool(Home):
             )
         if self.foreign:
             self.release_foreign()
-        shelf = self.shelf(nbytes)
+        free_list = self.free_list(nbytes)
         try:
-            return self.lend(shelf.pop())
+            return self.issue(free_list.pop())
         except IndexError:
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
         memory = self._allocate(size)  # not under the lock: the device may take long, and may collect garbage
-        return self._keep(Block(self, memory, 0, size, shelf))
+        return self._keep(Block(self, memory, 0, size, free_list))
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
@@ -190,14 +195,14 @@ class Pool(Home):
     def rejoin(self, block: Block) -> None:
         """Takes the block back from the pool that had cut it up."""
         self._divided = None
-        self.give(block)
+        self.recycle(block)
 
     def release_cached(self) -> int:
         """Hands every cached block back to the device; returns how many bytes that were."""
         nbytes = 0
         with self.lock:
-            for shelf in tuple(self._shelves.values()):
-                nbytes += self._clear(shelf)
+            for free_list in tuple(self._free_lists.values()):
+                nbytes += self._clear(free_list)
         self.release_foreign()
         return nbytes
 
@@ -214,9 +219,9 @@ class Pool(Home):
         """What is held now; the parts of a divided block count, not the block."""
         with self.lock:
             self._clear(self.foreign)
-            waiting = [(len(shelf), size) for size, shelf in self._shelves.items()]
+            waiting = [(len(free_list), size) for size, free_list in self._free_lists.items()]
             count = len(self._blocks) - sum(n for n, _ in waiting)
-            allocated = self.lent = self._reserved - sum(n * size for n, size in waiting)
+            allocated = self.issued_bytes = self._reserved - sum(n * size for n, size in waiting)
             reserved, divided = self._reserved, self._divided
         self._hand_back()
         peak = self.peak = max(self.peak, allocated)
@@ -259,14 +264,14 @@ class Pool(Home):
         with self.lock:
             self._blocks[block.token] = block
             self._reserved += block.nbytes
-        return self.lend(block)
+        return self.issue(block)
 
-    def _clear(self, shelf: list[Block]) -> int:
-        """Empties a shelf; the bytes that were on it. Other threads may take from it, and give, all the while."""
+    def _clear(self, free_list: list[Block]) -> int:
+        """Empties a free list; the bytes that were on it. Other threads may take from it, and give, all the while."""
         nbytes = 0
-        while shelf:
+        while free_list:
             try:
-                block = shelf.pop()
+                block = free_list.pop()
             except IndexError:
                 break
             del self._blocks[block.token]

@@ -21,6 +21,26 @@ class Subject:
     bytes_bound: int
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchTime:
+    """One launch. Times are nanoseconds since the profile began.
+
+    The host enqueued it from `enqueued_ns` to `returned_ns`, on the thread of that number; the device ran it from
+    `start_ns` to `end_ns`.
+    """
+
+    subject: Subject
+    thread: int
+    enqueued_ns: int
+    returned_ns: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def duration_ns(self) -> int:
+        return self.end_ns - self.start_ns
+
+
 class Observer(Protocol):
     """Sees every launch that is bound while it watches; see Launches.watch."""
 

@@ -1,8 +1,8 @@
-"""What plans become on a device: rows spread over it where it cannot do so itself, and the sizes memory is given."""
+"""What plans become on a device: rows spread over it where it cannot do so itself."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.limits import Limits
@@ -12,22 +12,6 @@ if TYPE_CHECKING:
     from hologram.compiler.lowering import split
 else:
     split = lazy.module("hologram.compiler.lowering.split")
-
-
-def storage_bytes(nbytes: int) -> int:
-    """Bytes of memory behind an array: whole words, at least one, so that packed elements can be stored by word."""
-    return max(4, -(-nbytes // 4) * 4)
-
-
-def overlaps(a: Any, b: Any) -> bool:
-    """Whether two tensors share bytes."""
-    if a.buffer.block is not b.buffer.block or not a.size or not b.size:
-        return False
-    (a_low, a_high), (b_low, b_high) = a.layout.span, b.layout.span
-    return (
-        a_low * a.dtype.itemsize < b_high * b.dtype.itemsize
-        and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
-    )
 
 
 def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:

@@ -10,7 +10,6 @@ from hologram.atlas.program import Program
 from hologram.debug import Rung
 from hologram.limits import Limits
 from hologram.plan import Plan, Step
-from hologram.runtime.buffer import Buffer
 
 if TYPE_CHECKING:
     from hologram.compiler.recognition import recognise
@@ -18,14 +17,12 @@ else:  # needed to compute, not to open
     recognise = lazy.module("hologram.compiler.recognition.recognise")
 
 
-def chosen(step: Step, buffers: Sequence[Buffer], limits: Limits) -> Plan:
-    """The plan for a step of which operand k is all of buffer k, however it is viewed.
+def chosen(step: Step, sizes: Sequence[int], limits: Limits, apart: bool) -> Plan:
+    """The plan for a step whose operand k has `sizes[k]` elements, however they were viewed.
 
-    A program whose buffers share memory may work in place, so it runs as it is written.
+    A program whose buffers share memory (which is not `apart`) may work in place, so it runs as it is written.
     """
-    blocks = {id(b.live_block()) for b in buffers}
-    if isinstance(step.kernel, Program) and len(blocks) == len(buffers):
-        sizes = [b.size for b in buffers]
+    if isinstance(step.kernel, Program) and apart:
         found = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
         if found is not None and found.pays(limits):
             if debug.shows(Rung.LAUNCH):

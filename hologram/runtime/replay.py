@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from hologram.device import Launch
 from hologram.layout import Layout
 from hologram.plan import Plan
-from hologram.runtime.buffer import Buffer, Kind
+from hologram.runtime.allocation import Kind
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.engine import Engine
 from hologram.runtime.launches import Records, Workspace, binding
-from hologram.runtime.memory_pool import Block
-from hologram.runtime.planner import storage_bytes
-
-if TYPE_CHECKING:
-    from hologram.frontend.executor import Executor
-    from hologram.frontend.tensor import Tensor
+from hologram.runtime.memory_pool import Block, storage_bytes
+from hologram.runtime.view import View
 
 MAX_SETS = 64  # of buffers that one replay is bound to at a time
 
@@ -29,7 +26,7 @@ _NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 class Replay:
-    """A plan with `inputs` inputs, whose outputs are new contiguous tensors. Any thread may call it.
+    """A plan with `inputs` inputs, whose outputs are new buffers. Any thread may call it.
 
     `donated` gives outputs the memory of inputs: output k that of input donated[k], whose buffer is then freed for
     the caller. Such an output starts with its input's contents: where others were given the memory (DLPack,
@@ -38,7 +35,7 @@ class Replay:
 
     def __init__(
         self,
-        executor: Executor,
+        executor: Engine,
         plan: Plan,
         inputs: int,
         outputs: Sequence[Layout],
@@ -47,12 +44,11 @@ class Replay:
         self._executor = executor
         self._outputs = tuple(outputs)
         self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
-        self._ids = [executor.layout_id(layout) for layout in outputs]
         self._donated = dict(donated)
         operands = inputs + len(self._outputs)
         self._plan = executor.bound.ready(plan, operands)
         self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
-        self._new, self._tensor = executor.new_buffer, executor.tensor_over
+        self._new = executor.new_buffer
         self._records = Records()
         self._cached = self._records.cached
         self._plain = len(self._outputs) == 1 and not self._donated and not self._plan.scratch
@@ -63,7 +59,7 @@ class Replay:
         """Of the arenas that a call takes."""
         return self._workspace.arenas.nbytes
 
-    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(self, inputs: Sequence[View]) -> Sequence[Buffer]:
         """Runs the plan; the inputs' layouts are those it was made for.
 
         Raises BufferFreed for an input that was freed or donated, OutOfMemory.
@@ -79,8 +75,8 @@ class Replay:
             for kind in self._kinds:
                 memories.append(self._new(kind))
         key = []
-        for tensor in inputs:
-            key.append(tensor.buffer.key)
+        for view in inputs:
+            key.append(view.buffer.key)
         for memory in memories:
             key.append(memory.key)
         scratch = self._workspace.take() if self._plan.scratch else ()
@@ -99,31 +95,31 @@ class Replay:
             raise
         finally:
             if scratch:
-                self._workspace.give(scratch)
+                self._workspace.put_back(scratch)
         for number in self._donated.values():
             given[number].buffer.free()
-        return tuple(map(self._tensor, memories, self._outputs, self._ids))
+        return memories
 
-    def _one(self, inputs: Sequence[Tensor]) -> Tensor:
+    def _one(self, inputs: Sequence[View]) -> Buffer:
         """The common case: one output, in memory of its own, and no scratch."""
         memory = self._new(self._kinds[0])
         key = [memory.key]
-        for tensor in inputs:
-            key.append(tensor.buffer.key)
+        for view in inputs:
+            key.append(view.buffer.key)
         launch = self._cached.get(tuple(key))
         if launch is None:
             launch = self._bind(tuple(key), inputs, [memory], ())
         launch()
-        return self._tensor(memory, self._outputs[0], self._ids[0])
+        return memory
 
-    def _claimed(self, inputs: Sequence[Tensor]) -> tuple[Sequence[Tensor], list[Buffer]]:
+    def _claimed(self, inputs: Sequence[View]) -> tuple[Sequence[View], list[Buffer]]:
         """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.
 
         These end for everybody else before anything is written: of threads that donate the same one, one gets it. A
         call that fails gives them back.
         """
         self._executor.check_open()
-        buffers = [tensor.buffer for tensor in inputs]
+        buffers = [view.buffer for view in inputs]
         for buffer in buffers:
             buffer.live_block("call")
         taken = {
@@ -134,18 +130,19 @@ class Replay:
         memories = {k: self._new(kind) for k, kind in enumerate(self._kinds) if k not in taken}
         for k, j in self._donated.items():
             if k not in taken:
-                given = inputs[j].reshape(self._kinds[k].shape)  # contiguous, maybe a part of its buffer
-                self._executor.copy(given, self._tensor(memories[k], self._outputs[k]))
+                layout = inputs[j].layout.reshape(self._kinds[k].shape)  # of a contiguous part of its buffer
+                assert layout is not None
+                self._executor.copy(View(buffers[j], layout), View(memories[k], self._outputs[k]))
         found = list(inputs)
         for k, j in taken.items():
             memories[k] = buffers[j].hand_over(self._kinds[k])
-            found[j] = self._tensor(memories[k], inputs[j].layout)
+            found[j] = View(memories[k], inputs[j].layout)
         return found, [memories[k] for k in range(len(self._kinds))]
 
     def _bind(
         self,
         key: tuple[int | None, ...],
-        inputs: Sequence[Tensor],
+        inputs: Sequence[View],
         memories: Sequence[Buffer],
         scratch: Sequence[Block],
     ) -> Launch:

@@ -49,8 +49,8 @@ def test_regions_are_first_fit_within_their_class():
     assert [(r.class_, r.page, r.pages) for r in (a, b, c)] == [(7, 0, 10), (7, 10, 5), (7, 15, 33)]
     with pytest.raises(OutOfMemory, match="class 7 has no 1 free pages"):
         pool.allocate(7, 1)
-    pool.give(a)
-    pool.give(c)
+    pool.recycle(a)
+    pool.recycle(c)
     with pytest.raises(OutOfMemory, match="43 of 48 are free"):
         pool.allocate(7, 34)
     assert pool.allocate(7, 11).page == 15
@@ -74,7 +74,7 @@ def test_small_buffers_fill_from_the_highest_class_until_it_is_full():
     assert last
     assert (last.class_, last.page) == (0, 40)
     assert pool.take_any(0) is None
-    pool.give(last)
+    pool.recycle(last)
     small = [pool.take_any(n) for n in (0, 1, 256, 257)]
     assert [r.pages for r in small if r] == [1, 1, 1, 2]
 
@@ -84,7 +84,7 @@ def test_named_regions_reclaim_what_small_buffers_left():
     for region in [pool.take_any(256) for _ in range(48)]:
         assert region
         assert region.class_ == 95
-        pool.give(region)
+        pool.recycle(region)
     assert pool.allocate(95, 48).page == 0
 
 
@@ -94,7 +94,7 @@ def test_random_traffic_never_overlaps():
     live: list = []
     for _ in range(4_000):
         if live and rng.random() < 0.5:
-            pool.give(live.pop(rng.randrange(len(live))))
+            pool.recycle(live.pop(rng.randrange(len(live))))
         elif rng.random() < 0.3:
             try:
                 live.append(pool.allocate(rng.randrange(96), rng.randint(1, 48)))
@@ -109,6 +109,6 @@ def test_random_traffic_never_overlaps():
             assert all(a[1] <= b[0] for a, b in itertools.pairwise(ranges))
             assert pool.count == len(live)
     for region in live:
-        pool.give(region)
+        pool.recycle(region)
     for class_ in range(96):
         assert pool.allocate(class_, 48).page == 0

@@ -157,7 +157,7 @@ def test_arrays_come_in_in_place(executor, dtype):
     x = sample(dtype)
     imported = from_dlpack(executor, x)
     assert imported.buffer.ptr == x.ctypes.data
-    assert (imported.shape, imported.strides, imported.offset) == ((3, 5), (5, 1), 0)
+    assert (imported.shape, imported.layout.strides, imported.layout.offset) == ((3, 5), (5, 1), 0)
     imported.buffer.fill(1)
     assert (x == 1).all()
 
@@ -176,7 +176,7 @@ def test_strided_arrays_come_in_in_place(executor):
     view = base[::-1, 1:, ::2].transpose(2, 0, 1)
     imported = from_dlpack(executor, view, copy=False)
     seen = dlpack.strided(
-        imported.buffer.to_numpy(copy=False), imported.shape, imported.strides, imported.offset
+        imported.buffer.to_numpy(copy=False), imported.shape, imported.layout.strides, imported.layout.offset
     )
     np.testing.assert_array_equal(seen, view)
     assert np.shares_memory(seen, base)

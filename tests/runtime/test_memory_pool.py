@@ -28,7 +28,7 @@ def test_a_recycled_block_keeps_its_token_and_keys():
     first = pool.take(1000)
     key = first.key(((250,), "f32"))
     assert first.key(((250,), "i32")) != key
-    pool.give(first)
+    pool.recycle(first)
     again = pool.take(900)
     assert again is first
     assert again.key(((250,), "f32")) == key
@@ -41,7 +41,7 @@ def test_statistics_follow_what_is_held():
     held = a.nbytes + b.nbytes
     stats = pool.stats()
     assert (stats.allocated, stats.reserved, stats.peak, stats.count) == (held, held, held, 2)
-    pool.give(b)
+    pool.recycle(b)
     stats = pool.stats()
     assert (stats.allocated, stats.reserved, stats.peak, stats.count) == (a.nbytes, held, held, 1)
     assert pool.release_cached() == b.nbytes
@@ -54,7 +54,7 @@ def test_release_tells_who_asked_before_the_memory_goes():
     seen = []
     pool.on_release.append(lambda block: seen.append((block.token, len(device.live))))
     block = pool.take(10)
-    pool.give(block)
+    pool.recycle(block)
     assert not seen
     pool.release_cached()
     assert seen == [(block.token, 1)]
@@ -63,7 +63,7 @@ def test_release_tells_who_asked_before_the_memory_goes():
 
 def test_out_of_memory_releases_the_cache_and_tries_again():
     pool = Pool(MemoryDevice(room=11_000))
-    pool.give(pool.take(6_000))
+    pool.recycle(pool.take(6_000))
     assert pool.take(9_000).nbytes >= 9_000
     with pytest.raises(OutOfMemory, match="in use by 1 blocks"):
         pool.take(9_000)
@@ -102,7 +102,7 @@ def test_threads_never_share_a_block():
                 clashes.append(block)
             held.add(block.token)
             held.discard(block.token)
-            pool.give(block)
+            pool.recycle(block)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

@@ -70,6 +70,7 @@ def describe() -> DeviceInfo:
         software=False,
         host_resident=True,
         spreads_rows=True,
+        binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
     )
     return DeviceInfo(BackendType.CPU, 0, _model(), "LLVM", limits)

@@ -14,18 +14,17 @@ from hologram.frontend.jit.traced import Traced
 from hologram.frontend.jit.tree import mapped
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.replay import Replay
 
 
 @dataclass(frozen=True)
 class Slot:
-    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through.
-
-    That is the output's own layout, the same object, where it is not seen through another.
-    """
+    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through."""
 
     output: int
     layout: Layout
+    layout_id: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,6 @@ class Compiled:
     captured: tuple[Tensor, ...]
     results: Any  # the tree that the function returned, with a Slot for every tensor
     replay: Replay
-    recording: Mapping[int, Any]  # the executor's: see there
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
     def __call__(self, tensors: Sequence[Tensor]) -> Any:
@@ -49,8 +47,7 @@ class Compiled:
             tensors[number].buffer.free()
         results = self.results
         if type(results) is Slot:
-            tensor = outputs[results.output]
-            return tensor if tensor.layout is results.layout else Tensor(tensor.buffer, results.layout)
+            return Tensor(outputs[results.output], results.layout, results.layout_id)
         return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
 
     def _living(self) -> tuple[Tensor, ...]:
@@ -67,9 +64,8 @@ class Compiled:
         return len(self.assembly.plan.steps)
 
 
-def _seen(outputs: Sequence[Tensor], slot: Slot) -> Tensor:
-    tensor = outputs[slot.output]
-    return tensor if tensor.layout is slot.layout else Tensor(tensor.buffer, slot.layout)
+def _seen(outputs: Sequence[Buffer], slot: Slot) -> Tensor:
+    return Tensor(outputs[slot.output], slot.layout, slot.layout_id)
 
 
 def _inside(leaf: Any) -> Iterable[Any]:
@@ -114,12 +110,11 @@ def compile_traced(
         if not isinstance(leaf, Traced):
             return leaf
         position, tensor = next(places)
-        own = outputs[position]
-        return Slot(position, own if tensor.layout == own else tensor.layout)
+        return Slot(position, tensor.layout, executor.layout_id(tensor.layout))
 
     graph = recording.graph
     assembly = assemble(graph, executor.limits, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     found = mapped(tree, slot)
-    return Compiled(who, assembly, recording.captured, found, replay, executor.recording, tuple(donated))
+    return Compiled(who, assembly, recording.captured, found, replay, tuple(donated))

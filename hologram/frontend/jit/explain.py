@@ -18,11 +18,11 @@ from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
 from hologram.compiler.source.report import tile_text
 from hologram.display import size
-from hologram.frontend.executor import Executor
 from hologram.frontend.jit.compiled import Compiled
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
+from hologram.runtime.engine import Engine
 from hologram.runtime.planner import spread_rows
 
 
@@ -135,7 +135,7 @@ class Target:
     source: Callable[[Program | Tile, Sequence[int], Sequence[int | float | bool]], str]
 
 
-def explained(compiled: Compiled, executor: Executor) -> Explanation:
+def explained(compiled: Compiled, executor: Engine) -> Explanation:
     """What a compiled function runs on its executor; nothing is computed."""
     device = executor.device
     target = Target(executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source)

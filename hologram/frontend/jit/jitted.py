@@ -14,7 +14,9 @@ from hologram import lazy
 from hologram.errors import TraceError
 from hologram.frontend.jit.compiled import Compiled, compile_traced
 from hologram.frontend.jit.signature import Call, call_of
-from hologram.frontend.tensor import Tensor, known_key
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.view import known_key
 
 if TYPE_CHECKING:
     from hologram.frontend.jit import explain
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 else:  # needed by who asks, not by who calls
     explain = lazy.module("hologram.frontend.jit.explain")
 
+tracers = Dispatch.tracers
 MAX_SIGNATURES = 256  # that one function is kept compiled for
 MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
 
@@ -49,7 +52,7 @@ class Jitted:
             met = None if kwargs else self._met.get(tuple(map(known_key, args)))
         except (AttributeError, TypeError):  # an argument is no tensor
             met = None
-        return self._sorted_out(args, kwargs) if met is None or met.recording else met(args)
+        return self._sorted_out(args, kwargs) if met is None or tracers else met(args)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
         """The method of an instance, which is then the first argument and, if no tree, a static one."""

@@ -1,30 +1,28 @@
-"""The stand-in for an executor while a function is traced: what it is asked to do becomes nodes of a graph."""
+"""Traces: what a function asks of an executor becomes nodes of a graph."""
 
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.compiler.fusion.graph import Graph, Node, Read
-from hologram.device import Device
+from hologram.dtypes import DType
 from hologram.errors import TraceError
-from hologram.frontend import arguments
-from hologram.frontend.executor import Executor
+from hologram.frontend import tensor as tensors
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.limits import Limits
 from hologram.opset.arrange import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
+from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.validation import sizes
+from hologram.runtime.dispatch import Request, traced_by
+from hologram.runtime.engine import Engine
 
 
 @dataclass(frozen=True)
@@ -36,64 +34,51 @@ class Recording:
 
 
 class Recorder:
-    """Records operations on traced tensors; has the methods of an Executor that tensors and operations use."""
+    """Takes the requests of a thread that traces a function, and records them as nodes of a graph."""
 
-    def __init__(self, executor: Executor, who: str) -> None:
+    def __init__(self, executor: Engine, who: str) -> None:
         self.executor = executor
         self.who = who
         self.inputs: dict[int, Layout] = {}
         self.captured: list[Tensor] = []
         self.nodes: list[Node] = []
-        self.closed = False
         self._numbers = itertools.count()
         self._known: dict[Any, Traced] = {}  # tensors of the executor, by key
 
-    # As an executor.
+    # What it is asked for: see hologram.runtime.dispatch.
 
-    @property
-    def device(self) -> Device:
-        return self.executor.device
-
-    @property
-    def limits(self) -> Limits:
-        return self.executor.limits
-
-    @property
-    def backend(self) -> str:
-        return self.executor.backend
-
-    def check_open(self) -> None:
-        """Raises TraceError once the trace has ended."""
-        if self.closed:
+    def take(self, request: Request, action: str, arguments: tuple[Any, ...]) -> Any:
+        """Records a request that RECORDED knows; raises TraceError for any other."""
+        record = RECORDED.get(request)
+        if record is None:
             raise TraceError(
-                f"{self.who}: a tensor of its trace was kept and used after it; return what is to be used outside"
+                f"{self.who}: {action} would happen once, while the function is traced, and not when it is called: do "
+                "it outside, or use functions that return new tensors"
             )
+        engine, *rest = arguments
+        if engine is not self.executor:
+            raise TraceError(
+                f"{self.who}: {action} on {engine} in a function that is traced for {self.executor}: its tensors must "
+                "belong to one executor"
+            )
+        return record(self, *rest)
 
-    def empty(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Traced:
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Traced:
         """A tensor that is written before it is read."""
-        layout = Layout.contiguous(dtypes.dtype(dtype), sizes(shape, "empty"))
-        return Traced(Storage(self, None, layout), layout)
+        layout = Layout.contiguous(dtype, shape)
+        return Traced(self._storage(None, layout), layout)
 
-    def full(self, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Traced:
+    def full(self, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Traced:
         """A tensor filled with a number."""
-        kind = dtypes.dtype(dtype)
-        return self.apply(fill, (), {"value": value, "shape": sizes(shape, "full"), "dtype": kind.name})
+        return self.apply(fill, (), {"value": value, "shape": shape, "dtype": dtype.name})
 
-    def zeros(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Traced:
-        """A tensor of zeros."""
-        return self.full(shape, 0, dtype)
-
-    def ones(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Traced:
-        """A tensor of ones."""
-        return self.full(shape, 1, dtype)
-
-    def tensor(self, array: Any, dtype: Any = None) -> Traced:
+    def constant(self, values: np.ndarray) -> Traced:
         """A constant of the function."""
-        return self.capture(self.executor.tensor(array, dtype))
+        with traced_by(None):
+            return self.capture(tensors.constant(self.executor, values))
 
     def apply(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
-        self.check_open()
         given = self._operands(operation, operands)
         layouts = self._infer(operation, given, attributes)
         if operation.parts is not None:
@@ -103,16 +88,8 @@ class Recorder:
         results = tuple(self._record(operation, given, attributes, layouts))
         return results[0] if len(results) == 1 else results
 
-    def refuse(self, operation: Operation) -> NoReturn:
-        """Says that results cannot be written to given tensors."""
-        raise TraceError(
-            f"{self.who}: {operation.name} writes to a tensor that it is given, which a trace does not see; use the "
-            "function that returns a new one"
-        )
-
     def copy(self, source: Any, target: Tensor) -> None:
         """Writes a tensor into another: the storage has another value from now on."""
-        self.check_open()
         if not isinstance(target, Traced):
             raise TraceError(
                 f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
@@ -140,25 +117,14 @@ class Recorder:
 
     def recorded(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a function returns; all that this thread asks of the executor meanwhile is recorded."""
-        thread, recording = threading.get_ident(), self.executor.recording
-        before = recording.get(thread)
-        recording[thread] = self
-        try:
+        with traced_by(self):
             return function(*args, **kwargs)
-        except BaseException:
-            self.closed = True
-            raise
-        finally:
-            if before is None:
-                del recording[thread]
-            else:
-                recording[thread] = before
 
     def argument(self, layout: Layout) -> Traced:
         """The next input of the graph."""
         value = next(self._numbers)
         self.inputs[value] = layout
-        return Traced(Storage(self, value, layout, is_input=True), layout)
+        return Traced(self._storage(value, layout, is_input=True), layout)
 
     def capture(self, tensor: Tensor) -> Traced:
         """A tensor from outside, as an input: what it holds when the function runs is what counts."""
@@ -166,7 +132,7 @@ class Recorder:
             raise TraceError(
                 f"{self.who}: its tensors must belong to {self.executor}, got one of {tensor.executor}"
             )
-        arguments.view(self.executor, self.who, tensor)
+        checks.view(self.executor, self.who, tensor)
         found = self._known.get(tensor.key)
         if found is None:
             found = self._known[tensor.key] = self.argument(tensor.layout)
@@ -182,7 +148,6 @@ class Recorder:
         """
         values = [self._kept(tensor) for tensor in outputs]
         distinct = tuple(dict.fromkeys(values))
-        self.closed = True
         given = list(self.inputs)
         graph = Graph(self.inputs, tuple(self.nodes), distinct, frozenset(given[k] for k in donated))
         return Recording(graph, tuple(self.captured)), tuple(distinct.index(v) for v in values)
@@ -205,25 +170,25 @@ class Recorder:
                 operand = self.capture(plain)
             elif isinstance(operand, np.generic):
                 operand = operand.item()
-            missing = operand is None and name in operation.optional
-            if not (missing or isinstance(operand, (Traced, bool, int, float))):
-                raise TypeError(
-                    f"{operation.name}: {name} must be a Tensor or a number, got {type(operand).__name__}"
-                )
-            if isinstance(operand, Traced) and operand.buffer.executor is not self:
+            tensors.check_operand(operation, name, operand, Traced)
+            if isinstance(operand, Traced) and operand.buffer.trace is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             found.append(operand)
         return found
 
     def _plain(self, operand: Any) -> Tensor:
-        return (
-            self.executor.as_tensor(operand) if isinstance(operand, Buffer) else self.executor.tensor(operand)
-        )
+        if isinstance(operand, Buffer):
+            return tensors.as_tensor(operand)
+        with traced_by(None):
+            return tensors.constant(self.executor, operand)
+
+    def _storage(self, value: int | None, layout: Layout, is_input: bool = False) -> Storage:
+        return Storage(self.executor, self, self.who, value, layout, is_input)
 
     def _infer(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         layouts = operation.infer([o.layout if isinstance(o, Traced) else o for o in operands], attributes)
         for layout in (*(o.layout for o in operands if isinstance(o, Traced)), *layouts):
-            arguments.check_dtype(self.executor, operation.name, layout.dtype)
+            self.executor.supported(layout.dtype, operation.name)
         return layouts
 
     def _record(
@@ -236,7 +201,7 @@ class Recorder:
         reads = tuple(Read(self._value(o), o.layout) if isinstance(o, Traced) else o for o in operands)
         results = tuple(next(self._numbers) for _ in layouts)
         self.nodes.append(Node(operation, reads, dict(attributes), results, tuple(layouts)))
-        return [Traced(Storage(self, v, at), at) for v, at in zip(results, layouts, strict=True)]
+        return [Traced(self._storage(v, at), at) for v, at in zip(results, layouts, strict=True)]
 
     def _value(self, tensor: Traced) -> int:
         value = tensor.buffer.value
@@ -246,3 +211,12 @@ class Recorder:
 
     def __repr__(self) -> str:
         return f"the trace of {self.who} on {self.executor}"
+
+
+RECORDED: Mapping[Request, Callable[..., Any]] = {
+    tensors.make_empty: Recorder.empty,
+    tensors.make_full: Recorder.full,
+    tensors.make_constant: Recorder.constant,
+    tensors.evaluated: Recorder.apply,
+    Engine.copy_elements: Recorder.copy,
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hologram.errors import ShapeError, TraceError
-from hologram.frontend.executor import Executor
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.jit.tree import branches, mapped
-from hologram.frontend.tensor import Tensor
+from hologram.frontend.tensor import Tensor, as_tensor, constant
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly
 
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
@@ -60,7 +59,7 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
             f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
         )
     (executor,) = executors
-    if executor.recording and threading.get_ident() in executor.recording:
+    if executor.tracer is not None:
         return Call(walk.tensors, (), (), traced=True)
     tensors = walk.tensors
     if kinds != {Tensor}:
@@ -68,8 +67,8 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
 
 
-def _tensor(executor: Executor, array: Any) -> Tensor:
-    return executor.as_tensor(array) if isinstance(array, Buffer) else executor.tensor(array)
+def _tensor(executor: Engine, array: Any) -> Tensor:
+    return as_tensor(array) if isinstance(array, Buffer) else constant(executor, array)
 
 
 def filled(args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any]) -> tuple[Any, Any]:

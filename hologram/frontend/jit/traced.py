@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from hologram.errors import TraceError
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-
-if TYPE_CHECKING:
-    from hologram.frontend.jit.recorder import Recorder
+from hologram.runtime.engine import Engine
 
 
 class Storage:
-    """What a traced tensor has for a buffer: the number of its value, which changes when it is written to."""
+    """What a traced tensor has for a buffer: the number of its value, which changes when it is written to.
 
-    __slots__ = ("executor", "is_input", "layout", "value")
-    key = None  # no launch is cached under it
+    `trace` is the one that it belongs to, `who` the function that is traced.
+    """
 
-    def __init__(self, executor: Recorder, value: int | None, layout: Layout, is_input: bool = False) -> None:
+    __slots__ = ("executor", "is_input", "layout", "trace", "value", "who")
+
+    def __init__(
+        self, executor: Engine, trace: object, who: str, value: int | None, layout: Layout, is_input: bool
+    ) -> None:
         self.executor = executor
+        self.trace = trace
+        self.who = who
         self.value = value
         self.layout = layout
         self.is_input = is_input
@@ -28,8 +32,15 @@ class Storage:
         if name.startswith("__"):
             raise AttributeError(name)
         raise TraceError(
-            f"{self.executor.who}: {name} is asked of the memory of a traced tensor, which has none before the "
-            "function runs"
+            f"{self.who}: {name} is asked of the memory of a traced tensor, which has none before the function runs"
+        )
+
+    @property
+    def key(self) -> NoReturn:
+        """None is ever launched on: who asks runs outside of the trace."""
+        raise TraceError(
+            f"{self.who}: a tensor of its trace was kept and used after it, or in another thread; return what is to be "
+            "used outside"
         )
 
     @property
@@ -50,10 +61,6 @@ class Traced(Tensor):
     def __init__(self, buffer: Storage, layout: Layout) -> None:
         super().__init__(buffer, layout)  # type: ignore[arg-type]
 
-    @property
-    def executor(self) -> Recorder:  # type: ignore[override]
-        return self.buffer.executor
-
     def _view(self, layout: Layout) -> Traced:
         return Traced(self.buffer, layout)
 
@@ -62,7 +69,7 @@ class Traced(Tensor):
 
     def _unknown(self, what: str, instead: str) -> NoReturn:
         raise TraceError(
-            f"{self.executor.who}: {what} of a traced tensor of shape {self.shape} and dtype {self.dtype} is not known "
+            f"{self.buffer.who}: {what} of a traced tensor of shape {self.shape} and dtype {self.dtype} is not known "
             f"before the function runs; {instead}"
         )
 

@@ -1,0 +1,67 @@
+"""Views: what an executor computes on, a layout over a buffer."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.runtime.allocation import Allocation
+from hologram.runtime.buffer import Buffer
+
+# A view's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed one
+# stays, and what is launched with it is refused later.
+known_key = attrgetter("_key")
+
+
+class View:
+    """Elements of a buffer: a Layout (dtype, shape, strides, offset) over it."""
+
+    __slots__ = ("_key", "buffer", "layout")
+
+    def __init__(self, buffer: Buffer, layout: Layout, layout_id: int | None = None) -> None:
+        self.buffer = buffer
+        self.layout = layout
+        self._key = None if layout_id is None else (buffer.key, layout_id)
+
+    @property
+    def executor(self) -> Allocation:
+        return self.buffer.executor
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @property
+    def key(self) -> tuple[int, int] | None:
+        """What launches are cached by; None once the buffer is freed."""
+        key = self.buffer.key
+        if key is None:
+            return None
+        if self._key is None:
+            self._key = (key, self.buffer.executor.layout_id(self.layout))
+        return self._key  # type: ignore[return-value]  (a buffer that lives has a key)
+
+
+def whole(buffer: Buffer) -> View:
+    """All of a buffer."""
+    return View(buffer, Layout.contiguous(buffer.dtype, buffer.shape))
+
+
+def overlaps(a: View, b: View) -> bool:
+    """Whether two views share bytes."""
+    if a.buffer.block is not b.buffer.block or not a.size or not b.size:
+        return False
+    (a_low, a_high), (b_low, b_high) = a.layout.span, b.layout.span
+    return (
+        a_low * a.dtype.itemsize < b_high * b.dtype.itemsize
+        and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
+    )
