@@ -15,8 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hologram.backends.registry import probes
 from hologram.device import DeviceInfo
-from hologram.runtime.selector import backends
 
 ROOT = Path(__file__).parents[1]
 SUITES = (
@@ -29,8 +29,8 @@ SUITES = (
 def cards() -> list[DeviceInfo]:
     """The real GPUs of every backend, the first of each."""
     found = []
-    for probe in backends():
-        real = [d for d in probe.devices if not d.limits.software and d.backend.value != "cpu"]
+    for probe in probes():
+        real = [d for d in probe.devices if not d.limits.software and d.backend != "cpu"]
         found += real[:1]
     return found
 
@@ -39,7 +39,7 @@ def folder(card: DeviceInfo, commit: str) -> Path:
     name = "-".join(
         re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in (card.name, card.driver, commit)
     )
-    path = ROOT / "bench" / "results" / f"{card.backend.value}-{name}"
+    path = ROOT / "bench" / "results" / f"{card.backend}-{name}"
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -60,11 +60,11 @@ def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
 def measure(card: DeviceInfo, commit: str) -> int:
     """The tests and benchmarks of one card; the worst exit code."""
     out = folder(card, commit)
-    facts = {"adapter": card.name, "driver": card.driver, "backend": card.backend.value, "commit": commit}
+    facts = {"adapter": card.name, "driver": card.driver, "backend": card.backend, "commit": commit}
     facts |= {"details": dict(card.details), "limits": {k: str(v) for k, v in vars(card.limits).items()}}
     (out / "card.json").write_text(json.dumps(facts, indent=1) + "\n")
     environment = os.environ | {"HOLOGRAM_DEVICE": card.name}
-    backend = card.backend.value
+    backend = card.backend
     tests = [
         sys.executable,
         "-m",

@@ -18,7 +18,7 @@ __version__ = "0.1.0"
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
 # first asked for (name -> module), and so are the operations.
 _LAZY = {
-    "BackendType": "hologram.device",
+    "BackendType": "hologram.backend",
     "Program": "hologram.atlas.program",
     "explain_selection": "hologram.runtime.selector",
     "jit": "hologram.frontend.jit.jitted",

@@ -7,30 +7,28 @@ packed scalars, group counts) is computed by `bind`, once.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from hologram.atlas.program import Program
 from hologram.limits import Limits
 from hologram.plan import Tile
 
 MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
-
-
-class BackendType(str, Enum):
-    CPU = "cpu"
-    WEBGPU = "webgpu"
-    METAL = "metal"
-    CUDA = "cuda"
+HOST_MEMORY = (
+    1,
+    0,
+)  # kDLCPU of https://dmlc.github.io/dlpack/latest/c_api.html, which has no further devices
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
     """One device of a backend."""
 
-    backend: BackendType
+    backend: str
     index: int
     name: str
     driver: str
@@ -121,20 +119,6 @@ class HostTimeline:
         return list(marks)
 
 
-def timeline(device: Device) -> Timeline:
-    """A new timeline of the device's own clock; of the host's, for a device whose class has no `timeline()`."""
-    own = getattr(device, "timeline", None)
-    return HostTimeline(Clock.WAIT, device.synchronize) if own is None else own()
-
-
-def sequence(device: Device, launches: Sequence[Launch]) -> Launch:
-    """One call for launches in order; for a device whose class has no `sequence()`, one that calls each."""
-    if len(launches) == 1:
-        return launches[0]
-    own = getattr(device, "sequence", None)
-    return in_turn(launches) if own is None else own(launches)
-
-
 def in_turn(launches: Sequence[Launch]) -> Launch:
     """A call that calls each."""
     fixed = tuple(launches)
@@ -146,46 +130,70 @@ def in_turn(launches: Sequence[Launch]) -> Launch:
     return fixed[0] if len(fixed) == 1 else run
 
 
-class Device(Protocol):
+class Device(ABC):
     """An open device. Methods may be called from any thread.
 
-    A device that can do better than wait for each launch to time it has a method `timeline()` as well: a new
-    Timeline, whose marks do not wait. One that can run several bound launches with less Python than calling each has
-    a method `sequence(launches)`, a Launch.
+    What is abstract every device has to have; all else is here as any device can do it, through the host where it must.
     """
 
     info: DeviceInfo
+    # Where consumers of DLPack find the memory: (device type, number) there; elsewhere than on the host, `address` is
+    # known.
+    dlpack_device: tuple[int, int] = HOST_MEMORY
+    # The attribute by which other libraries of a vendor take addresses ("__..._array_interface__", version 3).
+    array_interface: ClassVar[str | None] = None
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> Limits:
+        return self.info.limits
 
+    # Memory.
+
+    @abstractmethod
     def allocate(self, nbytes: int) -> Any:
         """New memory, contents undefined; raises OutOfMemory."""
-        ...
 
-    def release(self, memory: Any) -> None: ...
+    def release(self, memory: Any) -> None:
+        """Gives memory back; by default it goes with its last reference."""
 
+    @abstractmethod
     def write(self, memory: Any, offset: int, data: memoryview) -> None:
         """Copies host bytes in, ordered after all launches before; `data` may change once this returns."""
-        ...
 
+    @abstractmethod
     def read(self, memory: Any, offset: int, out: memoryview) -> None:
         """Waits for all launches before, then copies bytes out."""
-        ...
 
-    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None: ...
+    def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
+        """Copies within the device; ranges of one memory may overlap. Ordered like a launch."""
+        data = memoryview(bytearray(nbytes))
+        self.read(source, source_offset, data)
+        self.write(target, target_offset, data)
 
     def fill(self, memory: Any, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats `pattern` (1, 2, 4 or 8 bytes) over the range; ordered like a launch."""
-        ...
+        self.write(memory, offset, memoryview(pattern * (nbytes // len(pattern))))
 
     def host_view(self, memory: Any, offset: int, nbytes: int) -> memoryview | None:
         """The memory itself, writable, where the host can address it; None elsewhere. Waits for launches."""
-        ...
+        return None
 
+    def address(self, memory: Any, offset: int) -> int | None:
+        """The address in the device's memory, where other libraries can use one; None elsewhere."""
+        return None
+
+    def adopt(self, data: memoryview) -> Any:
+        """Memory over bytes of the host, which it keeps alive until it is released; None: the device cannot use them.
+
+        They are writable and aligned to their elements.
+        """
+        return None
+
+    # Kernels and the queue.
+
+    @abstractmethod
     def compile(self, kernel: Program | Tile) -> Kernel:
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
-        ...
 
     def source(
         self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
@@ -195,39 +203,46 @@ class Device(Protocol):
         The launch binds whole buffers, apart from one another and as large as it reaches. `scalars` are its numbers,
         where the text depends on them; left out, each counts as 1.
         """
-        ...
+        return self.compile(kernel).source(grid, scalars)
+
+    def sequence(self, launches: Sequence[Launch]) -> Launch:
+        """One call for bound launches in order; worth having where it can cost less than a call of each."""
+        return in_turn(launches)
+
+    def timeline(self) -> Timeline:
+        """A new timeline; by default of the host's clock, which waits for each launch."""
+        return HostTimeline(Clock.WAIT, self.synchronize)
 
     def flush(self) -> None:
-        """Hands everything enqueued to the hardware."""
-        ...
+        """Hands everything enqueued to the hardware; by default nothing waits to be."""
 
     def synchronize(self) -> None:
-        """Waits until everything enqueued is done."""
-        ...
+        """Waits until everything enqueued is done; by default it is when a launch's call returns."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Gives back what the device holds; it is not used afterwards."""
 
 
 @dataclass(frozen=True)
 class Probe:
     """What asking a backend gave: its devices, or why there are none and what to do."""
 
-    backend: BackendType
+    backend: str
     devices: tuple[DeviceInfo, ...] = ()
     reason: str = ""
     remedy: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def available(self) -> bool:
         return bool(self.devices)
 
 
-class Backend(Protocol):
-    """What `hologram/backends/<name>/__init__.py` must offer as module attributes."""
+class BackendModule(Protocol):
+    """What the package of a backend offers as attributes: a folder of hologram/backends, or an entry point's module."""
 
-    TYPE: BackendType
-    PREFERENCE: int  # `auto` takes the available backend with the lowest; may be absent: 50
+    NAME: str  # the folder's, or the entry point's
+    PREFERENCE: int  # `auto` takes the available backend with the lowest; the CPU's is 100
 
     def probe(self) -> Probe:
         """Asks for devices without side effects; loads the vendor's library, never raises for its absence."""

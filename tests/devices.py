@@ -8,7 +8,7 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.device import BackendType, DeviceInfo, Kernel
+from hologram.device import Device, DeviceInfo, Kernel
 from hologram.errors import OutOfMemory, UnsupportedDType
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -33,21 +33,17 @@ def limits(**changes: Any) -> Limits:
     return Limits(**(values | changes))
 
 
-class MemoryDevice:
+class MemoryDevice(Device):
     """Memory is arrays of bytes. `visible`: the host addresses them; `resident`: and views may be kept."""
 
     def __init__(self, visible: bool = True, resident: bool = True, room: int = 1 << 30) -> None:
         own = limits(host_resident=resident and visible, unified_memory=visible)
-        self.info = DeviceInfo(BackendType.CPU, 0, "memory", "numpy", own)
+        self.info = DeviceInfo("memory", 0, "memory", "numpy", own)
         self.visible = visible
         self.room = room
         self.live: dict[int, int] = {}  # id of memory: bytes
         self.copies = 0
         self.synchronized = 0
-
-    @property
-    def limits(self) -> Limits:
-        return self.info.limits
 
     def allocate(self, nbytes: int) -> np.ndarray:
         if sum(self.live.values()) + nbytes > self.room:
@@ -82,14 +78,8 @@ class MemoryDevice:
     def source(self, kernel: Program | Tile, grid: Any, scalars: Any = ()) -> str:
         raise UnsupportedDType("memory: this device holds memory only")
 
-    def flush(self) -> None:
-        pass
-
     def synchronize(self) -> None:
         self.synchronized += 1
-
-    def close(self) -> None:
-        pass
 
 
 class AdoptingDevice(MemoryDevice):

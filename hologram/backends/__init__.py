@@ -1,110 +1,23 @@
-"""Finds and asks the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
+"""The backends, a folder each, and `hg.backends()`, which asks them all.
 
-A backend is a module with the attributes of `hologram.device.Backend`. `auto` takes the available backend with the
-lowest `PREFERENCE`; equals stand in the order of the alphabet. Importing a backend's module must not load its vendor's
-library; `probe()` does that.
+The contract gives one name to both: `import hologram.backends.cpu` binds this package to `hologram.backends`, so the
+package itself can be called. What it holds is in registry.py.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
-import warnings
-from collections.abc import Sequence
-from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
-from hologram import lazy
-from hologram.atlas.program import Program
-from hologram.device import Backend, Probe
-from hologram.errors import BackendUnavailable
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.backends.registry import probes, source
+from hologram.device import Probe
 
-if TYPE_CHECKING:
-    from importlib import metadata
-else:
-    metadata = lazy.module("importlib.metadata")
-
-GROUP = "hologram.backends"
-DEFAULT_PREFERENCE = 50  # of a backend that states none: before the CPU
-
-
-@cache
-def load(name: str) -> Backend:
-    """The backend's module, and no other's; raises BackendUnavailable for a name that no backend has."""
-    if name in _folders():
-        return _checked(name, importlib.import_module(f"{__name__}.{name}"))
-    for entry in metadata.entry_points(group=GROUP, name=name):
-        return _checked(name, entry.load())
-    raise BackendUnavailable(f"there is no backend {name!r}; use one of auto, {', '.join(discover())}")
-
-
-@cache
-def discover() -> dict[str, Backend]:
-    """The backend modules by name, in order of preference; hologram's own win over an entry point of the same name."""
-    found = {name: load(name) for name in _folders()}
-    for entry in metadata.entry_points(group=GROUP):
-        try:
-            found.setdefault(entry.name, load(entry.name))
-        except ImportError as error:  # somebody else's package is broken: say so, and do without it
-            warnings.warn(f"backend {entry.name!r} ({entry.value}) cannot be imported: {error}", stacklevel=2)
-    ordered = sorted(found, key=lambda name: (getattr(found[name], "PREFERENCE", DEFAULT_PREFERENCE), name))
-    return {name: found[name] for name in ordered}
-
-
-def _folders() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(__path__) if module.ispkg]
-
-
-def _checked(name: str, module: Any) -> Backend:
-    missing = [
-        a for a in ("TYPE", "probe", "open_device", "source", "usual_limits") if not hasattr(module, a)
-    ]
-    if missing:
-        raise TypeError(f"backend {name!r} ({module.__name__}) lacks {', '.join(missing)}")
-    return module
-
-
-@cache
-def probe(name: str) -> Probe:
-    """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
-    return load(name).probe()
-
-
-def source(
-    name: str, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
-) -> str:
-    """The text that a backend compiles for a launch of a kernel, whether or not it has a device here.
-
-    Of an open device, `executor.device.source` tells the same for its own limits. Raises BackendUnavailable for a name
-    that no backend has, UnsupportedDType where its language lacks a type of the kernel.
-    """
-    return load(name).source(kernel, grid, scalars)
-
-
-def usual_limits(name: str) -> Limits:
-    """What a usual device of a backend can do, whether or not there is one here."""
-    return load(name).usual_limits()
-
-
-def forget() -> None:
-    """Asks again next time (drivers came or went)."""
-    for function in (probe, discover, load):
-        function.cache_clear()
-
-
-def probes() -> tuple[Probe, ...]:
-    """Every backend in order of preference: its devices, or why it has none and what to do."""
-    return tuple(probe(name) for name in discover())
+__all__ = ["source"]
 
 
 class _Backends(ModuleType):
-    """This package, which can be called: `hg.backends()` are the probes."""
-
     def __call__(self) -> tuple[Probe, ...]:
+        """Every backend in order of preference: its devices, or why it has none and what to do."""
         return probes()
 
 

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
+from hologram.backends import registry
 from hologram.cli.display import errors, output, print_json
 from hologram.cli.info import cache, cache_line, describe
 from hologram.device import DeviceInfo, Probe
@@ -39,7 +40,7 @@ class Check:
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check every backend: is it here, why not, and does it compute right. Exit status 1 if one that is here fails."""
-    probes = selector.backends()
+    probes = registry.probes()
     devices = [device for probe in probes for device in probe.devices]
     checks = []
     with Progress(
@@ -47,7 +48,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     ) as progress:
         task = progress.add_task("checking", total=len(devices))
         for device in devices:
-            progress.update(task, description=f"checking {device.backend.value}:{device.index} {device.name}")
+            progress.update(task, description=f"checking {device.backend}:{device.index} {device.name}")
             checks.append(check(device))
             progress.advance(task)
     failed = [c for c in checks if c.problem]
@@ -68,13 +69,13 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 def check(device: DeviceInfo) -> Check:
     """Opens the device and compares the softmax of a matrix product with NumPy's in double precision, twice."""
-    name = f"{device.backend.value}:{device.index}"
+    name = f"{device.backend}:{device.index}"
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((SIZE, SIZE)).astype(np.float32) for _ in range(2))
     expected = softmax(a.astype(np.float64) @ b.astype(np.float64) / SIZE)
     start = time.perf_counter()
     try:
-        with hg.Executor(backend=device.backend.value, device=device.index) as executor:
+        with hg.Executor(backend=device.backend, device=device.index) as executor:
             opened = time.perf_counter()
             x, y = executor.tensor(a), executor.tensor(b)
             first = hg.softmax(hg.matmul(x, y) / SIZE, dim=-1).to_numpy()
@@ -110,11 +111,11 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
             output.print(f"\n[bold red]{c.device} failed[/] {escape(c.problem)}", highlight=False)
     for probe in probes:
         if not probe.available:
-            output.print(f"\n[bold]{probe.backend.value}[/] is unavailable: {escape(probe.reason)}")
+            output.print(f"\n[bold]{probe.backend}[/] is unavailable: {escape(probe.reason)}")
             if probe.remedy:
                 output.print(f"  [cyan]what to do[/] {escape(probe.remedy)}", highlight=False)
         for note in probe.notes:
-            output.print(f"\n[bold]{probe.backend.value}[/] note: {escape(note)}", highlight=False)
+            output.print(f"\n[bold]{probe.backend}[/] note: {escape(note)}", highlight=False)
     output.print("\n[bold]backend='auto' opens[/]", end=" ")
     output.print(selector.explain_selection(), markup=False, highlight=False)
     output.print()

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 import typer
 
-from hologram import backends
 from hologram.atlas.program import Program
 from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
+from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import output, print_json
 from hologram.compiler.canonical.form import canonical_text, identity
@@ -91,7 +91,7 @@ def explain(
         given = parse_arguments(arguments)
         found = [explain_function(function, given, b) for b in backend or ["auto"]]
     else:
-        found = [explain_program(Path(target), lanes, arguments, backend or list(backends.discover()))]
+        found = [explain_program(Path(target), lanes, arguments, backend or list(registry.discover()))]
     if as_json:
         print_json([e.as_dict() for e in found])
         return
@@ -126,7 +126,7 @@ def load(place: str, name: str) -> Any:
 def explain_function(function: Any, arguments: Arguments, backend: str) -> Explanation:
     """Compiles a function, jitted already or not, for arguments on a backend; nothing is computed."""
     jitted = function if isinstance(function, Jitted) else Jitted(function)
-    here = backend == "auto" or backends.probe(backend).available
+    here = backend == "auto" or registry.probe(backend).available
     with Executor(backend=backend if here else "cpu") as executor:
 
         def tensor(wanted: TensorArgument) -> Any:
@@ -175,9 +175,9 @@ def _sizes(program: Program, given: Arguments) -> tuple[tuple[int, ...], tuple[A
 def _source(step: Step, found: Recognition | None, backend: str) -> str:
     """For the device that would be opened, or else a usual one."""
     try:
-        if backend != "auto" and not backends.probe(backend).available:
+        if backend != "auto" and not registry.probe(backend).available:
             return _sources(
-                step, found, backends.usual_limits(backend), functools.partial(backends.source, backend)
+                step, found, registry.usual_limits(backend), functools.partial(registry.source, backend)
             )
         with Executor(backend=backend) as executor:
             return _sources(step, found, executor.limits, executor.device.source)

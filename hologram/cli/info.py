@@ -12,6 +12,7 @@ from rich.markup import escape
 
 import hologram
 from hologram import store
+from hologram.backends import registry
 from hologram.cli.display import output, print_json
 from hologram.device import DeviceInfo, Probe
 from hologram.display import size, table
@@ -49,7 +50,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
         for device in backend["devices"]:
             devices.add_row(
                 f"{backend['name']}:{device['index']}",
-                device["name"] + (" (software)" if device["software"] and backend["name"] != "cpu" else ""),
+                device["name"] + (" (software)" if device["software"] else ""),
                 device["driver"],
                 memory(device["max_buffer_bytes"], device["shared_bytes"]),
                 " ".join(d.name for d in ALL if d.name not in device["dtypes"]) or "none",
@@ -68,7 +69,7 @@ def gather() -> dict[str, Any]:
     return {
         "versions": versions(),
         "platform": platform.platform(),
-        "backends": [describe(probe) for probe in selector.backends()],
+        "backends": [describe(probe) for probe in registry.probes()],
         "selection": selector.explain_selection(),
         "cache": cache(),
     }
@@ -113,7 +114,7 @@ def versions() -> dict[str, str]:
 def describe(probe: Probe) -> dict[str, Any]:
     """A backend as plain values."""
     return {
-        "name": probe.backend.value,
+        "name": probe.backend,
         "available": probe.available,
         "reason": probe.reason,
         "remedy": probe.remedy,

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hologram import backends, dtypes
+from hologram import dtypes
 from hologram.atlas.program import Program
+from hologram.backends import registry
 from hologram.cli.display import output, print_json
-from hologram.device import BackendType
 from hologram.display import table
 from hologram.dtypes import DType
 from hologram.layout import Layout
@@ -52,9 +52,9 @@ def kernels(
     if unknown:
         raise typer.BadParameter(f"there is no operation {', '.join(unknown)}")
     chosen = selector.choose().name if backend == "auto" else backend
-    probe = backends.probe(chosen)
-    limits = probe.devices[0].limits if probe.available else backends.usual_limits(chosen)
-    found = [explained(OPERATIONS[name], BackendType(chosen), limits) for name in sorted(names or OPERATIONS)]
+    probe = registry.probe(chosen)
+    limits = probe.devices[0].limits if probe.available else registry.usual_limits(chosen)
+    found = [explained(OPERATIONS[name], chosen, limits) for name in sorted(names or OPERATIONS)]
     if as_json:
         print_json({"backend": chosen, "operations": [asdict(e) for e in found]})
         return
@@ -66,7 +66,7 @@ def kernels(
     output.print(shown)
 
 
-def explained(operation: Operation, backend: BackendType, limits: Limits) -> ExplainedOperation:
+def explained(operation: Operation, backend: str, limits: Limits) -> ExplainedOperation:
     """Plans the operation's samples of one dtype for a device of these limits; runs nothing."""
     known = [d for d in operation.dtypes if d in limits.dtypes]
     dtype = dtypes.f32 if dtypes.f32 in known else known[0]
@@ -76,7 +76,7 @@ def explained(operation: Operation, backend: BackendType, limits: Limits) -> Exp
     return ExplainedOperation(
         name=operation.name,
         dtypes=tuple(d.name for d in known),
-        ulp=operation.ulp_by_backend.get(backend.value, operation.ulp),
+        ulp=operation.ulp_by_backend.get(backend, operation.ulp),
         dtype=dtype.name,
         composite=operation.composite,
         generated=tuple(dict.fromkeys(programs)),

@@ -152,7 +152,7 @@ class Executor(Engine):
         """The choices measured on the device; more are measured in the background where HOLOGRAM_TUNE asks for it."""
         winners = Winners(info)
         if config.tune:
-            opened = functools.partial(Executor, info.backend.value, info.index)
+            opened = functools.partial(Executor, info.backend, info.index)
             self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
             weakref.finalize(winners, self._tuner.stop)  # of an executor that nobody closed
         return winners

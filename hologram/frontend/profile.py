@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import device, lazy
+from hologram import lazy
 from hologram.device import Clock, Launch, Mark
 from hologram.runtime.engine import Engine
 from hologram.runtime.observer import LaunchTime, Subject
@@ -62,7 +62,7 @@ class Profile:
 
     def __enter__(self) -> Profile:
         self.executor.synchronize()
-        self._timeline = device.timeline(self.executor.device)
+        self._timeline = self.executor.device.timeline()
         self.clock = self._timeline.clock
         self._calls = []
         self.launches = ()

@@ -66,7 +66,7 @@ class Tensor(View, Operators):
     def device(self) -> str:
         """The backend's name and device number, e.g. "webgpu:0"."""
         info = self.executor.device.info
-        return f"{info.backend.value}:{info.index}"
+        return f"{info.backend}:{info.index}"
 
     def is_contiguous(self) -> bool:
         return self.layout.is_contiguous
@@ -267,7 +267,7 @@ class Tensor(View, Operators):
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.dlpack_device(self.executor.device)
+        return self.executor.device.dlpack_device
 
     def __getattr__(self, name: str) -> Any:
         """The operations' methods."""

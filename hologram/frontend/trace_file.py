@@ -37,7 +37,7 @@ def document(launches: Sequence[LaunchTime], info: DeviceInfo, clock: str, at_on
         "traceEvents": [*_names(launches, rows, info), *(e for group in events for e in group)],
         "displayTimeUnit": "ns",
         "otherData": {
-            "backend": info.backend.value,
+            "backend": info.backend,
             "device": info.name,
             "driver": info.driver,
             "clock": clock,
@@ -48,7 +48,7 @@ def document(launches: Sequence[LaunchTime], info: DeviceInfo, clock: str, at_on
 def _names(launches: Sequence[LaunchTime], rows: Sequence[int], info: DeviceInfo) -> Iterator[Event]:
     """Events that name the rows."""
     yield _name("process_name", HOST, 0, "host")
-    yield _name("process_name", DEVICE, 0, f"{info.backend.value}: {info.name}")
+    yield _name("process_name", DEVICE, 0, f"{info.backend}: {info.name}")
     for thread in sorted({launch.thread for launch in launches}):
         yield _name("thread_name", HOST, thread, f"enqueue, thread {thread}")
     for row in sorted(set(rows)):

@@ -89,9 +89,7 @@ class Allocation(Dispatch):
         element = dtypes.dtype(dtype)
         if element not in self.limits.dtypes:
             info = self.device.info
-            raise UnsupportedDType(
-                f"{who}{': ' if who else ''}{info.backend.value} ({info.name}) has no {element}"
-            )
+            raise UnsupportedDType(f"{who}{': ' if who else ''}{info.backend} ({info.name}) has no {element}")
         return element
 
     def check_open(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hologram import dtypes
-from hologram.device import BackendType
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import dlpack
@@ -102,9 +101,9 @@ class Buffer:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
         block, device = self._touched("ptr"), self.executor.device
         self._share()
-        address = getattr(device, "address", None)  # of devices whose addresses other libraries know (CUDA)
+        address = device.address(block.memory, block.offset)
         if address is not None:
-            return address(block.memory, block.offset)
+            return address
         memory = device.host_view(block.memory, block.offset, max(self.nbytes, 1))
         if memory is None:
             raise InteropError(f"ptr: the memory of {device.info.name} has no address")
@@ -282,13 +281,13 @@ class Buffer:
         return dlpack.export(self, self.shape, strides, 0, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.dlpack_device(self.executor.device)
+        return self.executor.device.dlpack_device
 
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self.executor.device.info.backend is not BackendType.CUDA:
-            raise AttributeError("__cuda_array_interface__: the buffer is not in CUDA memory")
-        self._touched("__cuda_array_interface__")
+    def __getattr__(self, name: str) -> Any:
+        """The attribute by which libraries of the device's vendor take its memory, where there is one."""
+        if not name.startswith("__") or name != self.executor.device.array_interface:
+            raise AttributeError(f"a Buffer has no attribute {name!r}", name=name, obj=self)
+        self._touched(name)
         self._share()
         self.executor.device.synchronize()
         return {

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from hologram import dtypes
-from hologram.device import BackendType, Device
+from hologram.device import HOST_MEMORY, Device
 from hologram.dtypes import DType
 from hologram.errors import InteropError, UnsupportedDType
 
-CPU, CUDA, CUDA_HOST = 1, 2, 3
+_HOST_ADDRESSABLE = (HOST_MEMORY[0], 3)  # device types: kDLCPU, and pinned memory of it, kDLCUDAHost
 _UINT, _BFLOAT = 1, 4  # DLDataTypeCode
 _IS_COPIED = 1 << 1  # bit of DLManagedTensorVersioned.flags
 
@@ -100,13 +100,6 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def dlpack_device(device: Device) -> tuple[int, int]:
-    """Where a consumer finds the memory: CUDA's own, or the host, which everything else is copied to or lies in."""
-    if device.info.backend is BackendType.CUDA:
-        return CUDA, device.info.index
-    return CPU, 0
-
-
 def strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
     """A view of a contiguous array: shape, strides and offset in elements. It keeps the array's memory alive."""
     flat = array.reshape(-1)
@@ -131,21 +124,21 @@ def export(
     nor the host.
     """
     device: Device = buffer.executor.device
-    here = dlpack_device(device)
+    here = device.dlpack_device
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
-    if wanted not in (here, (CPU, 0)):
+    if wanted not in (here, HOST_MEMORY):
         raise InteropError(f"__dlpack__: the buffer is on DLPack device {here}, asked for {wanted}")
-    if wanted[0] == CUDA:
+    if wanted != HOST_MEMORY:
         if copy:
             raise InteropError(
-                "__dlpack__: copy=True is not offered for CUDA memory: copy with copy_from first"
+                "__dlpack__: copy=True is not offered for memory of a device: copy with copy_from first"
             )
         if stream != -1:  # -1: the consumer synchronises
             device.synchronize()
         memory = np.asarray(HostRange(buffer, buffer.ptr, buffer.size * buffer.dtype.itemsize))
         array = strided(memory.view(buffer.dtype.numpy), shape, strides, offset)
         return _capsule(array, max_version, device=here)
-    if copy is None and here == (CPU, 0):
+    if copy is None and here == HOST_MEMORY:
         array, copied = _without_copy(buffer)
     else:
         array, copied = buffer.to_numpy(copy=bool(copy)), bool(copy)
@@ -162,7 +155,7 @@ def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
     if isinstance(source, np.ndarray):
         return source.copy() if copy else source
     try:
-        if hasattr(source, "__dlpack__") and source.__dlpack_device__()[0] in (CPU, CUDA_HOST):
+        if hasattr(source, "__dlpack__") and source.__dlpack_device__()[0] in _HOST_ADDRESSABLE:
             producer = _Producer(source)
             array = np.from_dlpack(producer, copy=copy)
             return array.view(dtypes.bf16.numpy) if producer.bfloat else array

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
-from hologram.device import Device, Launch, Timeline, timeline
+from hologram.device import Device, Launch, Timeline
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
@@ -41,7 +41,7 @@ class Engine(Allocation):
 
     def __init__(self, device: Device, limits: Limits) -> None:
         super().__init__(device, limits)
-        self.backend: str = device.info.backend.value
+        self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
         self._inferred: dict[Any, tuple[tuple[Kind, Layout], ...]] = {}  # of results
@@ -223,7 +223,7 @@ class Engine(Allocation):
     @functools.cached_property
     def timeline(self) -> Timeline:
         """The clock of the executor's events."""
-        return timeline(self.device)
+        return self.device.timeline()
 
     def close(self) -> None:
         """Waits, then releases the device and all its memory; buffers of the executor are freed."""

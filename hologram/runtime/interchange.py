@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from hologram import dtypes
-from hologram.device import Device
 from hologram.errors import InteropError
 from hologram.layout import Layout
 from hologram.runtime.allocation import Kind
@@ -16,15 +15,6 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dlpack import HostRange, contiguous_strides, host_array
 from hologram.runtime.engine import Engine
 from hologram.runtime.view import View, whole
-
-
-@runtime_checkable
-class Adopting(Protocol):
-    """A device that can compute on memory of the host as it is."""
-
-    def adopt(self, data: memoryview) -> Any:
-        """A memory handle over the bytes, which it keeps alive until it is released."""
-        ...
 
 
 def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View:
@@ -37,18 +27,19 @@ def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View
         return whole(source)
     array = host_array(source)
     dtype = dtypes.dtype(array.dtype)
-    obstacle = _obstacle(executor.device, array)
+    obstacle = _obstacle(array)
     if not copy and obstacle is None:
-        return _share(executor, array, dtype)
+        shared = _share(executor, array, dtype)
+        if shared is not None:
+            return shared
+        obstacle = f"{executor.device.info.name} cannot use the host's memory"
     if copy is False:
         raise InteropError(f"from_dlpack: {obstacle}, so copy=False is impossible")
     return whole(executor.allocate(array.shape, dtype=dtype).from_numpy(array))
 
 
-def _obstacle(device: Device, array: np.ndarray) -> str | None:
-    """Why the device cannot compute on the array's memory, or None."""
-    if not isinstance(device, Adopting):
-        return f"{device.info.name} cannot use the host's memory"
+def _obstacle(array: np.ndarray) -> str | None:
+    """Why no device can compute on the array's memory, or None."""
     if not array.flags.writeable:
         return "the array is read-only"
     if not array.flags.aligned:
@@ -60,10 +51,13 @@ def _obstacle(device: Device, array: np.ndarray) -> str | None:
     return None
 
 
-def _share(executor: Engine, array: np.ndarray, dtype: dtypes.DType) -> View:
+def _share(executor: Engine, array: np.ndarray, dtype: dtypes.DType) -> View | None:
+    """The array's own memory; None where the device cannot use it."""
     low, high = byte_bounds(array)
     data = np.asarray(HostRange(array, low, high - low))
-    memory = executor.device.adopt(data.data)  # type: ignore[attr-defined]  # _obstacle has asked
+    memory = executor.device.adopt(data.data)
+    if memory is None:
+        return None
     block = executor.pool.adopt(memory, high - low)
     contiguous = array.flags.c_contiguous
     shape = array.shape if contiguous else ((high - low) // array.itemsize,)

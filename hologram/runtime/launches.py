@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.debug import Rung
-from hologram.device import Binding, Device, Launch, in_turn, sequence
+from hologram.device import Binding, Device, Launch, in_turn
 from hologram.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
@@ -185,7 +185,9 @@ class Launches(Records):
                 for observer in self._observers:
                     launch = observer.observed(what, launch)
             launches.append(launch)
-        return in_turn(launches) if self._observers else sequence(self.device, launches)
+        if len(launches) == 1 or self._observers:
+            return in_turn(launches)
+        return self.device.sequence(launches)
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on, inside of those that watch already; all are bound anew."""

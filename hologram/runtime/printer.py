@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hologram import debug
 from hologram.debug import Rung
-from hologram.device import Device, Launch, timeline
+from hologram.device import Device, Launch
 from hologram.display import duration, size
 from hologram.runtime.observer import Subject
 
@@ -13,7 +13,7 @@ class Printer:
     """An Observer; see there."""
 
     def __init__(self, device: Device) -> None:
-        self._timeline = timeline(device)
+        self._timeline = device.timeline()
 
     def observed(self, subject: Subject, launch: Launch) -> Launch:
         """The launch, followed by a line about it."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
 from hologram import debug
-from hologram.backends import discover, load, probe
-from hologram.backends import probes as backends
+from hologram.backends.registry import discover, load, probe
 from hologram.config import config
 from hologram.debug import Rung
-from hologram.device import Backend, BackendType, DeviceInfo
+from hologram.device import BackendModule, DeviceInfo
 from hologram.errors import BackendUnavailable
-
-__all__ = ["backends", "choose", "explain_selection", "select"]
 
 AUTO = "auto"
 
@@ -28,7 +24,7 @@ class Selection:
     reasons: tuple[str, ...]
 
 
-def select(name: str | BackendType = AUTO, device: int | str | None = None) -> tuple[Backend, int]:
+def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendModule, int]:
     """The backend module, and the index of the device in its probe.
 
     `auto` is what HOLOGRAM_BACKEND says, or else the first of the order of preference with a device that is not played
@@ -40,10 +36,10 @@ def select(name: str | BackendType = AUTO, device: int | str | None = None) -> t
     return load(chosen.name), chosen.index
 
 
-def choose(name: str | BackendType = AUTO, device: int | str | None = None) -> Selection:
+def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
     """As `select`, with the reasons."""
     reasons: list[str] = []
-    name = _text(name)
+    name = name.lower()
     if name == AUTO and config.backend != AUTO:
         name = config.backend
         reasons.append(f"HOLOGRAM_BACKEND asks for {name}")
@@ -63,7 +59,7 @@ def choose(name: str | BackendType = AUTO, device: int | str | None = None) -> S
     raise BackendUnavailable(f"no backend{wanted}: {'; '.join(reasons)}. {_available()}")
 
 
-def explain_selection(name: str | BackendType = AUTO, device: int | str | None = None) -> str:
+def explain_selection(name: str = AUTO, device: int | str | None = None) -> str:
     """Which backend and device an Executor with these arguments opens, and why, line by line."""
     try:
         chosen = choose(name, device)
@@ -77,41 +73,6 @@ def _title(chosen: Selection) -> str:
     return f"{chosen.name}: {info.name} (device {info.index}, {info.driver})"
 
 
-def get_default_backend() -> BackendType:
-    """The backend that `auto` opens now."""
-    return load(choose().name).TYPE
-
-
-def validate_backend(name: str | BackendType) -> BackendType:
-    """The backend with that name, or that `auto` opens; raises BackendUnavailable if it is not here."""
-    return load(choose(name).name).TYPE
-
-
-def is_available(name: str | BackendType) -> bool:
-    """Whether there is a backend of that name and it has a device here."""
-    name = _text(name)
-    return name in discover() and probe(name).available
-
-
-def is_cuda_available() -> bool:
-    """Whether an NVIDIA GPU can be opened through CUDA."""
-    return is_available(BackendType.CUDA)
-
-
-def is_metal_available() -> bool:
-    """Whether an Apple GPU can be opened through Metal."""
-    return is_available(BackendType.METAL)
-
-
-def is_webgpu_available() -> bool:
-    """Whether WebGPU has an adapter, a software one included."""
-    return is_available(BackendType.WEBGPU)
-
-
-def _text(name: str | BackendType) -> str:
-    return str(name.value if isinstance(name, Enum) else name).lower()
-
-
 def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Selection:
     found = probe(name)
     if not found.available:
@@ -120,7 +81,7 @@ def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Select
         )
     if device is None:
         # Software only where there is nothing else.
-        index = min(range(len(found.devices)), key=lambda i: (_software(name, found.devices[i]), i))
+        index = min(range(len(found.devices)), key=lambda i: (found.devices[i].limits.software, i))
     else:
         index = _match(found.devices, device)
         if index is None:
@@ -141,7 +102,7 @@ def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int |
             f"{name}: {'no device' if index is None else found.devices[index].name} matches {device!r}"
         )
         return index
-    real = [i for i, info in enumerate(found.devices) if not _software(name, info)]
+    real = [i for i, info in enumerate(found.devices) if not info.limits.software]
     if not real:
         names = ", ".join(info.name for info in found.devices)
         reasons.append(f"{name}: only software plays its device ({names}); ask for it with backend={name!r}")
@@ -152,11 +113,6 @@ def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int |
     index = real[0] if device is None else device
     reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
     return index
-
-
-def _software(name: str, info: DeviceInfo) -> bool:
-    """Whether a CPU stands in for the hardware the backend is for; the CPU backend is for CPUs."""
-    return info.limits.software and name != BackendType.CPU.value
 
 
 def _match(devices: tuple[DeviceInfo, ...], device: int | str) -> int | None:

@@ -47,7 +47,7 @@ class Winners:
         sizes = " ".join(map(str, problem.sizes))
         return store.key(
             FORMAT,
-            info.backend.value,
+            info.backend,
             info.name,
             info.driver,
             problem.kernel,

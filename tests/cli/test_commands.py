@@ -37,7 +37,7 @@ def test_info_names_versions_and_backends() -> None:
 
 def test_info_as_json_lists_every_backend() -> None:
     facts = json.loads(invoke("info", "--json"))
-    assert [b["name"] for b in facts["backends"]] == [probe.backend.value for probe in hg.backends()]
+    assert [b["name"] for b in facts["backends"]] == [probe.backend for probe in hg.backends()]
     for backend in facts["backends"]:
         assert backend["available"] == bool(backend["devices"])
         assert backend["available"] or backend["reason"]
@@ -67,7 +67,7 @@ def test_where_kernels_persist_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_doctor_fails_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(device: DeviceInfo) -> doctor.Check:
-        return doctor.Check(device.backend.value, device.name, problem="DeviceLost: gone")
+        return doctor.Check(device.backend, device.name, problem="DeviceLost: gone")
 
     monkeypatch.setattr(doctor, "check", refuse)
     assert "DeviceLost: gone" in invoke("doctor", status=1)
@@ -75,7 +75,7 @@ def test_doctor_fails_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_doctor_notices_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "softmax", lambda x: np.full_like(x, 1 / x.shape[1]))
-    (cpu,) = (device for probe in hg.backends() for device in probe.devices if device.backend.value == "cpu")
+    (cpu,) = (device for probe in hg.backends() for device in probe.devices if device.backend == "cpu")
     assert "wrong" in doctor.check(cpu).problem
 
 

@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hologram import backends
 from hologram.atlas.text import format_program, parse_program
+from hologram.backends import registry
 from hologram.cli import app
 from hologram.cli.calls import TensorArgument, parse_arguments
 from hologram.compiler.canonical.form import canonical_text, identity
@@ -82,7 +82,7 @@ def test_a_function_without_source(file: str, executor: Any) -> None:
 
 
 def test_a_function_as_json_for_backends_that_need_not_be_here(file: str) -> None:
-    names = list(backends.discover())
+    names = list(registry.discover())
     chosen = [part for name in names for part in ("--backend", name)]
     found = json.loads(invoke(f"{file}:Model.forward", "--args", "f32[8]", "--json", *chosen))
     assert [e["backend"] for e in found] == names
@@ -110,7 +110,7 @@ def test_a_program(atlas: Path) -> None:
     program = parse_program(atlas.read_text())
     assert identity(program) in text
     assert canonical_text(program).splitlines()[0] in text
-    for name in backends.discover():
+    for name in registry.discover():
         assert f"source for {name}\n" in text
 
 

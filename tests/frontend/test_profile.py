@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import device
 from hologram.device import Clock, HostTimeline
 from hologram.opset import OPERATIONS
 from hologram.runtime.observer import name_of
@@ -188,7 +187,7 @@ def test_a_profile_changes_no_result(executor: Any) -> None:
 
 def test_a_device_without_a_clock_is_waited_for() -> None:
     memory = MemoryDevice()
-    timeline = device.timeline(memory)
+    timeline = memory.timeline()
     called: list[int] = []
     marks = timeline.around(lambda: called.append(memory.synchronized))
     start, end = timeline.times(marks)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from hologram import dtypes
-from hologram.backends import discover
+from hologram.backends.registry import discover
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import selector
 from tests.devices import MemoryDevice, MemoryExecutor

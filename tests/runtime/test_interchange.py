@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hologram import dtypes
-from hologram.device import BackendType, DeviceInfo
+from hologram.device import DeviceInfo
 from hologram.errors import InteropError, UnsupportedDType
 from hologram.runtime import dlpack
 from hologram.runtime.interchange import from_dlpack
@@ -133,23 +133,35 @@ def test_strided_views_go_out_in_place(executor):
     assert array.ctypes.data == buffer.ptr + 20
 
 
-def test_cuda_memory_goes_out_as_its_address():
-    class FakeCuda(MemoryDevice):
-        """Knows addresses and calls itself CUDA: nothing reads the memory, so the capsule can be looked at."""
+def test_memory_of_a_device_goes_out_as_its_address():
+    class Vendor(MemoryDevice):
+        """Knows addresses and says so: nothing reads the memory, so the capsule can be looked at."""
+
+        dlpack_device = (2, 3)
+        array_interface = "__cuda_array_interface__"
 
         def __init__(self) -> None:
             super().__init__(visible=False)
-            self.info = DeviceInfo(BackendType.CUDA, 3, "cuda", "", limits())
+            self.info = DeviceInfo("vendor", 3, "a GPU", "", limits())
 
         def address(self, memory: np.ndarray, offset: int) -> int:
             return memory.ctypes.data + offset
 
-    buffer = MemoryExecutor(FakeCuda()).allocate((5_000, 2), "bf16")
+    buffer = MemoryExecutor(Vendor()).allocate((5_000, 2), "bf16")
     assert buffer.__dlpack_device__() == (2, 3)
     tensor, _ = dlpack._inside(buffer.__dlpack__(max_version=(1, 0)))
     assert (tensor.device_type, tensor.device_id, tensor.code, tensor.bits) == (2, 3, 4, 16)
     assert tensor.data == buffer.ptr == buffer.__cuda_array_interface__["data"][0]
     assert buffer.__cuda_array_interface__["shape"] == (5_000, 2)
+    with pytest.raises(InteropError, match="copy=True is not offered"):
+        buffer.__dlpack__(copy=True)
+
+
+def test_memory_without_the_interface_of_a_vendor_has_not_the_attribute(executor):
+    buffer = executor.allocate(3)
+    assert not hasattr(buffer, "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="a Buffer has no attribute 'siez'"):
+        _ = buffer.siez
 
 
 @pytest.mark.parametrize("dtype", NUMPY_TAKES, ids=repr)

@@ -11,8 +11,8 @@ import pytest
 
 import hologram as hg
 from hologram import backend as public
-from hologram import backends as package
-from hologram.device import BackendType, DeviceInfo, Probe
+from hologram.backends import registry
+from hologram.device import DeviceInfo, Probe
 from hologram.errors import BackendUnavailable
 from hologram.runtime import selector
 from tests.devices import limits
@@ -20,7 +20,7 @@ from tests.devices import limits
 ROOT = Path(__file__).parents[2]
 
 
-def devices(kind: BackendType, *named: tuple[str, bool]) -> tuple[DeviceInfo, ...]:
+def devices(kind: str, *named: tuple[str, bool]) -> tuple[DeviceInfo, ...]:
     return tuple(
         DeviceInfo(kind, i, name, "driver", limits(software=software))
         for i, (name, software) in enumerate(named)
@@ -33,7 +33,7 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: dict[str, SimpleNamespace] = {}
         self.asked: list[str] = []
-        for module in (selector, package):
+        for module in (selector, registry, public):
             monkeypatch.setattr(module, "discover", lambda: self.found)
             monkeypatch.setattr(module, "load", self.load)
         monkeypatch.delenv("HOLOGRAM_BACKEND", raising=False)
@@ -46,43 +46,43 @@ class Machine:
             )
         return self.found[name]
 
-    def add(self, kind: BackendType, *named: tuple[str, bool], reason: str = "", remedy: str = "") -> None:
+    def add(self, kind: str, *named: tuple[str, bool], reason: str = "", remedy: str = "") -> None:
         def probe() -> Probe:
-            self.asked.append(kind.value)
+            self.asked.append(kind)
             return Probe(kind, devices(kind, *named), reason, remedy)
 
-        self.found[kind.value] = SimpleNamespace(
-            TYPE=kind, probe=probe, open_device=lambda index: index, source=None
+        self.found[kind] = SimpleNamespace(
+            NAME=kind, PREFERENCE=50, probe=probe, open_device=lambda index: index, source=None
         )
 
 
 @pytest.fixture(name="machine")
 def _machine(monkeypatch):
-    package.probe.cache_clear()
+    registry.probe.cache_clear()
     yield Machine(monkeypatch)
-    package.probe.cache_clear()
+    registry.probe.cache_clear()
 
 
 @pytest.fixture(name="laptop")
 def _laptop(machine):
-    machine.add(BackendType.CUDA, reason="no NVIDIA driver", remedy="Install the driver.")
-    machine.add(BackendType.WEBGPU, ("llvmpipe", True), ("Radeon 780M", False), ("Radeon RX", False))
-    machine.add(BackendType.CPU, ("x86_64", True))
+    machine.add("cuda", reason="no NVIDIA driver", remedy="Install the driver.")
+    machine.add("webgpu", ("llvmpipe", True), ("Radeon 780M", False), ("Radeon RX", False))
+    machine.add("cpu", ("x86_64", False))
     return machine
 
 
 def test_auto_takes_the_first_real_device_and_says_why(laptop):
     module, index = selector.select()
-    assert (module.TYPE, index) == (BackendType.WEBGPU, 1)
+    assert (module.NAME, index) == ("webgpu", 1)
     text = selector.explain_selection()
     assert text.splitlines()[0] == "webgpu: Radeon 780M (device 1, driver)"
     assert "cuda: unavailable, no NVIDIA driver. Install the driver." in text
-    assert public.get_default_backend() is BackendType.WEBGPU
+    assert public.get_default_backend() == hg.BackendType.WEBGPU
 
 
 def test_software_stands_in_only_when_asked_for(machine):
-    machine.add(BackendType.WEBGPU, ("llvmpipe", True))
-    machine.add(BackendType.CPU, ("x86_64", True))
+    machine.add("webgpu", ("llvmpipe", True))
+    machine.add("cpu", ("x86_64", False))
     assert selector.choose().name == "cpu"
     assert "only software plays its device (llvmpipe)" in selector.explain_selection()
     assert selector.choose("webgpu").index == 0
@@ -92,7 +92,7 @@ def test_software_stands_in_only_when_asked_for(machine):
 def test_an_explicit_choice_asks_no_other_backend(laptop):
     assert selector.choose("cpu").name == "cpu"
     assert laptop.asked == ["cpu"]
-    selector.choose(BackendType.CPU)
+    selector.choose(hg.BackendType.CPU)
     assert laptop.asked == ["cpu"], "a probe is asked once"
 
 
@@ -153,11 +153,26 @@ def test_the_public_questions(laptop):
     assert public.is_webgpu_available()
     assert not public.is_cuda_available()
     assert not public.is_metal_available()
-    assert public.validate_backend("cpu") is BackendType.CPU
-    assert public.validate_backend("auto") is BackendType.WEBGPU
+    assert public.validate_backend("cpu") == hg.BackendType("CPU")
+    assert public.validate_backend("auto") == hg.BackendType.WEBGPU
     with pytest.raises(BackendUnavailable):
         public.validate_backend("cuda")
     assert [p.available for p in hg.backends()] == [False, True, True]
+
+
+def test_names_of_backends_are_open_strings(laptop):
+    laptop.add("npu", ("a chip", False))
+    assert list(hg.BackendType) == list(laptop.found)
+    assert hg.BackendType.NPU == hg.BackendType("NPU") == "npu"
+    assert isinstance(hg.BackendType.NPU, str)
+    assert hg.BackendType("npu").value == "npu"
+    assert public.validate_backend(hg.BackendType.NPU) == hg.BackendType.NPU
+    with pytest.raises(
+        AttributeError, match="there is no backend 'opencl'; there are cuda, webgpu, cpu, npu"
+    ):
+        _ = hg.BackendType.OPENCL
+    with pytest.raises(BackendUnavailable, match="no backend 'opencl'"):
+        hg.BackendType("opencl")
 
 
 def entry(name: str, load) -> SimpleNamespace:
@@ -168,22 +183,22 @@ def entry(name: str, load) -> SimpleNamespace:
 def _entries(monkeypatch):
     found: list[SimpleNamespace] = []
     monkeypatch.setattr(
-        package.metadata,
+        registry.metadata,
         "entry_points",
         lambda group, name=None: [e for e in found if name in (None, e.name)],
     )
-    package.forget()
+    registry.forget()
     yield found
-    package.forget()
+    registry.forget()
 
 
 def test_a_third_party_is_found_by_its_entry_point(entries):
     module = SimpleNamespace(
-        TYPE="npu", PREFERENCE=1, probe=None, open_device=None, source=None, usual_limits=None
+        NAME="npu", PREFERENCE=1, probe=None, open_device=None, source=None, usual_limits=None
     )
     entries.append(entry("npu", lambda: module))
-    assert next(iter(package.discover().items())) == ("npu", module)
-    assert list(package.discover())[-1] == "cpu"
+    assert next(iter(registry.discover().items())) == ("npu", module)
+    assert list(registry.discover())[-1] == "cpu"
 
 
 def test_a_broken_third_party_is_said_and_left_out(entries):
@@ -192,13 +207,39 @@ def test_a_broken_third_party_is_said_and_left_out(entries):
 
     entries.append(entry("npu", load))
     with pytest.warns(UserWarning, match="'npu'.*no module named npu"):
-        assert "npu" not in package.discover()
+        assert "npu" not in registry.discover()
 
 
 def test_a_module_that_is_no_backend_is_refused(entries):
-    entries.append(entry("npu", lambda: SimpleNamespace(TYPE="npu", __name__="npu")))
-    with pytest.raises(TypeError, match=r"'npu'.*lacks probe, open_device, source, usual_limits"):
-        package.discover()
+    entries.append(entry("npu", lambda: SimpleNamespace(NAME="npu", __name__="npu")))
+    with pytest.raises(TypeError, match=r"'npu'.*lacks PREFERENCE, probe, open_device, source, usual_limits"):
+        registry.discover()
+
+
+def test_a_module_of_another_name_is_refused(entries):
+    module = SimpleNamespace(
+        NAME="npu",
+        PREFERENCE=1,
+        probe=None,
+        open_device=None,
+        source=None,
+        usual_limits=None,
+        __name__="chips",
+    )
+    entries.append(entry("tpu", lambda: module))
+    with pytest.raises(TypeError, match=r"'tpu' \(chips\): its NAME must be 'tpu', got 'npu'"):
+        registry.discover()
+
+
+def test_every_spelling_of_an_import_gives_the_package():
+    code = (
+        "import hologram as hg; import hologram.backends.cpu; import hologram.backends.cpu as cpu;"
+        "from hologram.backends import cpu as again; from hologram import backends;"
+        "assert hologram.backends.cpu is cpu is again; assert backends is hg.backends is hologram.backends;"
+        "assert cpu.probe() in hg.backends() and hg.backend.is_available('cpu')"
+    )
+    for first in ("", "import hologram; hologram.backends();"):
+        subprocess.run([sys.executable, "-c", first + code], check=True, cwd=ROOT)
 
 
 def test_opening_one_backend_imports_no_other():
@@ -207,7 +248,7 @@ def test_opening_one_backend_imports_no_other():
         "print(*{m.split('.')[2] for m in sys.modules if m.startswith('hologram.backends.')})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "cpu"
+    assert sorted(done.stdout.split()) == ["cpu", "registry"]
 
 
 def test_an_unknown_backend_is_refused_with_what_there_is():
@@ -216,5 +257,5 @@ def test_an_unknown_backend_is_refused_with_what_there_is():
 
 
 def test_this_machine_has_a_cpu():
-    assert package.probe("cpu").available
+    assert registry.probe("cpu").available
     assert hg.backends()[-1].devices[0].name in selector.explain_selection("cpu")

@@ -6,14 +6,15 @@ import importlib.util
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.device import CpuDevice, describe
-from hologram.device import BackendType, Device, Probe
+from hologram.backends.cpu.device import NAME, CpuDevice, describe
+from hologram.device import Device, Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
 from hologram.plan import Tile
 
-TYPE = BackendType.CPU
 PREFERENCE = 100  # the last resort of `auto`
+
+__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "usual_limits"]
 
 
 def probe() -> Probe:
@@ -21,7 +22,7 @@ def probe() -> Probe:
     notes = () if importlib.util.find_spec("llvmlite") else (
         "llvmlite is not installed: programs are interpreted, far slower than compiled. pip install llvmlite",
     )  # fmt: skip
-    return Probe(TYPE, (describe(),), notes=notes)
+    return Probe(NAME, (describe(),), notes=notes)
 
 
 def open_device(index: int) -> Device:

@@ -17,8 +17,8 @@ from hologram.backends.cpu.memory import Memory, allocate
 from hologram.config import config
 from hologram.device import (
     MAX_KERNELS,
-    BackendType,
     Clock,
+    Device,
     DeviceInfo,
     HostTimeline,
     Kernel,
@@ -42,6 +42,9 @@ else:  # needed to launch, not to open
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
     report = lazy.module("hologram.compiler.source.report")
+
+
+NAME = "cpu"
 
 
 def thread_count() -> int:
@@ -73,7 +76,7 @@ def describe() -> DeviceInfo:
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
     )
-    return DeviceInfo(BackendType.CPU, 0, _model(), "LLVM", limits)
+    return DeviceInfo(NAME, 0, _model(), "LLVM", limits)
 
 
 def _model() -> str:
@@ -99,16 +102,12 @@ def _compiles() -> bool:
     return not problem
 
 
-class CpuDevice:
+class CpuDevice(Device):
     """An open CPU; several may be open, they share the worker threads."""
 
     def __init__(self) -> None:
         self.info = describe()
         self._kernels: Recent[Program | Tile, Kernel] = Recent(MAX_KERNELS)
-
-    @property
-    def limits(self) -> Limits:
-        return self.info.limits
 
     def allocate(self, nbytes: int) -> Memory:
         return allocate(nbytes)
@@ -117,9 +116,6 @@ class CpuDevice:
         """Memory over bytes of the host that somebody else owns, aligned to their elements; kept alive by it."""
         block = np.frombuffer(data, np.uint8)
         return Memory(block, block.ctypes.data, block.size)
-
-    def release(self, memory: Memory) -> None:
-        """Nothing to do: the block goes when its last view does."""
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         source = np.frombuffer(data, np.uint8)
@@ -163,25 +159,13 @@ class CpuDevice:
             engine.shared_engine, lambda: workers.shared_pool(engine.shared_engine, threads), threads
         )
 
-    def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
-    ) -> str:
-        """The LLVM IR of a kernel, or what runs instead of any; see hologram.device."""
-        return self.compile(kernel).source(grid, scalars)
-
     def timeline(self) -> Timeline:
         """The host's clock is the device's, and a mark has nothing to wait for."""
         return HostTimeline(Clock.CALL, self.synchronize)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.sequence."""
+        """One call for launches in order; see hologram.device.Device."""
         return compiled.sequence(launches, self._host.pool) if _compiles() else in_turn(launches)
-
-    def flush(self) -> None:
-        """Nothing waits."""
-
-    def synchronize(self) -> None:
-        """Nothing waits."""
 
     def close(self) -> None:
         self._kernels.clear()

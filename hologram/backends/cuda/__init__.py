@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hologram import lazy
 from hologram.atlas.program import Program
-from hologram.device import BackendType, Probe
+from hologram.device import Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -25,8 +25,8 @@ else:  # needed for source alone
     usual = lazy.module("hologram.backends.cuda.usual")
     listing = lazy.module("hologram.compiler.source.listing")
 
-TYPE: BackendType = BackendType.CUDA
-PREFERENCE: int = 10
+NAME = "cuda"
+PREFERENCE = 10
 DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
 WEBGPU = "Use backend='webgpu', which reaches NVIDIA GPUs through Vulkan or DX12."
 
@@ -38,36 +38,36 @@ def probe() -> Probe:
         from cuda.pathfinder import DynamicLibNotFoundError  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         return Probe(
-            TYPE, reason=f"cuda-python is not installed ({error})", remedy="pip install 'hologram[cuda]'."
+            NAME, reason=f"cuda-python is not installed ({error})", remedy="pip install 'hologram[cuda]'."
         )
     try:
         (status,) = driver.cuInit(0)
     except DynamicLibNotFoundError:
         return Probe(
-            TYPE,
+            NAME,
             reason="there is no NVIDIA driver: its library (libcuda.so.1, nvcuda.dll) is not found",
             remedy="Install the NVIDIA display driver, 580 or newer, if the machine has an NVIDIA GPU.",
         )
     if status == driver.CUresult.CUDA_ERROR_NO_DEVICE:
         return Probe(
-            TYPE,
+            NAME,
             reason="the NVIDIA driver sees no GPU",
             remedy="See what `nvidia-smi` lists; in a container, pass the GPU through; check CUDA_VISIBLE_DEVICES.",
         )
     if status != driver.CUresult.CUDA_SUCCESS:
         return Probe(
-            TYPE, reason=f"the NVIDIA driver does not start: cuInit gives {status.name}", remedy=WEBGPU
+            NAME, reason=f"the NVIDIA driver does not start: cuInit gives {status.name}", remedy=WEBGPU
         )
     version = _value(driver, driver.cuDriverGetVersion())
     if version < DRIVER_NEEDED:
         return Probe(
-            TYPE,
+            NAME,
             reason=f"the NVIDIA driver is too old: it runs CUDA {_spelled(version)}, not {_spelled(DRIVER_NEEDED)}",
             remedy=f"Update the driver to 580 or newer. {WEBGPU}",
         )
     names = ", ".join(_name(driver, k) for k in range(_value(driver, driver.cuDeviceGetCount())))
     return Probe(
-        TYPE,
+        NAME,
         reason=f"this version of hologram has no CUDA launch path yet; devices seen: {names}",
         remedy=WEBGPU,
     )

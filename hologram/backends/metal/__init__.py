@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from hologram import lazy
 from hologram.atlas.program import Program
-from hologram.device import BackendType, Probe
+from hologram.device import Probe
 from hologram.errors import BackendUnavailable
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -25,8 +25,8 @@ else:  # needed for source alone
     usual = lazy.module("hologram.backends.metal.usual")
     listing = lazy.module("hologram.compiler.source.listing")
 
-TYPE: BackendType = BackendType.METAL
-PREFERENCE: int = 20
+NAME = "metal"
+PREFERENCE = 20
 WEBGPU = "Use backend='webgpu', which reaches Apple GPUs through Metal."
 
 
@@ -34,21 +34,21 @@ def probe() -> Probe:
     """Why Metal cannot be used, and what to do. Loads PyObjC's binding on macOS."""
     if sys.platform != "darwin":
         return Probe(
-            TYPE, reason=f"Metal exists on macOS only, this is {sys.platform}", remedy="Use backend='webgpu'."
+            NAME, reason=f"Metal exists on macOS only, this is {sys.platform}", remedy="Use backend='webgpu'."
         )
     try:
         import Metal
     except ImportError as error:
         return Probe(
-            TYPE,
+            NAME,
             reason=f"pyobjc-framework-Metal is not installed ({error})",
             remedy=f"pip install 'hologram[metal]'. {WEBGPU}",
         )
     names = ", ".join(device.name() for device in Metal.MTLCopyAllDevices())
     if not names:
-        return Probe(TYPE, reason="macOS lists no Metal device", remedy="A virtual machine may hide the GPU.")
+        return Probe(NAME, reason="macOS lists no Metal device", remedy="A virtual machine may hide the GPU.")
     return Probe(
-        TYPE,
+        NAME,
         reason=f"this version of hologram has no Metal launch path yet; devices seen: {names}",
         remedy=WEBGPU,
     )

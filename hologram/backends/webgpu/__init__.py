@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.device import open_device
-from hologram.backends.webgpu.native.probing import probe
-from hologram.device import BackendType
+from hologram.backends.webgpu.native.probing import NAME, probe
 from hologram.limits import Limits
 from hologram.plan import Tile
 
@@ -22,10 +21,9 @@ else:  # needed for source alone
     usual = lazy.module("hologram.backends.webgpu.usual")
     listing = lazy.module("hologram.compiler.source.listing")
 
-TYPE = BackendType.WEBGPU
 PREFERENCE = 30
 
-__all__ = ["PREFERENCE", "TYPE", "open_device", "probe", "source", "usual_limits"]
+__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "usual_limits"]
 
 
 def usual_limits() -> Limits:

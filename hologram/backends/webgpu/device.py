@@ -18,14 +18,14 @@ from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.compiler.source.report import compiled
-from hologram.device import MAX_KERNELS, Binding, DeviceInfo, Launch, Timeline
+from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
-from hologram.limits import ALIGNMENT, Limits
+from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
 from hologram.recent import Recent
 
 
-class WebGPUDevice:
+class WebGPUDevice(Device):
     """See hologram.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
 
     def __init__(self, info: DeviceInfo, logical: LogicalDevice) -> None:
@@ -40,10 +40,6 @@ class WebGPUDevice:
         self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS)
         self._closed = False
         _open.add(self)
-
-    @property
-    def limits(self) -> Limits:
-        return self.info.limits
 
     def describe(self, info: DeviceInfo) -> None:
         """Replaces what is known of the device, before any kernel is compiled."""
@@ -140,9 +136,7 @@ class WebGPUDevice:
             binding = _until(memory, start, offset + nbytes)
             self.compile(blit.fill_program()).bind((binding,), scalars, (lanes,))()
 
-    def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview | None:
-        """None: a mapped buffer is closed to the GPU, and nothing would end the mapping before the next launch."""
-        return None
+    # No `host_view`: a mapped buffer is closed to the GPU, and nothing would end the mapping before the next launch.
 
     # Kernels and the queue.
 
@@ -156,14 +150,8 @@ class WebGPUDevice:
         compiled(kernel)
         return WebGPUKernel(kernel, self.workshop)
 
-    def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
-    ) -> str:
-        """The WGSL of a kernel; see hologram.device."""
-        return self.compile(kernel).source(grid, scalars)
-
     def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.sequence."""
+        """One call for launches in order; see hologram.device.Device."""
         return sequence(self.encoder, launches)
 
     def timeline(self) -> Timeline:

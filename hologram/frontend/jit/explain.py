@@ -9,9 +9,9 @@ from itertools import accumulate, pairwise
 from textwrap import indent
 from typing import Any
 
-from hologram import backends
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program
+from hologram.backends import registry
 from hologram.compiler.canonical.form import canonical, identity
 from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.compiler.fusion.groups import Group
@@ -147,13 +147,13 @@ def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = Fals
 
     Raises BackendUnavailable for a name that no backend has, UnsupportedDType where the backend lacks a dtype.
     """
-    limits = backends.usual_limits(backend)
+    limits = registry.usual_limits(backend)
     target = Target(
         backend,
         "a usual device",
         limits,
         lambda plan, operands: spread_rows(plan, operands, limits),
-        partial(backends.source, backend),
+        partial(registry.source, backend),
     )
     return _explanation(compiled.who, assemble(compiled.assembly.graph, limits, fast_math), target)
 

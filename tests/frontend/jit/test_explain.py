@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import hologram as hg
-from hologram import backends
 from hologram.atlas.text import parse_program
+from hologram.backends import registry
 from hologram.cli.calls import parse_arguments
 from hologram.compiler.canonical.form import identity
 from hologram.errors import TraceError
@@ -137,7 +137,7 @@ def test_rows_that_a_device_spreads_stay_with_their_group(executor: Any) -> None
     assert sum(len(group.launches) for group in found.groups) == len(profile.launches)
 
 
-@pytest.mark.parametrize("name", list(backends.discover()))
+@pytest.mark.parametrize("name", list(registry.discover()))
 def test_a_backend_that_is_not_here_can_be_asked(name: str) -> None:
     with hg.Executor("cpu") as executor:
         compiled = network.compiled(*[executor.ones(shape) for shape in ((64, 32), (32, 16), (16,))])

@@ -10,10 +10,11 @@ from importlib import metadata
 from hologram import dtypes
 from hologram.backends.webgpu.native.library import Adapter, library
 from hologram.config import config
-from hologram.device import BackendType, DeviceInfo, Probe
+from hologram.device import DeviceInfo, Probe
 from hologram.dtypes import DType
 from hologram.limits import ALIGNMENT, Limits
 
+NAME = "webgpu"
 _WGPU = (0, 32)
 _INSTALL = "pip install 'wgpu>=0.32', which needs Python 3.11 or newer"
 _ORDER = {"discrete": 0, "integrated": 1, "unknown": 2, "cpu": 3}
@@ -32,19 +33,19 @@ def probe() -> Probe:
     try:
         version = metadata.version("wgpu")
         if tuple(map(int, version.split(".")[:2])) < _WGPU:  # its C interface changes with its version
-            return Probe(BackendType.WEBGPU, reason=f"wgpu {version} is too old", remedy=_INSTALL)
+            return Probe(NAME, reason=f"wgpu {version} is too old", remedy=_INSTALL)
         found = adapters()
     except ImportError as error:  # PackageNotFoundError is one
-        return Probe(BackendType.WEBGPU, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
+        return Probe(NAME, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
     except (OSError, RuntimeError) as error:  # wgpu-py raises RuntimeError where its wheel has no binary
         return Probe(
-            BackendType.WEBGPU,
+            NAME,
             reason=f"wgpu's native library does not load: {error}",
             remedy="pip install --force-reinstall wgpu, with pip 20.3 or newer",
         )
     if not found:
-        return Probe(BackendType.WEBGPU, reason=f"no {_api()} adapter was found", remedy=_remedy())
-    return Probe(BackendType.WEBGPU, tuple(describe(a, k) for k, a in enumerate(found)))
+        return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy())
+    return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)))
 
 
 def describe(adapter: Adapter, position: int) -> DeviceInfo:
@@ -55,7 +56,7 @@ def describe(adapter: Adapter, position: int) -> DeviceInfo:
         ("vendor", adapter.vendor),
         ("features", " ".join(sorted(adapter.features))),
     )
-    return DeviceInfo(BackendType.WEBGPU, position, adapter.name, adapter.driver, limits(adapter), details)
+    return DeviceInfo(NAME, position, adapter.name, adapter.driver, limits(adapter), details)
 
 
 def limits(adapter: Adapter) -> Limits:
