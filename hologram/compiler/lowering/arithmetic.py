@@ -1,13 +1,10 @@
-"""Arithmetic as Atlas defines it, spelled out where a target language defines it otherwise or not at all.
-
-Each rule is one function of operands; `lower` applies those a dialect asks for. A rule may emit its own opcode
-again, on operands for which every language agrees.
-"""
+"""Arithmetic that a target language lacks, spelled out as Atlas defines it: each rule is one function of operands."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from hologram.atlas.builder import Builder, Value, absolute, maximum, minimum, select
 from hologram.atlas.opcodes import Opcode
@@ -15,48 +12,6 @@ from hologram.atlas.program import Instruction, Program
 from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
 from hologram.compiler.lowering.rewrite import rewrite
 from hologram.dtypes import DType, dtype, f32, i32, index, u32
-
-Wanted = Callable[[Opcode, DType], bool]
-
-
-def unsigned(d: DType) -> DType:
-    return dtype(f"u{d.bits}")
-
-
-def limits(d: DType) -> tuple[int, int]:
-    """The lowest and the highest number of an integer dtype."""
-    if d.kind == "uint":
-        return 0, (1 << d.bits) - 1
-    return -1 << (d.bits - 1), (1 << (d.bits - 1)) - 1
-
-
-def divide(x: Value, y: Value) -> Value:
-    """x div 0 = 0; lowest div -1 = -lowest = lowest."""
-    zero = y == 0
-    if x.dtype.kind == "uint":
-        return select(zero, 0, x // select(zero, 1, y))
-    negates = y == -1
-    return select(zero, 0, select(negates, 0 - x, x // select(zero | negates, 1, y)))
-
-
-def remainder(x: Value, y: Value) -> Value:
-    """x rem 0 = x rem -1 = 0."""
-    trivial = y == 0 if x.dtype.kind == "uint" else (y == 0) | (y == -1)
-    return select(trivial, 0, x % select(trivial, 1, y))
-
-
-def shift_left(x: Value, count: Value) -> Value:
-    """x << count = 0 for count >= width; a negative count is a large one."""
-    inside = count.bitcast(unsigned(count.dtype)) < x.dtype.bits
-    return select(inside, x << select(inside, count, 0), 0)
-
-
-def shift_right(x: Value, count: Value) -> Value:
-    """x >> count = x >> (width - 1) >> 1 for count >= width."""
-    inside = count.bitcast(unsigned(count.dtype)) < x.dtype.bits
-    if x.dtype.kind == "uint":
-        return select(inside, x >> select(inside, count, 0), 0)
-    return x >> select(inside, count, x.dtype.bits - 1)
 
 
 def multiply_high(x: Value, y: Value) -> Value:
@@ -93,7 +48,7 @@ def float_remainder(x: Value, y: Value) -> Value:
     if x.dtype not in LAYOUTS:  # the remainder is a multiple of both units: exact in f16 and bf16, too
         return float_remainder(x.to(f32), y.to(f32)).to(x.dtype)
     b, form = x.builder, layout(x)
-    whole = unsigned(form.bits)
+    whole = dtype(f"u{form.bits.bits}")
     spare = whole.bits - form.mantissa - 1
 
     def parts(v: Value) -> tuple[Value, Value]:
@@ -122,80 +77,18 @@ def float_remainder(x: Value, y: Value) -> Value:
     return select(divides, with_sign_of(y_scaled, x), select(valid, x, nan))
 
 
-def to_integer(x: Value, target: DType) -> Value:
-    """Saturates; NaN, of which every comparison is false, gives 0."""
-    if x.dtype not in LAYOUTS:
-        x = x.to(f32)
-    low, high = limits(target)
-    below = float(low - 1) if target.bits < layout(x).mantissa else float(low)
-    inside = (x > below) & (x < float(high + 1))
-    b = x.builder
-    edge = select(x >= float(high + 1), high, select(x <= below, b.constant(low, target), 0))
-    return select(inside, select(inside, x, 0.0).to(target), edge)
-
-
-def is_nan(x: Value) -> Value:
-    """By its bits: some compilers take x != x for false."""
-    x = x if x.dtype in LAYOUTS else x.to(f32)
-    form = layout(x)
-    return (x.bitcast(form.bits) & ~form.sign) > form.infinity
-
-
-def least(x: Value, y: Value) -> Value:
-    """NaN if either is."""
-    return select(is_nan(x), x, select(is_nan(y), y, minimum(x, y)))
-
-
-def greatest(x: Value, y: Value) -> Value:
-    """NaN if either is."""
-    return select(is_nan(x), x, select(is_nan(y), y, maximum(x, y)))
-
-
-INTEGERS: dict[Opcode, Callable[[Value, Value], Value]] = {
-    Opcode.DIV: divide,
-    Opcode.REM: remainder,
-    Opcode.SHL: shift_left,
-    Opcode.SHR: shift_right,
+RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
+    Opcode.POW: integer_power,  # that of floats is expanded before
+    Opcode.REM: float_remainder,  # that of integers is in every language
     Opcode.MULHI: multiply_high,
-    Opcode.POW: integer_power,
-}
-FLOATS: dict[Opcode, Callable[[Value, Value], Value]] = {
-    Opcode.REM: float_remainder,
-    Opcode.MIN: least,
-    Opcode.MAX: greatest,
 }
 
 
-def _harmless(opcode: Opcode, d: DType, second: float | None) -> bool:
-    """Whether a second operand known when the program is written needs no guard."""
-    if second is None:
-        return False
-    if opcode in (Opcode.DIV, Opcode.REM):
-        return second not in (0, -1)
-    return opcode in (Opcode.SHL, Opcode.SHR) and 0 <= second < d.bits
+def spelled_out(program: Program, spells: Callable[[Opcode, DType], bool]) -> Program:
+    """Integer pow, float remainder and the upper half of a product, where the language has none."""
 
+    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        found = RULES.get(i.opcode)
+        return None if found is None or spells(i.opcode, operands[-1].dtype) else found(*operands)
 
-def lower(program: Program, wanted: Wanted) -> Program:
-    """The program with each instruction for which `wanted(opcode, dtype of the result)` spelled out.
-
-    Offered: integer div rem shl shr mulhi pow, float rem min max, convert from float to integer. A guard against a
-    constant that cannot need it is left out.
-    """
-    constants = {i.result: i.attribute for i in program.body.walk() if i.opcode is Opcode.CONSTANT}
-
-    def rule(builder: Builder, instruction: Instruction, operands: list[Value]) -> Value | None:
-        opcode = instruction.opcode
-        if len(instruction.types) != 1 or not wanted(opcode, instruction.type):
-            return None
-        d = instruction.type
-        if opcode is Opcode.CONVERT:
-            return to_integer(operands[0], d) if d.is_integer and operands[0].dtype.is_float else None
-        rules = INTEGERS if d.is_integer else FLOATS if d.is_float else {}
-        if opcode not in rules:
-            return None
-        second = constants.get(instruction.operands[1])
-        if d.is_integer and not isinstance(second, str) and _harmless(opcode, d, second):
-            return None
-        return rules[opcode](*operands)
-
-    return rewrite(program, rule)
+    return rewrite(program, rule) if program.opcodes & frozenset(RULES) else program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value, maximum, minimum
@@ -10,7 +9,7 @@ from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TER
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.canonical.passes import passed
 from hologram.compiler.functions.transcendental import EXPANDABLE, expand
-from hologram.compiler.lowering.arithmetic import float_remainder, integer_power, multiply_high
+from hologram.compiler.lowering import arithmetic
 from hologram.compiler.lowering.degenerate import spelled_out
 from hologram.compiler.lowering.rewrite import rewrite
 from hologram.compiler.source.dialect import Dialect
@@ -34,7 +33,7 @@ def lower(program: Program, dialect: Dialect) -> Program:
     if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
         expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
         program = passed("expand functions", program, expanded)
-    return passed("expand arithmetic", program, arithmetic(program, dialect))
+    return passed("expand arithmetic", program, arithmetic.spelled_out(program, dialect.spells))
 
 
 def _refuse(program: Program, dialect: Dialect) -> None:
@@ -98,22 +97,3 @@ def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
     if x.dtype not in narrow or middle is None or target in (middle, x.dtype):
         return None
     return x.bitcast(middle).bitcast(target)
-
-
-_RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
-    Opcode.POW: integer_power,
-    Opcode.REM: float_remainder,
-    Opcode.MULHI: multiply_high,
-}
-
-
-def arithmetic(program: Program, dialect: Dialect) -> Program:
-    """Integer pow, float remainder and the upper half of a product, where the language has none."""
-
-    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        found = _RULES.get(i.opcode)
-        if found is None or dialect.spells(i.opcode, operands[-1].dtype):
-            return None
-        return found(*operands)
-
-    return rewrite(program, rule) if program.opcodes & frozenset(_RULES) else program
