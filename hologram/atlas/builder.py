@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.atlas.opcodes import PURE, Opcode
+from hologram.atlas.opcodes import COMPARISONS, PURE, Opcode
 from hologram.atlas.program import (
     Access,
     Block,
@@ -32,6 +32,16 @@ from hologram.errors import ProgramError
 Number = bool | int | float
 
 
+def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value | Number], Value]:
+    def apply(x: Value, y: Value | Number) -> Value:
+        builder = x.builder
+        y = builder.value(y, x.dtype)
+        result = dtypes.bool_ if opcode in COMPARISONS else x.dtype
+        return builder.emit(opcode, result, y, x) if swap else builder.emit(opcode, result, x, y)
+
+    return apply
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A value of the program under construction; Python numbers beside it take its dtype."""
@@ -40,86 +50,29 @@ class Value:
     id: int
     dtype: DType
 
-    def _binary(
-        self, opcode: Opcode, other: Value | Number, *, swap: bool = False, result: DType | None = None
-    ) -> Value:
-        other = self.builder.value(other, self.dtype)
-        x, y = (other, self) if swap else (self, other)
-        return self.builder.emit(opcode, result or self.dtype, x, y)
+    __add__, __radd__ = _operator(Opcode.ADD), _operator(Opcode.ADD, swap=True)
+    __sub__, __rsub__ = _operator(Opcode.SUB), _operator(Opcode.SUB, swap=True)
+    __mul__, __rmul__ = _operator(Opcode.MUL), _operator(Opcode.MUL, swap=True)
+    __truediv__, __rtruediv__ = _operator(Opcode.DIV), _operator(Opcode.DIV, swap=True)
+    __floordiv__ = _operator(Opcode.DIV)  # of integers and indices: it truncates
+    __mod__ = _operator(Opcode.REM)  # the sign of the dividend
+    __and__, __or__, __xor__ = _operator(Opcode.AND), _operator(Opcode.OR), _operator(Opcode.XOR)
+    __lshift__, __rshift__ = _operator(Opcode.SHL), _operator(Opcode.SHR)
+    __lt__, __le__ = _operator(Opcode.LT), _operator(Opcode.LE)
+    __gt__, __ge__ = _operator(Opcode.GT), _operator(Opcode.GE)
 
-    def _compare(self, opcode: Opcode, other: Value | Number) -> Value:
-        return self._binary(opcode, other, result=dtypes.bool_)
+    # Spelled out, since `object` says they give a bool.
+    def __eq__(self, other: Value | Number) -> Value:  # type: ignore[override]
+        return self.builder.emit(Opcode.EQ, dtypes.bool_, self, self.builder.value(other, self.dtype))
 
-    def __add__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.ADD, other)
-
-    def __radd__(self, other: Number) -> Value:
-        return self._binary(Opcode.ADD, other, swap=True)
-
-    def __sub__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.SUB, other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self._binary(Opcode.SUB, other, swap=True)
-
-    def __mul__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.MUL, other)
-
-    def __rmul__(self, other: Number) -> Value:
-        return self._binary(Opcode.MUL, other, swap=True)
-
-    def __truediv__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.DIV, other)
-
-    def __rtruediv__(self, other: Number) -> Value:
-        return self._binary(Opcode.DIV, other, swap=True)
-
-    def __floordiv__(self, other: Value | Number) -> Value:
-        """Integers and indices only: `div`, which truncates."""
-        return self._binary(Opcode.DIV, other)
-
-    def __mod__(self, other: Value | Number) -> Value:
-        """`rem`: the sign of the dividend."""
-        return self._binary(Opcode.REM, other)
-
-    def __and__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.AND, other)
-
-    def __or__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.OR, other)
-
-    def __xor__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.XOR, other)
-
-    def __lshift__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.SHL, other)
-
-    def __rshift__(self, other: Value | Number) -> Value:
-        return self._binary(Opcode.SHR, other)
+    def __ne__(self, other: Value | Number) -> Value:  # type: ignore[override]
+        return self.builder.emit(Opcode.NE, dtypes.bool_, self, self.builder.value(other, self.dtype))
 
     def __neg__(self) -> Value:
         return self.builder.emit(Opcode.NEG, self.dtype, self)
 
     def __invert__(self) -> Value:
         return self.builder.emit(Opcode.NOT, self.dtype, self)
-
-    def __eq__(self, other: Value | Number) -> Value:  # type: ignore[override]
-        return self._compare(Opcode.EQ, other)
-
-    def __ne__(self, other: Value | Number) -> Value:  # type: ignore[override]
-        return self._compare(Opcode.NE, other)
-
-    def __lt__(self, other: Value | Number) -> Value:
-        return self._compare(Opcode.LT, other)
-
-    def __le__(self, other: Value | Number) -> Value:
-        return self._compare(Opcode.LE, other)
-
-    def __gt__(self, other: Value | Number) -> Value:
-        return self._compare(Opcode.GT, other)
-
-    def __ge__(self, other: Value | Number) -> Value:
-        return self._compare(Opcode.GE, other)
 
     def __bool__(self) -> bool:
         raise ProgramError("a Value has no truth at build time: use select or Builder.if_")

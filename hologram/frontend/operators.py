@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,44 @@ if TYPE_CHECKING:
     from hologram.frontend.tensor import Tensor
 
 KINDS = ("bool", "uint", "int", "float")  # each holds those before it
-_BESIDE = (bool, int, float, np.ndarray, np.generic)  # what may stand beside a tensor, besides a tensor
+
+
+def _unary(name: str) -> Callable[[Any], Tensor]:
+    return lambda x: opset.OPERATIONS[name](x)
+
+
+def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Tensor]:
+    operation: Any = None  # found at the first use: the declarations load then
+
+    def operator(x: Any, other: Any) -> Any:
+        nonlocal operation
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        if isinstance(other, _ARRAYS):
+            other = x.executor.tensor(other)
+        if operation is None:
+            operation = opset.OPERATIONS[name]
+        return operation(other, x) if swapped else operation(x, other)
+
+    return operator
+
+
+def _arithmetic(name: str) -> tuple[Callable[[Any, Any], Tensor], ...]:
+    """An operator, the one for a tensor on its right, and the one that assigns."""
+    operator = _binary(name)
+
+    def assign(x: Any, other: Any) -> Any:
+        result: Any = operator(x, other)
+        if result is NotImplemented:
+            return result
+        if KINDS.index(result.dtype.kind) > KINDS.index(x.dtype.kind):
+            raise UnsupportedDType(
+                f"an operator in place keeps {x.dtype}, which cannot hold its result, {result.dtype}"
+            )
+        x.executor.copy(result, x)
+        return x
+
+    return operator, _binary(name, swapped=True), assign
 
 
 class Operators:
@@ -28,168 +66,32 @@ class Operators:
     def __hash__(self) -> int:
         return id(self)
 
-    def __add__(self, other: Any) -> Tensor:
-        return _binary("add", self, other)
+    __add__, __radd__, __iadd__ = _arithmetic("add")
+    __sub__, __rsub__, __isub__ = _arithmetic("subtract")
+    __mul__, __rmul__, __imul__ = _arithmetic("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _arithmetic("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic("floor_divide")
+    __mod__, __rmod__, __imod__ = _arithmetic("remainder")
+    __pow__, __rpow__, __ipow__ = _arithmetic("pow")
+    __matmul__, __rmatmul__, __imatmul__ = _arithmetic("matmul")
+    __and__, __rand__, __iand__ = _arithmetic("bitwise_and")
+    __or__, __ror__, __ior__ = _arithmetic("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _arithmetic("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _arithmetic("bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _arithmetic("bitwise_right_shift")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __neg__, __pos__ = _unary("negative"), _unary("positive")
+    __abs__, __invert__ = _unary("abs"), _unary("bitwise_invert")
 
-    def __radd__(self, other: Any) -> Tensor:
-        return _binary("add", self, other, swapped=True)
-
-    def __iadd__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("add", self, other))
-
-    def __sub__(self, other: Any) -> Tensor:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return _binary("subtract", self, other, swapped=True)
-
-    def __isub__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("subtract", self, other))
-
-    def __mul__(self, other: Any) -> Tensor:
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return _binary("multiply", self, other, swapped=True)
-
-    def __imul__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("multiply", self, other))
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return _binary("divide", self, other, swapped=True)
-
-    def __itruediv__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("divide", self, other))
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return _binary("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return _binary("floor_divide", self, other, swapped=True)
-
-    def __ifloordiv__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("floor_divide", self, other))
-
-    def __mod__(self, other: Any) -> Tensor:
-        return _binary("remainder", self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return _binary("remainder", self, other, swapped=True)
-
-    def __imod__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("remainder", self, other))
-
-    def __pow__(self, other: Any) -> Tensor:
-        return _binary("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return _binary("pow", self, other, swapped=True)
-
-    def __ipow__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("pow", self, other))
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return _binary("matmul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return _binary("matmul", self, other, swapped=True)
-
-    def __imatmul__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("matmul", self, other))
-
-    def __and__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return _binary("bitwise_and", self, other, swapped=True)
-
-    def __iand__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("bitwise_and", self, other))
-
-    def __or__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return _binary("bitwise_or", self, other, swapped=True)
-
-    def __ior__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("bitwise_or", self, other))
-
-    def __xor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return _binary("bitwise_xor", self, other, swapped=True)
-
-    def __ixor__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("bitwise_xor", self, other))
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_left_shift", self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_left_shift", self, other, swapped=True)
-
-    def __ilshift__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("bitwise_left_shift", self, other))
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_right_shift", self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return _binary("bitwise_right_shift", self, other, swapped=True)
-
-    def __irshift__(self, other: Any) -> Tensor:
-        return _assign(self, _binary("bitwise_right_shift", self, other))
-
+    # Spelled out, since `object` says they give a bool.
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return _binary("equal", self, other)
+        return _EQUAL(self, other)
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return _binary("not_equal", self, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return _binary("less", self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return _binary("greater_equal", self, other)
-
-    def __neg__(self) -> Tensor:
-        return opset.OPERATIONS["negative"](self)
-
-    def __pos__(self) -> Tensor:
-        return opset.OPERATIONS["positive"](self)
-
-    def __abs__(self) -> Tensor:
-        return opset.OPERATIONS["abs"](self)
-
-    def __invert__(self) -> Tensor:
-        return opset.OPERATIONS["bitwise_invert"](self)
+        return _NOT_EQUAL(self, other)
 
 
-def _binary(name: str, x: Any, other: Any, swapped: bool = False) -> Any:
-    if not isinstance(other, (Operators, *_BESIDE)):
-        return NotImplemented
-    if isinstance(other, (np.ndarray, np.generic)):
-        other = x.executor.tensor(other)
-    return opset.OPERATIONS[name](other, x) if swapped else opset.OPERATIONS[name](x, other)
-
-
-def _assign(x: Any, result: Any) -> Any:
-    if result is NotImplemented:
-        return result
-    if KINDS.index(result.dtype.kind) > KINDS.index(x.dtype.kind):
-        raise UnsupportedDType(
-            f"an operator in place keeps {x.dtype}, which cannot hold its result, {result.dtype}"
-        )
-    x.executor.copy(result, x)
-    return x
+_EQUAL, _NOT_EQUAL = _binary("equal"), _binary("not_equal")
+_ARRAYS = (np.ndarray, np.generic)
+_OPERANDS = (Operators, bool, int, float, *_ARRAYS)  # what may stand beside a tensor
