@@ -247,6 +247,23 @@ def collapse(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
     )
 
 
+def collapse_apart(
+    layouts: Sequence[Layout], cut: int, ended: Sequence[Layout] = ()
+) -> tuple[list[Layout], int]:
+    """As `collapse`, of the first `cut` axes and of those behind apart; also gives how many the first have become.
+
+    The layouts that have `ended` have the first axes only; they come last.
+    """
+    first = [Layout(v.dtype, v.shape[:cut], v.strides[:cut], v.offset) for v in (*layouts, *ended)]
+    outer = collapse(first)
+    inner = collapse([Layout(v.dtype, v.shape[cut:], v.strides[cut:]) for v in layouts])
+    joined = [
+        replace(a, shape=a.shape + b.shape, strides=a.strides + b.strides)
+        for a, b in zip(outer, inner, strict=False)
+    ]
+    return [*joined, *outer[len(joined) :]], outer[0].ndim
+
+
 def compose(inner: Layout, outer: Layout) -> Layout | None:
     """Where `inner` lies at the coordinates that `outer` numbers: a layout of the outer shape, or None if none does.
 

@@ -12,7 +12,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.compiler.fusion.graph import Graph, Node, Read
 from hologram.compiler.fusion.groups import Group, rows_of
-from hologram.layout import Layout, collapse, compose, row_major
+from hologram.layout import Layout, collapse, collapse_apart, compose, row_major
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 
@@ -75,20 +75,12 @@ def name_of(group: Group, graph: Graph) -> str:
 
 def _collapsed(layouts: Sequence[Layout], group: Group) -> tuple[tuple[int, ...], int, dict[Layout, Layout]]:
     """The domain with as few axes as describe every layout, and the layouts over it."""
-    cut = len(group.shape) - group.reduced
-
-    def part(at: Layout, first: int, last: int, offset: int) -> Layout:
-        return Layout(at.dtype, at.shape[first:last], at.strides[first:last], offset)
-
-    outer = collapse([part(at, 0, cut, at.offset) for at in layouts])
-    if not group.reduced:
-        return outer[0].shape, 0, dict(zip(layouts, outer, strict=True))
-    inner = collapse([part(at, cut, len(group.shape), 0) for at in layouts])
-    joined = [
-        Layout(a.dtype, a.shape + b.shape, a.strides + b.strides, a.offset)
-        for a, b in zip(outer, inner, strict=True)
-    ]
-    return joined[0].shape, inner[0].ndim, dict(zip(layouts, joined, strict=True))
+    if group.reduced:
+        simple, outer = collapse_apart(layouts, len(group.shape) - group.reduced)
+        reduced = simple[0].ndim - outer
+    else:
+        simple, reduced = collapse(layouts), 0
+    return simple[0].shape, reduced, dict(zip(layouts, simple, strict=True))
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
-from hologram.atlas.program import Program
+from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.operation import Input, Number, Operation
-from hologram.plan import Step
+from hologram.plan import Plan, Step
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
 NumberType = tuple[DType]  # the dtype a Python number is passed as
@@ -51,6 +53,21 @@ class Kernelled(Operation):
         for name in attributes:
             found[name] = builder.scalar(name, runtime[name] or computed)
         return found
+
+    def step(
+        self,
+        program: Program,
+        inputs: Sequence[Input | None],
+        names: Sequence[str],
+        layouts: Sequence[Input],
+        targets: Sequence[Layout],
+        runtime: Mapping[str, Number],
+        grid: Sequence[int],
+    ) -> Step:
+        """The program over the inputs that are tensors and the outputs, named and laid out as it knows them."""
+        numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
+        positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
+        return step_of(program, [*positions, *(len(inputs) + k for k in range(len(targets)))], numbers, grid)
 
 
 def numbers_of(
@@ -121,6 +138,29 @@ class Expression(Kernelled):
             found[name] = builder.constant(number, scalars[name] or self.attribute_dtype(computing))
         return self.written(builder, operands, found, computing)
 
+    def step_plan(
+        self,
+        inputs: Sequence[Input | None],
+        layouts: Sequence[Input],
+        targets: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        computing: types.Types,
+        ranks: tuple[int, int],
+        grid: Sequence[int],
+    ) -> Plan:
+        """The plan of one step over what is there, laid out as given; `ranks` are the program's."""
+        static, runtime = self.split_attributes(self.described(attributes))
+        keys = tuple(
+            Address.of(i) if isinstance(i, Layout) else (dtype,)
+            for i, dtype in zip(layouts, computing[0], strict=True)
+        )
+        missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
+        program = _program(
+            self, keys, tuple(map(Address.of, targets)), computing, ranks, static, tuple(runtime), missing
+        )
+        names = [n for n in self.operands if n not in missing]
+        return Plan((self.step(program, inputs, names, layouts, targets, runtime, grid),))
+
     def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
         """Computing dtypes and the result's, where attributes have a say."""
         return self.resolve(inputs)
@@ -133,3 +173,36 @@ class Expression(Kernelled):
     def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
         """The attributes that the declaration is given."""
         return attributes
+
+
+@lru_cache(maxsize=8192)
+def _program(
+    operation: Expression,
+    inputs: tuple[Address | NumberType, ...],
+    outputs: tuple[Address, ...],
+    computing: types.Types,
+    ranks: tuple[int, int],
+    static: Static,
+    runtime: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> Program:
+    (rank, reduced), (computed, _) = ranks, computing
+    builder = Builder(f"atlas_{operation.name}_{outputs[0].dtype}", rank=rank, reduced=reduced)
+    coordinates = [builder.coordinate(axis) for axis in range(rank)]
+    values: dict[str, Value | None] = dict.fromkeys(missing)
+    names = [n for n in operation.operands if n not in missing]
+    for name, address, dtype in zip(names, inputs, computed, strict=True):
+        if isinstance(address, Address):
+            values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
+        else:
+            values[name] = builder.scalar(name, dtype)
+    targets = [
+        Operand(builder, name, address, Access.WRITE, address.dtype)
+        for name, address in zip(output_names(len(outputs)), outputs, strict=True)
+    ]
+    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
+    operands = [values[n] for n in operation.operands]
+    elements = operation.written(builder, operands, attributes, (computed, outputs[0].dtype))
+    for target, value in zip(targets, elements, strict=True):
+        target.put(value, *coordinates[: len(target.address.steps)])
+    return builder.build()

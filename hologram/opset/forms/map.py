@@ -23,7 +23,6 @@ from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import (
     Expression,
     Kernelled,
-    NumberType,
     Static,
     as_tuple,
     numbers_of,
@@ -69,55 +68,8 @@ class Elementwise(Expression):
         regular = iter(collapse([*views, *outputs]))
         layouts = [next(regular) if isinstance(i, Layout) else i for i in present]
         targets = list(regular)
-        static, runtime = self.split_attributes(attributes)
-        keys = tuple(
-            Address.of(i) if isinstance(i, Layout) else (dtype,)
-            for i, dtype in zip(layouts, computed, strict=True)
-        )
-        missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
-        program = _elementwise_program(
-            self, keys, tuple(map(Address.of, targets)), computed, result, static, tuple(runtime), missing
-        )
-        names = [n for n in self.operands if n not in missing]
-        numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
-        positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
-        operands = [*positions, *(len(inputs) + k for k in range(len(targets)))]
-        return Plan((step_of(program, operands, numbers, targets[0].shape),))
-
-
-@lru_cache(maxsize=4096)
-def _elementwise_program(
-    operation: Elementwise,
-    inputs: tuple[Address | NumberType, ...],
-    outputs: tuple[Address, ...],
-    computed: tuple[DType, ...],
-    result: DType,
-    static: Static,
-    runtime: tuple[str, ...],
-    missing: tuple[str, ...],
-) -> Program:
-    rank = len(outputs[0].steps)
-    builder = Builder(f"atlas_{operation.name}_{result.name}", rank=rank)
-    coordinates = [builder.coordinate(axis) for axis in range(rank)]
-    values: dict[str, Value | None] = dict.fromkeys(missing)
-    names = [n for n in operation.operands if n not in missing]
-    for name, address, dtype in zip(names, inputs, computed, strict=True):
-        if isinstance(address, Address):
-            values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
-        else:
-            values[name] = builder.scalar(name, dtype)
-    targets = [
-        Operand(builder, name, address, Access.WRITE, result)
-        for name, address in zip(output_names(len(outputs)), outputs, strict=True)
-    ]
-    computing = (computed, result)
-    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
-    operands = [values[n] for n in operation.operands]
-    for target, value in zip(
-        targets, operation.written(builder, operands, attributes, computing), strict=True
-    ):
-        target.put(value, *coordinates)
-    return builder.build()
+        grid = targets[0].shape
+        return self.step_plan(inputs, layouts, targets, attributes, (computed, result), (len(grid), 0), grid)
 
 
 Infer = Callable[..., Layout | tuple[Layout, ...]]
@@ -186,10 +138,8 @@ class Indexed(Kernelled):
                 _freeze(static),
                 tuple(runtime),
             )
-            numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
-            positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
-            operands = [*positions, *(len(inputs) + k for k in range(len(targets)))]
-            steps.append(step_of(program, operands, numbers, (*over.shape, *window)))
+            grid = (*over.shape, *window)
+            steps.append(self.step(program, inputs, names, layouts, targets, runtime, grid))
         return Plan(tuple(steps))
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from hologram import dtypes
-from hologram.atlas.builder import Builder, Value
-from hologram.atlas.program import Access, Program
+from hologram.atlas.builder import Value
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, broadcast, collapse, normalize_axes
+from hologram.layout import Layout, broadcast, collapse_apart, normalize_axes
 from hologram.limits import Limits
 from hologram.opset.forms import types
-from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.expression import Expression, NumberType, Static, numbers_of, output_names, step_of
+from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Input, Operation, register
 from hologram.plan import Plan
 
@@ -109,35 +106,20 @@ class Row(Expression):
         limits: Limits,
     ) -> Plan:
         present = tuple(i for i in inputs if i is not None)
-        computed, _ = self.computing_types(present, attributes)
+        computing = self.computing_types(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not all(o.size for o in outputs):
             return Plan(())
         arrangement = self.arranged(present, outputs, attributes)
-        layouts, targets, outer = _split_axes(arrangement, self.keeps_shape)
-        static, runtime = self.split_attributes(self.described(attributes))
-        keys = tuple(
-            Address.of(i) if isinstance(i, Layout) else (dtype,)
-            for i, dtype in zip(layouts, computed, strict=True)
-        )
-        missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
-        rank = next(i.ndim for i in layouts if isinstance(i, Layout))
-        program = _row_program(
-            self,
-            keys,
-            tuple(map(Address.of, targets)),
-            computed,
-            (rank, rank - outer),
-            static,
-            tuple(runtime),
-            missing,
-        )
-        names = [n for n in self.operands if n not in missing]
-        numbers = numbers_of([*names, *output_names(len(targets))], [*layouts, *targets], runtime)
-        positions = [k for k, i in enumerate(inputs) if isinstance(i, Layout)]
-        operands = [*positions, *(len(inputs) + k for k in range(len(targets)))]
-        grid = next(i.shape for i in layouts if isinstance(i, Layout))
-        return Plan((step_of(program, operands, numbers, grid),))
+        views = [i for i in arrangement.inputs if isinstance(i, Layout)]
+        cut = views[0].ndim - arrangement.reduced
+        along, ended = (arrangement.outputs, ()) if self.keeps_shape else ((), arrangement.outputs)
+        regular, outer = collapse_apart([*views, *along], cut, ended)
+        grid = regular[0].shape
+        ordered = iter(regular)
+        layouts = [next(ordered) if isinstance(i, Layout) else i for i in arrangement.inputs]
+        ranks = (len(grid), len(grid) - outer)
+        return self.step_plan(inputs, layouts, list(ordered), attributes, computing, ranks, grid)
 
     def attribute_dtype(self, computing: types.Types) -> DType:
         return types.computing(computing[0][0])
@@ -146,65 +128,6 @@ class Row(Expression):
         """Without those that are spent on the arrangement."""
         shaping = {self.axis_name, "keepdims", "dtype"}
         return {n: v for n, v in attributes.items() if n not in shaping}
-
-
-def _split_axes(arrangement: Arrangement, keeps_shape: bool) -> tuple[list[Input], list[Layout], int]:
-    """Collapses outer and reduced axes separately; also gives the number of outer axes that remain."""
-    views = [i for i in arrangement.inputs if isinstance(i, Layout)]
-    cut = views[0].ndim - arrangement.reduced
-
-    def part(layout: Layout, first: int, last: int, offset: int) -> Layout:
-        return Layout(layout.dtype, layout.shape[first:last], layout.strides[first:last], offset)
-
-    outer = collapse(
-        [part(v, 0, cut, v.offset) for v in views] + [part(o, 0, cut, o.offset) for o in arrangement.outputs]
-    )
-    whole = [*views, *arrangement.outputs] if keeps_shape else views
-    inner = collapse([part(v, cut, v.ndim, 0) for v in whole])
-    joined = [
-        Layout(a.dtype, a.shape + b.shape, a.strides + b.strides, a.offset)
-        for a, b in zip(outer, inner, strict=False)
-    ]
-    joined += outer[len(joined) :]
-    queue = iter(joined)
-    inputs = [next(queue) if isinstance(i, Layout) else i for i in arrangement.inputs]
-    return inputs, list(queue), outer[0].ndim
-
-
-@lru_cache(maxsize=4096)
-def _row_program(
-    operation: Row,
-    inputs: tuple[Address | NumberType, ...],
-    outputs: tuple[Address, ...],
-    computed: tuple[DType, ...],
-    ranks: tuple[int, int],
-    static: Static,
-    runtime: tuple[str, ...],
-    missing: tuple[str, ...],
-) -> Program:
-    rank, reduced = ranks
-    result = outputs[0].dtype
-    builder = Builder(f"atlas_{operation.name}_{result.name}", rank=rank, reduced=reduced)
-    coordinates = [builder.coordinate(axis) for axis in range(rank)]
-    values: dict[str, Value | None] = dict.fromkeys(missing)
-    names = [n for n in operation.operands if n not in missing]
-    for name, address, dtype in zip(names, inputs, computed, strict=True):
-        if isinstance(address, Address):
-            values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
-        else:
-            values[name] = builder.scalar(name, dtype)
-    targets = [
-        Operand(builder, name, address, Access.WRITE, address.dtype)
-        for name, address in zip(output_names(len(outputs)), outputs, strict=True)
-    ]
-    computing = (computed, result)
-    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
-    operands = [values[n] for n in operation.operands]
-    for target, value in zip(
-        targets, operation.written(builder, operands, attributes, computing), strict=True
-    ):
-        target.put(value, *coordinates[: len(target.address.steps)])
-    return builder.build()
 
 
 def column(x: Value) -> Value:
