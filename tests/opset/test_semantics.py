@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.atlas.builder import Builder
+from hologram.atlas.program import Access
+from hologram.dtypes import f32
 
 U8 = np.array([1, 200, 255], np.uint8)
 I8 = np.array([-128, -1, 127], np.int8)
@@ -44,6 +47,48 @@ def test_as_in_numpy(name: str, executor: hg.Executor) -> None:
     want = expression(np, *arrays)
     np.testing.assert_array_equal(got.to_numpy(), want)
     assert got.dtype == hg.dtypes.dtype(want.dtype)
+
+
+SPECIAL = np.array([1.5, np.inf, -np.inf, np.nan, 0.0, -0.0, -2.0, 3e38])
+OF_ITSELF = {
+    "difference": (lambda t: t - t, lambda x: x - x),
+    "quotient": (lambda t: t / t, lambda x: x / x),
+    "nothing of it": (lambda t: t * 0, lambda x: x * 0),
+    "squared difference": (lambda t: hg.squared_difference(t, t), lambda x: x - x),
+    "loss": (lambda t: hg.mse_loss(t, t), lambda x: np.float64(np.nan)),
+    "of views": (lambda t: t[1:] - t[1:], lambda x: x[1:] - x[1:]),
+}
+
+
+@pytest.mark.parametrize("dtype", hg.dtypes.FLOATS, ids=str)
+@pytest.mark.parametrize("name", OF_ITSELF)
+def test_an_operand_bound_twice_is_a_number_only_where_it_is_one(
+    name: str, dtype: hg.DType, executor: hg.Executor
+) -> None:
+    ours, numpy = OF_ITSELF[name]
+    with np.errstate(all="ignore"):
+        x = SPECIAL.astype(dtype.numpy)
+        want = numpy(x.astype(np.float64))
+    np.testing.assert_array_equal(ours(executor.tensor(x)).to_numpy().astype(np.float64), want)
+    if name == "difference":
+        t = executor.tensor(x)
+        t -= t
+        np.testing.assert_array_equal(t.to_numpy().astype(np.float64), want)
+
+
+def test_an_element_written_and_read_again_is_a_number_only_where_it_is_one(executor: hg.Executor) -> None:
+    """A driver that forwards what was stored knows that the two are one value."""
+    b = Builder("atlas_forward_f32")
+    x, z = b.buffer("x", f32, Access.READ), b.buffer("z", f32, Access.WRITE)
+    y, i = b.buffer("y", f32, Access.READ_WRITE), b.coordinate(0)
+    b.store(y, i, b.load(x, i))
+    b.store(z, i, b.load(y, i) - b.load(x, i))
+    values = SPECIAL.astype(np.float32)
+    buffers = {name: executor.allocate(8) for name in "xyz"}
+    buffers["x"].from_numpy(values)
+    executor.run(b.build(), buffers, lanes=8)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(buffers["z"].to_numpy(), values - values)
 
 
 def test_bools_have_no_difference(executor: hg.Executor) -> None:
