@@ -27,7 +27,8 @@ def number(value: bool | int | float, d: DType) -> Array:
         return np.array(int(value) & (2**d.bits - 1), f"u{d.itemsize}").view(d.numpy)
     if d.kind == "bool":
         return np.array(bool(value))
-    return narrow(np.array(value, np.float64), d)
+    with np.errstate(over="ignore"):
+        return narrow(np.array(value, np.float64), d)
 
 
 def narrow(x: Array, d: DType) -> Array:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import hologram as hg
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access
-from hologram.dtypes import f32
+from hologram.dtypes import bf16, f32
 
 U8 = np.array([1, 200, 255], np.uint8)
 I8 = np.array([-128, -1, 127], np.int8)
@@ -89,6 +90,53 @@ def test_an_element_written_and_read_again_is_a_number_only_where_it_is_one(exec
     executor.run(b.build(), buffers, lanes=8)
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(buffers["z"].to_numpy(), values - values)
+
+
+def between(dtype: hg.DType) -> np.ndarray:
+    """The f64 halfway between all neighbours of a 16-bit dtype and just beside that, and what is far out."""
+    largest = int(np.array(ml_dtypes.finfo(dtype.numpy).max).view(np.uint16))
+    finite = np.arange(largest + 1, dtype=np.uint16).view(dtype.numpy).astype(np.float64)
+    above = np.append(finite[1:], 2 * finite[-1] - finite[-2])
+    middle = (finite + above) / 2
+    near = [middle, np.nextafter(middle, np.inf), np.nextafter(middle, 0), middle * (1 + 2.0**-40)]
+    near += [middle * (1 - 2.0**-40), finite, np.nextafter(finite, np.inf)]
+    far = np.array([0.0, 5e-324, 1e-300, 1e-46, 1e-41, 3.4028235677973366e38, 1e39, 1e300, np.inf, np.nan])
+    positive = np.concatenate([*near, far])
+    return np.concatenate([positive, -positive])
+
+
+def nearest_even(x: np.ndarray, dtype: hg.DType) -> np.ndarray:
+    """x as f64 that the dtype holds: whole multiples of its unit, which np.rint rounds to even."""
+    about = ml_dtypes.finfo(dtype.numpy)
+    unit = np.maximum(np.frexp(x)[1] - 1, about.minexp) - about.nmant
+    with np.errstate(invalid="ignore"):
+        whole = np.ldexp(np.rint(np.ldexp(x, -unit)), unit)
+    return np.where(np.abs(whole) > float(about.max), np.copysign(np.inf, x), whole)
+
+
+@pytest.mark.parametrize("dtype", [hg.dtypes.f16, hg.dtypes.bf16], ids=str)
+def test_f64_is_rounded_once(dtype: hg.DType, executor: hg.Executor) -> None:
+    x = between(dtype)
+    want = nearest_even(x, dtype)
+    if dtype is hg.dtypes.f16:
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(want, x.astype(np.float16).astype(np.float64))
+    t = executor.tensor(x)
+    fused = hg.jit(lambda t: (t * 2.0).astype(dtype))
+    for got in (t.astype(dtype), fused(executor.tensor(x / 2))):
+        got = got.to_numpy().astype(np.float64)
+        wrong = (got != want) & ~(np.isnan(got) & np.isnan(want)) | (np.signbit(got) != np.signbit(want)) & (
+            got == 0
+        )
+        assert not wrong.any(), (x[wrong][:4], got[wrong][:4], want[wrong][:4])
+
+
+def test_a_scalar_is_rounded_once(executor: hg.Executor) -> None:
+    b = Builder("atlas_fill_bf16")
+    b.store(b.buffer("x", bf16, Access.WRITE), b.coordinate(0), b.scalar("y", bf16))
+    x = executor.allocate(3, dtype=bf16)
+    executor.run(b.build(), {"x": x}, lanes=3, y=1 + 2**-8 + 2**-40)
+    assert x.to_numpy().astype(np.float64).tolist() == [1 + 2**-7] * 3
 
 
 def test_bools_have_no_difference(executor: hg.Executor) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hologram import store
+from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
 from hologram.backends.cpu.engine import Code, Engine
@@ -23,7 +24,6 @@ from hologram.backends.cpu.llvm.arguments import Variant
 from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
 from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
-from hologram.backends.cpu.llvm.writer import narrow
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
 from hologram.compiler.canonical.passes import passed
@@ -46,7 +46,7 @@ def pack_scalar(number: int | float | bool, dtype: DType) -> int:
     if dtype.name == "f64":
         packed = struct.pack("<d", float(number))
     elif dtype.is_float:
-        packed = struct.pack("<f4x", narrow(float(number), dtype))
+        packed = struct.pack("<f4x", arithmetic.number(float(number), dtype))
     else:
         packed = (int(number) & (1 << 64) - 1).to_bytes(8, "little")
     return int.from_bytes(packed, "little", signed=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.atlas.builder import Value, fma, select
+from hologram.atlas.builder import Value, absolute, fma, select
 from hologram.dtypes import DType
 
 
@@ -75,6 +75,17 @@ def finite(x: Value) -> Value:
     """Whether x is neither infinite nor NaN; asked of its bits, for compilers that assume there are none."""
     form = layout(x)
     return (x.bitcast(form.bits) & ~form.sign) < form.infinity
+
+
+def rounded_to_odd(x: Value) -> Value:
+    """An f64 as f32, its last bit set if anything was lost: rounding that once more to fewer bits is right.
+
+    Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", 2008.
+    """
+    near = x.to(dtypes.f32)
+    back, bits = near.to(dtypes.f64), near.bitcast(dtypes.u32)
+    towards_zero = bits - (absolute(back) > absolute(x)).to(dtypes.u32)
+    return select(back == x, bits, towards_zero | 1).bitcast(dtypes.f32)
 
 
 def mantissa_exponent(x: Value) -> tuple[Value, Value]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value, maximum, minimum
 from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.canonical.passes import passed
+from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.functions.transcendental import EXPANDABLE, expand
 from hologram.compiler.lowering import arithmetic
 from hologram.compiler.lowering.degenerate import spelled_out
 from hologram.compiler.lowering.rewrite import rewrite
 from hologram.compiler.source.dialect import Dialect
-from hologram.dtypes import DType, bf16, f16, f32, i8, i16, i32, u8, u16, u32
+from hologram.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
 from hologram.errors import UnsupportedDType
 
 # What a language without an arithmetic of its own for a dtype computes it in.
@@ -27,7 +29,7 @@ def lower(program: Program, dialect: Dialect) -> Program:
     _refuse(program, dialect)
     narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
     if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
-        program = passed("widen narrow dtypes", program, widen(program, narrow))
+        program = passed("widen narrow dtypes", program, widen(program, narrow, dialect.conversions))
     if dialect.hidden:
         program = passed("spell out what a driver assumes", program, spelled_out(program, dialect.types))
     if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
@@ -48,16 +50,16 @@ def _refuse(program: Program, dialect: Dialect) -> None:
             )
 
 
-def widen(program: Program, narrow: frozenset[DType]) -> Program:
+def widen(program: Program, narrow: frozenset[DType], direct: Container[tuple[DType, DType]] = ()) -> Program:
     """Arithmetic on narrow dtypes as that of their wide ones, each result brought back: wrapped, or rounded once more.
 
-    Loads, stores, selects, bitcasts and conversions between a narrow dtype and its wide one remain. A f16 result is
-    that of f32 rounded, which is Atlas's definition.
+    Loads, stores, selects, bitcasts and conversions between a narrow dtype and its wide one remain, and those that the
+    language does itself (`direct`). A f16 result is that of f32 rounded, which is Atlas's definition.
     """
 
     def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
         if i.opcode is Opcode.CONVERT:
-            return _convert(operands[0], i.type, narrow)
+            return None if (operands[0].dtype, i.type) in direct else _convert(operands[0], i.type, narrow)
         if i.opcode is Opcode.BITCAST:
             return _bitcast(operands[0], i.type, narrow)
         if i.opcode in REDUCTIONS and i.type in narrow:
@@ -88,7 +90,7 @@ def _into(x: Value, target: DType, narrow: frozenset[DType]) -> Value:
         low = -(2 ** (target.bits - 1)) if target.kind == "int" else 0
         whole = minimum(maximum(x.to(wide), low), low + 2**target.bits - 1)
         return whole.to(target)
-    return x.to(wide).to(target)
+    return (rounded_to_odd(x) if x.dtype == f64 and wide == f32 else x.to(wide)).to(target)
 
 
 def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:

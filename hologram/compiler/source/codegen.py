@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hologram import dtypes
+from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
 from hologram.compiler.lowering.phases import rows
@@ -83,7 +84,7 @@ def _word(dtype: DType, value: Number, index_bits: int) -> bytes:
     if dtype == dtypes.f64:
         return struct.pack("<d", value)
     if dtype.is_float:
-        return struct.pack("<f", float(dtype.numpy.type(value)))
+        return struct.pack("<f", arithmetic.number(float(value), dtype))
     bits = index_bits if dtype == dtypes.index else max(dtype.bits, 32)
     # Index arithmetic is modular, so that negative strides work.
     return (int(value) & (2**bits - 1)).to_bytes(bits // 8, "little")

@@ -13,10 +13,11 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import ATOMICS, BITWISE, COMPARISONS, Opcode
 from hologram.atlas.program import Access, Program
+from hologram.backends.cuda.dialect import cuda
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.lowering.lower import WIDE, lower
 from hologram.compiler.lowering.reassociation import fragile
-from hologram.dtypes import DType, bool_, f32, f64, i32, i64, index, u8
+from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i32, i64, index, u8
 from hologram.errors import UnsupportedDType
 
 O = Opcode
@@ -91,6 +92,19 @@ def test_conversions_saturate_wrap_and_round(dtype: DType, agrees: Run) -> None:
     x = samples(dtype)
     for target in dtypes.ALL:
         agrees(applied(O.CONVERT, dtype, result=target), [x, np.zeros(len(x), target.numpy)], (), (len(x),))
+
+
+@pytest.mark.parametrize("target", [f16, bf16], ids=str)
+def test_f64_is_rounded_once_by_the_language_or_to_odd_first(target: DType) -> None:
+    program = applied(O.CONVERT, f64, result=target)
+    assert lower(program, cuda()) == program  # __double2half, __double2bfloat16
+    steps = np.array([1, 3, 5, 2**10 + 1])
+    middle = 1 + steps * 2.0 ** -(11 if target == f16 else 8)
+    x = np.concatenate([middle, middle + 2.0**-40, middle - 2.0**-40, [65519.999999, 3.4e38, 1e-45]])
+    want, got = np.zeros(len(x), target.numpy), np.zeros(len(x), target.numpy)
+    evaluate(program, {"x": x, "out": want}, {}, (len(x),))
+    evaluate(lower(program, wgsl()), {"x": x, "out": got}, {}, (len(x),))
+    np.testing.assert_array_equal(got.astype(np.float64), want.astype(np.float64))
 
 
 @pytest.mark.parametrize("dtype", sorted(WIDE, key=str), ids=str)

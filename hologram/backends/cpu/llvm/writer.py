@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from hologram import dtypes
+from hologram.atlas import arithmetic
 from hologram.dtypes import DType
 
 REGISTER = {"f32": "float", "f16": "float", "bf16": "float", "f64": "double", "bool": "i1", "index": "i64"}
@@ -33,16 +34,8 @@ def literal(number: int | float | bool, dtype: DType) -> str:
     if not dtype.is_float:
         return str(int(number))
     if dtype.name != "f64":
-        number = narrow(float(number), dtype)
+        number = float(arithmetic.number(float(number), dtype))
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(number)))[0]:016X}"
-
-
-def narrow(number: float, dtype: DType) -> float:
-    """The nearest value of a float dtype of at most 32 bits."""
-    import numpy as np
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.float64(number).astype(dtype.numpy))
 
 
 class Writer:
