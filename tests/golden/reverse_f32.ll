@@ -33,35 +33,31 @@ body24:
   %v31 = urem i64 %v30, 64
   %v32 = getelementptr inbounds float, ptr %v2, i64 %v30
   %v33 = load float, ptr %v32, align 4, !llvm.access.group !0
-  %v34 = icmp ult i64 %v31, 64
-  %v35 = select i1 %v34, i64 %v31, i64 64
-  %v36 = getelementptr inbounds float, ptr %a11, i64 %v35
-  store float %v33, ptr %v36, align 4, !llvm.access.group !0
+  %v34 = getelementptr inbounds float, ptr %a11, i64 %v31
+  store float %v33, ptr %v34, align 4, !llvm.access.group !0
   br label %latch25
 latch25:
   %i28 = add nsw i64 %i27, 1
   br label %head23, !llvm.loop !2
 done26:
-  br label %head37
-head37:
-  %i41 = phi i64 [ 0, %done26 ], [ %i42, %latch39 ]
-  %v43 = icmp slt i64 %i41, %v22
-  br i1 %v43, label %body38, label %done40
-body38:
-  %v44 = add nsw i64 %v20, %i41
-  %v45 = urem i64 %v44, 64
-  %v46 = sub nsw i64 63, %v45
-  %v47 = icmp ult i64 %v46, 64
-  %v48 = select i1 %v47, i64 %v46, i64 0
-  %v49 = getelementptr inbounds float, ptr %a11, i64 %v48
-  %v50 = load float, ptr %v49, align 4, !llvm.access.group !0
-  %v51 = getelementptr inbounds float, ptr %v4, i64 %v44
-  store float %v50, ptr %v51, align 4, !llvm.access.group !0
-  br label %latch39
-latch39:
-  %i42 = add nsw i64 %i41, 1
-  br label %head37, !llvm.loop !4
-done40:
+  br label %head35
+head35:
+  %i39 = phi i64 [ 0, %done26 ], [ %i40, %latch37 ]
+  %v41 = icmp slt i64 %i39, %v22
+  br i1 %v41, label %body36, label %done38
+body36:
+  %v42 = add nsw i64 %v20, %i39
+  %v43 = urem i64 %v42, 64
+  %v44 = sub nsw i64 63, %v43
+  %v45 = getelementptr inbounds float, ptr %a11, i64 %v44
+  %v46 = load float, ptr %v45, align 4, !llvm.access.group !0
+  %v47 = getelementptr inbounds float, ptr %v4, i64 %v42
+  store float %v46, ptr %v47, align 4, !llvm.access.group !0
+  br label %latch37
+latch37:
+  %i40 = add nsw i64 %i39, 1
+  br label %head35, !llvm.loop !4
+done38:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, 1

@@ -19,13 +19,13 @@ from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
 from hologram.backends.cpu.engine import Code, Engine
-from hologram.backends.cpu.llvm.access import paths, sites
 from hologram.backends.cpu.llvm.arguments import Variant
 from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
 from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
+from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
 from hologram.compiler.canonical.passes import passed
 from hologram.compiler.functions.transcendental import expand, unless_scalar
 from hologram.compiler.source.report import generated
@@ -88,12 +88,12 @@ class ProgramKernel:
         program = self.program
         if _empty(program, grid):
             return nothing
-        named = {s.name: x for s, x in zip(program.scalars, scalars, strict=True)}
+        lanes = Lanes.of(program, scalars, grid, I64)
         spans = [
             (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
         ]
-        found = sites(self._paths, named, [max(n, 1) for n in grid])
-        plan = schedule(program, self._facts, found, named, tuple(grid), spans, self._host.threads)
+        found = references(self._paths, lanes)
+        plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
         scratch = np.zeros(plan.scratch + 1, np.int64)
         block = self._arguments(bindings, scalars, grid, plan, scratch)
         return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
@@ -103,15 +103,14 @@ class ProgramKernel:
         program = self.program
         if _empty(program, grid):
             return "; nothing is launched: the grid is empty"
-        numbers = scalars or (1,) * len(program.scalars)
-        named = {s.name: x for s, x in zip(program.scalars, numbers, strict=True)}
-        found = sites(self._paths, named, [max(n, 1) for n in grid])
+        lanes = Lanes.of(program, scalars or (1,) * len(program.scalars), grid, I64)
+        found = references(self._paths, lanes)
+        reach = reached(found)
         spans, address = [], 0
         for p in program.buffers:
-            reached = [s.span.high + 1 for s in found if s.span is not None and s.key[0] == p.name]
-            spans.append((address, max(reached, default=0) * p.dtype.itemsize, p))
+            spans.append((address, (reach.get(p.name, (0, -1))[1] + 1) * p.dtype.itemsize, p))
             address += -(-spans[-1][1] // VECTOR_BYTES) * VECTOR_BYTES
-        plan = schedule(program, self._facts, found, named, tuple(grid), spans, self._host.threads)
+        plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
         return module(program, plan.variant, self._host.engine().vector_bits)[0]
 
     def _arguments(

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.opcodes import BUFFER_ACCESSES
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.device import Binding
-
-ADDRESSING = ATOMICS | {Opcode.LOAD, Opcode.STORE}
 
 
 def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
@@ -54,7 +52,7 @@ def merge(program: Program, shared: Sequence[int]) -> Program:
 
 def _rename(block: Block, names: Mapping[str, str]) -> Block:
     def instruction(i: Instruction) -> Instruction:
-        attribute = names[str(i.attribute)] if i.opcode in ADDRESSING else i.attribute
+        attribute = names[str(i.attribute)] if i.opcode in BUFFER_ACCESSES else i.attribute
         return replace(i, attribute=attribute, blocks=tuple(_rename(b, names) for b in i.blocks))
 
     return replace(block, instructions=tuple(instruction(i) for i in block.instructions))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
-from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.wgsl.spelling import ProgramSpelling, Spelling, Text, TileSpelling
+from hologram.compiler.analysis.ranges import Number
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.schedule import Schedule
 from hologram.device import Binding, Launch

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hologram import dtypes
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
 from hologram.atlas.program import Block, Instruction, Program, ScalarParameter
-from hologram.backends.webgpu.aliasing import ADDRESSING
-from hologram.backends.webgpu.intervals import Number, Reach
+from hologram.compiler.analysis.ranges import Lanes, Number, Paths, paths, reached, references
 from hologram.device import Binding
 from hologram.errors import ShapeError
 from hologram.limits import ALIGNMENT
@@ -51,7 +50,7 @@ def contiguous(program: Program, axis: int) -> frozenset[str]:
     for i in program.body.walk():
         if (i.opcode is Opcode.COORDINATE and i.attribute == axis) or (i.opcode is Opcode.LANE and alone):
             own.add(i.result)
-        if i.opcode in ADDRESSING:
+        if i.opcode in BUFFER_ACCESSES:
             name = str(i.attribute)
             found[name] = found.get(name, True) and i.operands[0] in own
     return frozenset(name for name, yes in found.items() if yes)
@@ -105,7 +104,7 @@ class _Pager:
         if i.opcode is Opcode.EXTENT and i.attribute == self.axis:
             self.global_[i.result] = self.scalar[EXTENT]
             return
-        local = i.operands[0] if i.opcode in ADDRESSING else None
+        local = i.operands[0] if i.opcode in BUFFER_ACCESSES else None
         operands = tuple(self.global_.get(o, o) for o in i.operands)
         if local is not None and str(i.attribute) in self.kept:
             operands = (local, *operands[1:])
@@ -141,14 +140,14 @@ def pages(
     lanes = grid[: program.rank - program.reduced]
     axis = next((k for k, extent in enumerate(lanes) if extent > 1), 0)
     rows = grid[axis]
-    widest = tuple(bindings)
+    widest, known = tuple(bindings), paths(program)
     size = -(-rows // -(-max(b.nbytes for b in bindings) // limit))
     while size:
         # Pages of whole alignments let contiguous bindings start where they do.
         cut = Cut(axis, contiguous(program, axis) if size >= ALIGNMENT else frozenset())
         size = size // ALIGNMENT * ALIGNMENT if cut.kept else size
         starts = range(0, rows, size)
-        found = [_page(program, cut, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
+        found = [_page(known, cut, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
         widest = max((page.bindings for page in found), key=lambda bound: max(b.nbytes for b in bound))
         if all(b.nbytes <= limit for b in widest):
             return cut, found
@@ -157,7 +156,7 @@ def pages(
 
 
 def _page(
-    program: Program,
+    found: Paths,
     cut: Cut,
     bindings: Sequence[Binding],
     scalars: Sequence[Number],
@@ -165,10 +164,11 @@ def _page(
     start: int,
     count: int,
 ) -> Page:
+    program = found.program
     axes = [(0, extent - 1) for extent in grid]
     axes[cut.axis] = start, start + count - 1
     names = dict(zip((s.name for s in program.scalars), scalars, strict=True))
-    reach = Reach(program, axes, grid, names).of()
+    reach = reached(references(found, Lanes(program, names, axes, grid)))
     bound, bases = [], []
     for parameter, binding in zip(program.buffers, bindings, strict=True):
         itemsize = parameter.dtype.itemsize

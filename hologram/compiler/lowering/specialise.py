@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program
+from hologram.compiler.analysis.ranges import I64, Lanes, ranges
 from hologram.compiler.canonical.form import formed, identity_of
 from hologram.compiler.lowering.rewrite import Parameters, rewrite
 from hologram.dtypes import bool_, index
@@ -81,27 +81,20 @@ _COMPARED = frozenset({Opcode.LT, Opcode.LE})
 
 
 def _unguarded(program: Program, grid: tuple[int, ...]) -> Program:
-    """Without the guards that every lane passes: a coordinate is below its axis's size, and not below 0."""
-    defined = {r: i for i in program.body.walk() for r in i.results}
+    """Without comparisons that every lane decides alike: a coordinate is below its axis's size, and not below 0."""
+    known = ranges(program.body.walk(), Lanes.of(program, (), grid, I64))
 
     def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
         if i.opcode not in _COMPARED:
             return None
-        (low, high), (least, most) = (_range(defined.get(v), grid) for v in i.operands)
-        holds = high < least or (high == least and i.opcode is Opcode.LE)
-        fails = low > most or (low == most and i.opcode is Opcode.LT)
+        x, y = (known.get(v) for v in i.operands)
+        if x is None or y is None:
+            return None
+        holds = x.high < y.low or (x.high == y.low and i.opcode is Opcode.LE)
+        fails = x.low > y.high or (x.low == y.high and i.opcode is Opcode.LT)
         return b.constant(holds, bool_) if holds or fails else None
 
     return rewrite(program, rule)
-
-
-def _range(i: Instruction | None, grid: tuple[int, ...]) -> tuple[float, float]:
-    """The least and the greatest number that a coordinate or a constant can be; of all else nothing is known."""
-    if i is not None and i.opcode is Opcode.COORDINATE:
-        return 0, grid[int(i.attribute or 0)] - 1
-    if i is not None and i.opcode is Opcode.CONSTANT and i.type is index:
-        return int(i.attribute or 0), int(i.attribute or 0)
-    return -math.inf, math.inf
 
 
 _READS = ATOMICS | {Opcode.LOAD}

@@ -11,8 +11,8 @@ from hologram import dtypes
 from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
-from hologram.compiler.lowering.phases import rows
-from hologram.compiler.lowering.reassociation import fragile
+from hologram.compiler.analysis.phases import rows
+from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.source import entry_map, entry_row
 from hologram.compiler.source.dialect import (
     BufferDeclaration,

@@ -12,7 +12,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.compiler.lowering.reassociation import fragile
+from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.source.dialect import Declarations, Dialect, Number
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType

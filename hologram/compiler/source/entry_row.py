@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
-from hologram.compiler.lowering.phases import Phase, outer_values, rows
+from hologram.compiler.analysis.phases import Phase, outer_values, rows
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
 from hologram.compiler.source.schedule import Schedule, row_units

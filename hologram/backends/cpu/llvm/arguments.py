@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.llvm.lane import Access, Frame
+from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
+from hologram.compiler.analysis.ranges import Place
 
 COLUMN_TILE = 1024  # outputs that are accumulated side by side
 
@@ -22,7 +23,7 @@ class Variant:
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
     constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
-    unproven: frozenset[Access] = frozenset()  # accesses that need a bounds check
+    unproven: frozenset[Place] = frozenset()  # accesses that need a bounds check
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
 

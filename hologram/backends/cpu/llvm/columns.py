@@ -15,7 +15,7 @@ from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Lane
 from hologram.backends.cpu.llvm.nests import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
-from hologram.compiler.lowering.phases import Phase
+from hologram.compiler.analysis.phases import Phase
 
 BLOCK = 256  # elements of a row folded in its own precision before they join the total
 Cell = Callable[[str], None]

@@ -1,6 +1,6 @@
 """Which values of a row are worth keeping from one sweep to the next instead of computing them again.
 
-compiler/lowering/phases.py computes varying values anew in every sweep that needs them. For a load and some
+compiler/analysis/phases.py computes varying values anew in every sweep that needs them. For a load and some
 arithmetic that is right; an exponential of every element (softmax) costs more than a place in the first-level cache.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hologram.atlas.program import Instruction, Program
-from hologram.compiler.lowering.phases import Phase, outer_values
+from hologram.compiler.analysis.phases import Phase, outer_values
 
 ELEMENTS = 8192  # of the longest row whose values are kept
 WORTH = 12  # instructions that a kept value must save

@@ -17,11 +17,10 @@ from hologram.backends.cpu.llvm.writer import (
     register_type,
     to_memory,
 )
+from hologram.compiler.analysis.ranges import Place
 from hologram.dtypes import DType
 
 O = Opcode
-
-Access = tuple[str, int]  # a buffer's name and the value that is its position
 
 _ATOMIC = {
     O.ATOMIC_ADD: O.ADD,
@@ -47,7 +46,7 @@ class Frame:
     lengths: Mapping[str, str]  # elements
     scalars: Mapping[str, str]
     extents: Mapping[int, str]
-    unproven: frozenset[Access]
+    unproven: frozenset[Place]
     shared: dict[str, str] = field(default_factory=dict)
 
 
@@ -85,9 +84,9 @@ class Lane:
         elif opcode is O.STORE:
             self._guarded(i, lambda: self._store(str(i.attribute), operands[0], operands[1]))
         elif opcode is O.SHARED_LOAD:
-            self.values[i.result] = self._shared_load(i, operands[0])
+            self.values[i.result] = self._shared_load(i)
         elif opcode is O.SHARED_STORE:
-            self._shared_store(i, operands[0], operands[1])
+            self._shared_store(i, operands[1])
         elif opcode is O.ATOMIC_EXCHANGE or opcode in ATOMICS:
             self._atomic(i)
         elif opcode is O.IF:
@@ -152,26 +151,23 @@ class Lane:
                 f"phi {register_type(i.type)} [ {result}, %{last} ], [ {zero}, %{before} ]"
             )
 
-    def _shared_array(self, name: str) -> tuple[str, DType, int]:
-        array = next(a for a in self.frame.program.shared if a.name == name)
-        return self.frame.shared[name], array.dtype, array.size
+    def _shared_place(self, i: Instruction) -> tuple[str, DType]:
+        """The address of an element, and its dtype; one element more than asked for takes what misses the array."""
+        w, position = self.w, self.values[i.operands[0]]
+        array = next(a for a in self.frame.program.shared if a.name == i.attribute)
+        if self._is_unproven(i):
+            inside = w(f"icmp ult i64 {position}, {array.size}")
+            position = w(f"select i1 {inside}, i64 {position}, i64 {array.size}")
+        return w.element(self.frame.shared[array.name], memory_type(array.dtype), position), array.dtype
 
-    def _shared_load(self, i: Instruction, position: str) -> str:
-        w = self.w
-        pointer, d, size = self._shared_array(str(i.attribute))
-        t = memory_type(d)
-        position = w(f"select i1 {w(f'icmp ult i64 {position}, {size}')}, i64 {position}, i64 0")
-        return from_memory(
-            w, w(f"load {t}, ptr {w.element(pointer, t, position)}, align {align_of(d)}{self.group}"), d
-        )
+    def _shared_load(self, i: Instruction) -> str:
+        address, d = self._shared_place(i)
+        loaded = self.w(f"load {memory_type(d)}, ptr {address}, align {align_of(d)}{self.group}")
+        return from_memory(self.w, loaded, d)
 
-    def _shared_store(self, i: Instruction, position: str, value: str) -> None:
-        # One element more than asked for takes the stores that miss.
-        w = self.w
-        pointer, d, size = self._shared_array(str(i.attribute))
+    def _shared_store(self, i: Instruction, value: str) -> None:
+        w, (address, d) = self.w, self._shared_place(i)
         t = memory_type(d)
-        position = w(f"select i1 {w(f'icmp ult i64 {position}, {size}')}, i64 {position}, i64 {size}")
-        address = w.element(pointer, t, position)
         w.do(f"store {t} {to_memory(w, value, d)}, ptr {address}, align {align_of(d)}{self.group}")
 
     def _atomic(self, i: Instruction) -> None:

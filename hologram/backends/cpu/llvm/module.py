@@ -17,7 +17,7 @@ from hologram.backends.cpu.llvm.nontemporal import stream_body
 from hologram.backends.cpu.llvm.split import phase_body, tail_body
 from hologram.backends.cpu.llvm.workgroups import workgroup_body
 from hologram.backends.cpu.llvm.writer import Writer
-from hologram.compiler.lowering.phases import rows
+from hologram.compiler.analysis.phases import rows
 
 
 def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.keep import ELEMENTS, Sweep, kept, recomputed
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Position
 from hologram.backends.cpu.llvm.writer import Writer, register_type
-from hologram.compiler.lowering.phases import Phase
+from hologram.compiler.analysis.phases import Phase
 
 O = Opcode
 GROUP = ", !llvm.access.group !0"

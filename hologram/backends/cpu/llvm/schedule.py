@@ -10,13 +10,12 @@ from typing import Any
 
 from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
-from hologram.backends.cpu.llvm.access import Site
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.llvm.keep import ELEMENTS
-from hologram.backends.cpu.llvm.lane import Access
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
-from hologram.compiler.lowering.phases import rows
+from hologram.compiler.analysis.phases import rows
+from hologram.compiler.analysis.ranges import Lanes, Place, Reference, unproven
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 
@@ -101,37 +100,36 @@ def _cost(i: Instruction, types: Mapping[int, Any]) -> float:
 
 
 def schedule(
-    program: Program,
     known: Facts,
-    found: Sequence[Site],
-    scalars: Mapping[str, Any],
+    found: Sequence[Reference],
+    launch: Lanes,
     grid: tuple[int, ...],
     extents: Sequence[Extent],
     threads: int,
 ) -> Schedule:
     """The schedule of a launch whose grid is not empty."""
+    program, scalars = launch.program, launch.scalars
     kept = program.rank - program.reduced
     lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
+    lengths |= {s.name: s.size for s in program.shared}
     constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if int(scalars[n]) in (0, 1))
-    unproven = frozenset(
-        s.key for s in found if s.span is None or s.span.low < 0 or s.span.high >= lengths[s.key[0]]
-    )
+    guarded = unproven(found, lengths)
     order = innermost(range(kept), found, grid)
     reduced = innermost(range(kept, program.rank), found, grid)
     lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
     if program.shared or Opcode.BARRIER in program.opcodes:
         groups = -(-lanes // (program.workgroup or WORKGROUP))
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
-        return Schedule(Variant("workgroup", (), (), constants, unproven), (groups,), (size,))
+        return Schedule(Variant("workgroup", (), (), constants, guarded), (groups,), (size,))
     if not program.reduced:
         size = _slice(lanes, known.element_ns, threads, 1024)
-        form = "stream" if streams(known.streamed, found, extents, unproven) else "map"
-        return Schedule(Variant(form, order, (), constants, unproven), (lanes,), (size,))
+        form = "stream" if streams(known.streamed, found, extents, guarded) else "map"
+        return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, extents)
     if apart and crosswise(order, reduced, found, grid):
         tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
         size = _slice(lanes, row * known.element_ns, threads, tile)
-        return Schedule(Variant("columns", order, reduced, constants, unproven), (lanes,), (size,), tile)
+        return Schedule(Variant("columns", order, reduced, constants, guarded), (lanes,), (size,), tile)
     pieces = _pieces(lanes * row * known.element_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
         axis = max(reduced, key=lambda a: grid[a])
@@ -139,27 +137,30 @@ def schedule(
         units = lanes * chunks
         totals = tuple(units if s == "phase" else lanes for s in known.steps)
         slices = tuple(1 if s == "phase" else lanes for s in known.steps)
-        variant = Variant("split", order, reduced, constants, unproven, split=axis)
+        variant = Variant("split", order, reduced, constants, guarded, split=axis)
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row * known.element_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
-    return Schedule(Variant("row", order, reduced, constants, unproven, keep=keep), (lanes,), (size,))
+    return Schedule(Variant("row", order, reduced, constants, guarded, keep=keep), (lanes,), (size,))
 
 
 def streams(
-    store: Instruction | None, found: Sequence[Site], extents: Sequence[Extent], unproven: frozenset[Access]
+    store: Instruction | None,
+    found: Sequence[Reference],
+    extents: Sequence[Extent],
+    guarded: frozenset[Place],
 ) -> bool:
     """Whether a map's result is large, lies in one aligned piece, and is not an operand as well."""
     if store is None or platform.machine().lower() not in ("x86_64", "amd64"):
         return False
     site = next(s for s in found if s.instruction == store)
-    if site.key in unproven or site.stride(0) != 1 or site.span is None:
+    if site.place in guarded or site.stride(0) != 1 or site.range is None:
         return False
     target, size, parameter = next(e for e in extents if e[2].name == str(store.attribute))
     width = parameter.dtype.itemsize
-    written = (site.span.high + 1 - site.span.low) * width
+    written = (site.range.high + 1 - site.range.low) * width
     apart = not any(a < target + size and target < a + n for a, n, p in extents if p is not parameter)
-    return written >= _STREAM_BYTES and (target + site.span.low * width) % VECTOR_BYTES == 0 and apart
+    return written >= _STREAM_BYTES and (target + site.range.low * width) % VECTOR_BYTES == 0 and apart
 
 
 def _pieces(total_ns: float, threads: int) -> int:
@@ -194,7 +195,7 @@ def _overlaps(read: frozenset[str], extents: Sequence[Extent]) -> bool:
     return any(a < d and c < b for a, b in reads for c, d in writes)
 
 
-def innermost(axes: Sequence[int], found: Sequence[Site], grid: Sequence[int]) -> tuple[int, ...]:
+def innermost(axes: Sequence[int], found: Sequence[Reference], grid: Sequence[int]) -> tuple[int, ...]:
     """The axes in an order whose last one reads and writes memory with the smallest strides."""
     if not axes:
         return ()
@@ -202,7 +203,7 @@ def innermost(axes: Sequence[int], found: Sequence[Site], grid: Sequence[int]) -
     return (*(a for a in axes if a != best), best)
 
 
-def _roughness(axis: int, found: Sequence[Site], grid: Sequence[int]) -> float:
+def _roughness(axis: int, found: Sequence[Reference], grid: Sequence[int]) -> float:
     """Accesses that a vector along this axis cannot make in one piece; short axes count as if one were more."""
     return sum(s.stride(axis) not in (0, 1) for s in found) + (
         8 / max(grid[axis], 1) if grid[axis] < 32 else 0
@@ -210,7 +211,7 @@ def _roughness(axis: int, found: Sequence[Site], grid: Sequence[int]) -> float:
 
 
 def crosswise(
-    order: Sequence[int], reduced: Sequence[int], found: Sequence[Site], grid: Sequence[int]
+    order: Sequence[int], reduced: Sequence[int], found: Sequence[Reference], grid: Sequence[int]
 ) -> bool:
     """Whether a vector over outputs does better than one along the row."""
     if not order or grid[order[-1]] < 8:

@@ -14,7 +14,7 @@ from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.nests import GROUP, decompose, positions, sweep
 from hologram.backends.cpu.llvm.writer import Writer
-from hologram.compiler.lowering.phases import Phase
+from hologram.compiler.analysis.phases import Phase
 
 
 class _Partials:

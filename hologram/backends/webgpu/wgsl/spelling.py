@@ -10,9 +10,9 @@ from typing import Protocol
 from hologram import dtypes, store
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import digest
-from hologram.backends.webgpu.intervals import Number
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.backends.webgpu.wgsl.sources import kept_source
+from hologram.compiler.analysis.ranges import Number
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
 from hologram.compiler.source.dialect import words

@@ -11,8 +11,8 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.backends.cpu.llvm.access import paths, sites
 from hologram.backends.cpu.llvm.schedule import facts, schedule
+from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
 from hologram.dtypes import ALL, DType
 from tests.backends.cpu.llvm.launching import bind, device, place, reduction, run, samples
 
@@ -22,8 +22,9 @@ def form(
 ) -> str:
     """The form the schedule chooses."""
     buffers = [(1 << 20 << k, elements * b.dtype.itemsize, b) for k, b in enumerate(program.buffers)]
-    found = sites(paths(program), scalars, grid)
-    return schedule(program, facts(program), found, scalars, grid, buffers, threads).variant.form
+    lanes = Lanes.of(program, [scalars[s.name] for s in program.scalars], grid, I64)
+    found = references(paths(program), lanes)
+    return schedule(facts(program), found, lanes, grid, buffers, threads).variant.form
 
 
 def test_forms() -> None:

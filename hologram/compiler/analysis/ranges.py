@@ -1,0 +1,284 @@
+"""Where a launch reaches: the range of every index expression, and its stride along each axis.
+
+At a launch every scalar and extent is a number, so positions are intervals and mostly affine in the coordinates. From
+that follow which accesses need a bounds check, which elements of a buffer a part of the grid touches, which comparisons
+every lane decides alike, and which axis to vectorise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
+from hologram.atlas.program import Instruction, Program
+
+O = Opcode
+Number = int | float | bool
+Interval = tuple[int, int]  # both ends included
+Place = tuple[str, int]  # of an access: the buffer's name, and the value that is the position
+
+# What an index holds: on every device, and in 64 bits. Sums and products of more wrap and may come back; order,
+# quotients and conversions of more are another number's.
+U32, I64 = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Integers from `low` to `high`, changing by `strides[k]` from one coordinate of axis k to the next.
+
+    `strides` is None where the value is not affine in the coordinates.
+    """
+
+    low: int
+    high: int
+    strides: Mapping[int, int] | None = field(default_factory=dict)
+
+    @property
+    def number(self) -> int | None:
+        return self.low if self.low == self.high else None
+
+    def within(self, interval: Interval) -> bool:
+        return interval[0] <= self.low and self.high <= interval[1]
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A launch, or a part of one, none of whose axes is empty.
+
+    `axes` are the coordinates' intervals, `extents` the sizes of the whole grid, `index` what an index holds.
+    """
+
+    program: Program
+    scalars: Mapping[str, Number]
+    axes: Sequence[Interval]
+    extents: Sequence[int]
+    index: Interval = U32
+
+    @staticmethod
+    def of(program: Program, scalars: Sequence[Number], grid: Sequence[int], index: Interval = U32) -> Lanes:
+        """All lanes of a grid; an empty axis counts as one of a single lane."""
+        named = dict(zip((s.name for s in program.scalars), scalars, strict=True))
+        extents = [max(n, 1) for n in grid]
+        return Lanes(program, named, [(0, n - 1) for n in extents], extents, index)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A load, store or atomic, of a buffer or a shared array, and the positions it reaches."""
+
+    instruction: Instruction
+    range: Range | None  # None: unknown
+
+    @property
+    def place(self) -> Place:
+        return str(self.instruction.attribute), self.instruction.operands[0]
+
+    def stride(self, axis: int) -> int | None:
+        if self.range is None or self.range.strides is None:
+            return None
+        return self.range.strides.get(axis, 0)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """A program's accesses, and the instructions their positions are computed from."""
+
+    program: Program
+    accesses: tuple[Instruction, ...]
+    sources: tuple[Instruction, ...]
+
+
+def paths(program: Program) -> Paths:
+    """The program's paths to memory."""
+    everything = tuple(program.body.walk())
+    accesses = tuple(i for i in everything if i.opcode in ACCESSES)
+    needed = {i.operands[0] for i in accesses}
+    chosen: list[Instruction] = []
+    for i in reversed(everything):
+        arguments = {a for b in i.blocks for a in b.arguments}
+        if needed & set(i.results) or needed & arguments:
+            needed |= set(i.operands)
+            chosen.append(i)
+    return Paths(program, accesses, tuple(reversed(chosen)))
+
+
+def references(found: Paths, lanes: Lanes) -> tuple[Reference, ...]:
+    """Every access of a launch."""
+    known = ranges(found.sources, lanes)
+    return tuple(Reference(i, known.get(i.operands[0])) for i in found.accesses)
+
+
+def unproven(found: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
+    """The accesses that may miss their buffer, or shared array, of so many elements."""
+    return frozenset(
+        r.place for r in found if r.range is None or not r.range.within((0, lengths[r.place[0]] - 1))
+    )
+
+
+def reached(found: Iterable[Reference]) -> dict[str, Interval]:
+    """The positions at which each buffer is accessed; those that cannot be told (a gather) are missing."""
+    hulls: dict[str, Range | None] = {}
+    for r in found:
+        before = hulls.get(r.place[0], r.range)
+        hulls[r.place[0]] = None if before is None or r.range is None else _hull(before, r.range)
+    return {name: (hull.low, hull.high) for name, hull in hulls.items() if hull is not None}
+
+
+def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range]:
+    """The ranges of values, as far as they are known; instructions come in order, an inner block's after its owner."""
+    known: dict[int, Range] = {}
+    for i in instructions:
+        if i.opcode is O.LOOP:
+            start, stop = (known.get(v) for v in i.operands[:2])
+            if start is not None and stop is not None:
+                known[i.blocks[0].arguments[0]] = Range(start.low, max(start.low, stop.high - 1), None)
+        elif len(i.results) == 1 and not i.blocks:
+            found = _range(i, known, lanes)
+            if found is not None:
+                known[i.result] = found
+    return known
+
+
+def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | None:
+    opcode, kind = i.opcode, i.type.kind
+    if kind == "float":
+        return None
+    if opcode is O.CONSTANT or opcode is O.SCALAR:
+        number = i.attribute if opcode is O.CONSTANT else lanes.scalars[str(i.attribute)]
+        return Range(int(number), int(number))  # type: ignore[arg-type]
+    if opcode is O.SELECT:
+        x, y = (known.get(v) for v in i.operands[1:])
+        return _hull(x, y) if x is not None and y is not None else None
+    if kind == "bool" or opcode in COMPARISONS:
+        return Range(0, 1, None)
+    if opcode in _POSITIONS:
+        return _POSITIONS[opcode](lanes, int(i.attribute or 0))
+    rule = _RULES.get(opcode)
+    operands = [known.get(v) for v in i.operands]
+    if rule is None or None in operands:
+        return None
+    if (
+        opcode in _WHOLE
+        and kind == "index"
+        and not all(r.within(lanes.index) for r in operands if r is not None)
+    ):
+        return None
+    found = rule(*operands)
+    if found is None or kind == "index":
+        return found
+    # Integers wrap: beyond the dtype's range nothing is known.
+    low = -(1 << i.type.bits - 1) if kind == "int" else 0
+    return found if found.within((low, low + (1 << i.type.bits) - 1)) else None
+
+
+# Positions.
+
+
+def _lane(lanes: Lanes, _: int) -> Range:
+    low, high, strides, count = 0, 0, {}, 1
+    for axis in reversed(range(lanes.program.rank - lanes.program.reduced)):
+        strides[axis] = count
+        low, high = low + lanes.axes[axis][0] * count, high + lanes.axes[axis][1] * count
+        count *= lanes.extents[axis]
+    return Range(low, high, strides)
+
+
+def _group(lanes: Lanes, _: int) -> Range | None:
+    lane, threads = _lane(lanes, 0), lanes.program.workgroup
+    return Range(lane.low // threads, lane.high // threads, None) if threads else None
+
+
+def _thread(lanes: Lanes, _: int) -> Range | None:
+    # The last workgroup is whole, whatever lanes are left for it.
+    return Range(0, lanes.program.workgroup - 1, None) if lanes.program.workgroup else None
+
+
+_POSITIONS: dict[Opcode, Callable[[Lanes, int], Range | None]] = {
+    O.COORDINATE: lambda lanes, axis: Range(*lanes.axes[axis], {axis: 1}),
+    O.EXTENT: lambda lanes, axis: Range(lanes.extents[axis], lanes.extents[axis]),
+    O.LANE: _lane,
+    O.WORKGROUP: _group,
+    O.THREAD: _thread,
+}
+
+
+# Arithmetic.
+
+
+def _hull(x: Range, y: Range) -> Range:
+    return Range(min(x.low, y.low), max(x.high, y.high), None)
+
+
+def _scaled(x: Range, factor: int) -> dict[int, int] | None:
+    return None if x.strides is None else {a: s * factor for a, s in x.strides.items()}
+
+
+def _add(x: Range, y: Range) -> Range:
+    strides = None
+    if x.strides is not None and y.strides is not None:
+        strides = {a: x.strides.get(a, 0) + y.strides.get(a, 0) for a in {*x.strides, *y.strides}}
+    return Range(x.low + y.low, x.high + y.high, strides)
+
+
+def _neg(x: Range) -> Range:
+    return Range(-x.high, -x.low, _scaled(x, -1))
+
+
+def _mul(x: Range, y: Range) -> Range:
+    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    if x.number is not None:
+        x, y = y, x
+    return Range(min(corners), max(corners), _scaled(x, y.low) if y.number is not None else None)
+
+
+def _div(x: Range, y: Range) -> Range | None:
+    if x.low < 0 or y.low <= 0:
+        return None
+    return Range(x.low // y.high, x.high // y.low, x.strides if y.number == 1 else None)
+
+
+def _rem(x: Range, y: Range) -> Range | None:
+    if y.low <= 0:
+        return None
+    if 0 <= x.low and x.high < y.low:
+        return x
+    return Range(0 if x.low >= 0 else 1 - y.high, min(max(x.high, 0), y.high - 1), None)
+
+
+def _and(x: Range, y: Range) -> Range | None:
+    return Range(0, min(x.high, y.high), None) if x.low >= 0 and y.low >= 0 else None
+
+
+def _shr(x: Range, y: Range) -> Range | None:
+    known = x.low >= 0 and y.number is not None and y.low >= 0
+    return Range(x.low >> y.low, x.high >> y.low, None) if known else None
+
+
+def _shl(x: Range, y: Range) -> Range | None:
+    known = x.low >= 0 and y.number is not None and 0 <= y.low < 63
+    return _mul(x, Range(1 << y.low, 1 << y.low)) if known else None
+
+
+_RULES: dict[Opcode, Callable[..., Range | None]] = {
+    O.ADD: _add,
+    O.SUB: lambda x, y: _add(x, _neg(y)),
+    O.MUL: _mul,
+    O.MAD: lambda x, y, z: _add(_mul(x, y), z),
+    O.NEG: _neg,
+    O.MIN: lambda x, y: Range(min(x.low, y.low), min(x.high, y.high), None),
+    O.MAX: lambda x, y: Range(max(x.low, y.low), max(x.high, y.high), None),
+    O.DIV: _div,
+    O.REM: _rem,
+    O.AND: _and,
+    O.SHR: _shr,
+    O.SHL: _shl,
+    O.CONVERT: lambda x: x,
+}
+_WHOLE = frozenset(_RULES) - {
+    O.ADD,
+    O.SUB,
+    O.MUL,
+    O.MAD,
+    O.NEG,
+}  # those that need the number, not what is left of it
