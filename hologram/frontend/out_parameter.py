@@ -99,7 +99,7 @@ def _run_composite(
 ) -> None:
     checked, outputs = checks.checked(ex, operation, operands, targets)
     views = [_of_view(v) for v in checked]
-    results = operation.function(*views, **attributes)
+    results = operation(*views, **attributes)
     results = results if isinstance(results, tuple) else (results,)
     operation.check_outputs([r.layout for r in results], [t.layout for t in outputs])
     for result, target in zip(results, outputs, strict=True):

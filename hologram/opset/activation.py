@@ -108,7 +108,7 @@ def silu(x):
 
 
 @elementwise(types=types.floating, samples=unary(-20, 20), ulp=4, aten=("elu",),
-             reference=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))  # fmt: skip
+             reference=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.where(x > 0, 0, x))))  # fmt: skip
 def elu(x, *, alpha: float = 1.0):
     """x above 0, alpha * (exp(x) - 1) elsewhere."""
     return select(x > 0.0, x, alpha * atlas.expm1(x))

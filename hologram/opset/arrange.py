@@ -16,8 +16,9 @@ from hologram.layout import Layout, normalize_axes, normalize_axis
 from hologram.limits import Limits
 from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed, indexed
-from hologram.opset.forms.operation import Input, Sample, composite, register
+from hologram.opset.forms.operation import Input, Sample, register
 from hologram.opset.forms.samples import Samples, array
 from hologram.plan import Plan
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import reduce_add, reduce_max, select
+from hologram.atlas.builder import Value, reduce_add, reduce_max, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.opset.forms import types
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import elementwise
-from hologram.opset.forms.operation import Sample, composite
-from hologram.opset.forms.row import column, row
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.row import Row, column, length, row
 from hologram.opset.forms.samples import array
 from hologram.opset.reduce import mean, sum_
 
@@ -113,50 +114,105 @@ def _class_types(who: str, operands: Sequence[types.OperandType]) -> types.Types
     return (types.computing(logits), target), logits
 
 
-def _nll_reference(logits, target):
+def _nll_reference(logits, target, ignore_index=-100):
     axis = 0 if np.ndim(logits) == 1 else 1
+    classes = np.shape(logits)[axis]
     shifted = logits - np.max(logits, axis=axis, keepdims=True)
     log_p = shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
-    return -np.take_along_axis(log_p, np.expand_dims(target, axis), axis).squeeze(axis)
+    known = (target >= 0) & (target < classes)
+    chosen = np.expand_dims(np.where(known, target, 0), axis)
+    losses = np.where(known, -np.take_along_axis(log_p, chosen, axis).squeeze(axis), np.nan)
+    return np.where(target == ignore_index, 0.0, losses)
+
+
+def _cross_entropy_reference(logits, target, reduction="mean", ignore_index=-100):
+    losses = _nll_reference(logits, target, ignore_index)
+    kept = np.count_nonzero(target != ignore_index)
+    return {"none": losses, "sum": np.sum(losses), "mean": np.sum(losses) / np.float64(kept)}[reduction]
 
 
 def _class_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape in ((5, 10), (2, 7, 3, 4), (6,)):
         axis = 0 if len(shape) == 1 else 1
-        target = rng.integers(0, shape[axis], shape[:axis] + shape[axis + 1 :])
+        target = np.asarray(rng.integers(0, shape[axis], shape[:axis] + shape[axis + 1 :])).astype(np.int32)
         for reduction in REDUCTIONS:
-            yield Sample((array(rng, dtype, shape), target.astype(np.int32)), {"reduction": reduction})
+            yield Sample((array(rng, dtype, shape), target), {"reduction": reduction})
+    logits = array(rng, dtype, (6, 9))
+    for kind, ignored in ((np.int32, -100), (np.int64, 8), (np.uint8, 3), (np.uint8, -100), (np.int16, 5)):
+        target = np.array([0, 8, ignored % 256 if kind is np.uint8 else ignored, 3, 2, 5], kind)
+        for reduction in REDUCTIONS:
+            yield Sample((logits, target), {"reduction": reduction, "ignore_index": ignored})
+    beyond = np.array([0, 9, -1, 8, -100, 2**33 + 1], np.int64)
+    yield Sample((logits, beyond), {"reduction": "none"})
+    yield Sample((logits, np.full(6, -100, np.int32)))
 
 
 def _single_class_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for sample in _single(_class_samples)(rng, dtype):
-        logits, target = sample.operands
-        axis = 0 if logits.ndim == 1 else 1
-        yield Sample((logits, np.expand_dims(target, axis)), {"axis": axis})
+    for sample in _class_samples(rng, dtype):
+        if sample.attributes.get("reduction") == "none":
+            logits, target = sample.operands
+            axis = 0 if logits.ndim == 1 else 1
+            rest = {n: v for n, v in sample.attributes.items() if n != "reduction"}
+            yield Sample((logits, np.expand_dims(target, axis)), {"axis": axis, **rest})
+
+
+def _counted(target: Value) -> Value:
+    """The class number in a dtype wide enough for columns."""
+    return target if target.dtype.bits >= 32 else target.to(dtypes.i32)
+
+
+def _is_class(target: Value, number: int) -> Value:
+    """Whether it is that number, which its dtype need not be able to hold."""
+    bounds = np.iinfo(target.dtype.numpy)
+    return target == number if bounds.min <= number <= bounds.max else target != target
 
 
 @row(types=_class_types, samples=_single_class_samples, ulp=8, absolute=4.0,
-     reference=lambda logits, target, axis=1: _nll_reference(logits, np.squeeze(target, axis)))  # fmt: skip
-def class_cross_entropy(logits, target, *, axis=1):
-    """log(sum(exp(logits))) - logits[target] along the axis of the classes, which has size 1 in the target."""
+     reference=lambda logits, target, axis=1, ignore_index=-100:
+     _nll_reference(logits, np.squeeze(target, axis), ignore_index))  # fmt: skip
+def class_cross_entropy(logits, target, *, axis=1, ignore_index=-100):
+    """log(sum(exp(logits))) - logits[target] along the axis of the classes, which has size 1 in the target.
+
+    0 where the target is `ignore_index`; NaN where it is no class.
+    """
     top = reduce_max(logits)
     total = atlas.log(reduce_add(atlas.exp(logits - top)))
-    counted = target.dtype if target.dtype.bits >= 32 else dtypes.i32  # wide enough for columns, too
-    chosen = column(logits).to(counted) == target.to(counted)
-    return total - reduce_max(select(chosen, logits - top, -math.inf))
+    number = _counted(target)
+    found = reduce_max(select(column(logits).to(number.dtype) == number, logits - top, -math.inf))
+    is_class = (number >= 0) & (number < length(logits).to(number.dtype))
+    return select(_is_class(target, ignore_index), 0.0, select(is_class, total - found, math.nan))
 
 
-@composite(
-    reference=lambda x, t, reduction="mean": _reduced_reference(_nll_reference(x, t), reduction),
-    samples=_class_samples,
-    ulp=8,
-    absolute=16.0,
-    aten=("cross_entropy_loss",),
+def _kept_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
+    losses, target = operands
+    assert isinstance(losses, DType)
+    assert isinstance(target, DType)
+    return (types.computing(losses), target), losses
+
+
+def _kept_mean(losses, target, *, axis=None, ignore_index=-100):
+    """The mean of the losses whose target is not `ignore_index`; NaN if there is none."""
+    one = losses.builder.constant(1.0, losses.dtype)
+    return reduce_add(losses) / reduce_add(select(_is_class(target, ignore_index), 0.0, one))
+
+
+# Not an operation of its own: how a cross entropy takes its mean.
+kept_mean = Row(
+    name="kept_mean",
+    function=_kept_mean,
+    reference=_cross_entropy_reference,
+    samples=lambda rng, dtype: (),
+    types=_kept_types,
 )
-def cross_entropy_loss(logits, target, *, reduction="mean"):
+
+
+@composite(reference=_cross_entropy_reference, samples=_class_samples, ulp=8, absolute=16.0,
+           aten=("cross_entropy_loss",))  # fmt: skip
+def cross_entropy_loss(logits, target, *, reduction="mean", ignore_index=-100):
     """The cross entropy of logits (C), (N, C) or (N, C, ...) against class numbers (), (N) or (N, ...).
 
-    A class number outside [0, C) has the probability 0: its loss is infinite.
+    A target of `ignore_index` counts as no loss: it gives 0, and the mean is over the others. Any other that is no
+    class, outside [0, C), gives NaN: kernels cannot raise, and no number would be true.
     """
     axis = 0 if len(logits.shape) == 1 else 1
     expected = logits.shape[:axis] + logits.shape[axis + 1 :]
@@ -164,5 +220,7 @@ def cross_entropy_loss(logits, target, *, reduction="mean"):
         raise ShapeError(
             f"cross_entropy_loss: logits {logits.shape} need a target of {expected}, got {target.shape}"
         )
-    losses = class_cross_entropy(logits, target.unsqueeze(axis), axis=axis)
+    losses = class_cross_entropy(logits, target.unsqueeze(axis), axis=axis, ignore_index=ignore_index)
+    if reduction == "mean":
+        return kept_mean(losses, target, ignore_index=ignore_index)
     return _reduced(losses, reduction, "cross_entropy_loss")

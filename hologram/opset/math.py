@@ -8,7 +8,7 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import select
+from hologram.atlas.builder import Value, select
 from hologram.dtypes import ALL, NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
@@ -62,15 +62,23 @@ def _floor_divide_reference(x, y):
 @elementwise(types=types.number, dtypes=NUMBERS, reference=_floor_divide_reference, samples=binary(), ulp=0.5,
              aten=("floor_divide",))  # fmt: skip
 def floor_divide(x, y):
-    """The largest integer not above x / y; for integers 0 where y is 0. As NumPy computes it, through the remainder."""
+    """The largest integer not above x / y, as in NumPy: of integers 0 where y is 0, of an infinite x NaN."""
     if not x.dtype.is_float:
         quotient, left = x // y, x % y
         if x.dtype.kind == "uint":
             return quotient
         return quotient - ((left != 0) & ((left ^ y) < 0)).to(x.dtype)
-    exact = (x - remainder(x, y)) / y
+    left = x % y
+    exact = (x - left) / y
+    exact = select(_beyond(left, y), exact - 1.0, exact)
     low = atlas.floor(exact)
-    return select(y == 0.0, x / y, select(exact - low > 0.5, low + 1.0, low))
+    low = select(exact - low > 0.5, low + 1.0, low)
+    return select((x == 0.0) | (y == 0.0), x / y, select(low == 0.0, 0.0, low))
+
+
+def _beyond(left: Value, y: Value) -> Value:
+    """Whether the truncated quotient, whose remainder is `left`, lies above x / y."""
+    return (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=np.remainder, samples=binary(), ulp=0.5,
@@ -82,9 +90,8 @@ def remainder(x, y):
         return left
     if not x.dtype.is_float:
         return select((left != 0) & ((left ^ y) < 0), left + y, left)
-    wrong_side = (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
     zero = select(y < 0.0, -0.0, atlas.absolute(left))
-    return select(wrong_side, left + y, select(left == 0.0, zero, left))
+    return select(_beyond(left, y), left + y, select(left == 0.0, zero, left))
 
 
 @elementwise(
@@ -149,10 +156,10 @@ def positive(x):
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=np.sign, samples=unary(), aten=("sign",))
 def sign(x):
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
     if x.dtype.kind == "uint":
         return select(x > 0, 1, x)
-    return select(x > 0, 1, select(x < 0, -1, x))
+    return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))
 
 
 @elementwise(

@@ -18,8 +18,9 @@ from hologram.layout import Layout, broadcast
 from hologram.limits import Limits
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan
-from hologram.opset.forms.operation import Input, Operation, Sample, composite, register
+from hologram.opset.forms.operation import Input, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.math import NUMBERS, add
 from hologram.opset.tiles.product import product_plan

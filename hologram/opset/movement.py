@@ -16,8 +16,9 @@ from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan, indexed
-from hologram.opset.forms.operation import Input, Number, Operation, Sample, composite, register
+from hologram.opset.forms.operation import Input, Number, Operation, Sample, register
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
 from hologram.plan import Plan, Step
@@ -167,6 +168,8 @@ class Concat(Operation):
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         layouts = [i for i in inputs if isinstance(i, Layout)]
         first = layouts[0]
+        if not first.ndim:
+            raise ShapeError(f"{self.name}: tensors must have at least one axis; stack joins those without")
         axis = normalize_axis(attributes["axis"], first.ndim, self.name)
         for layout in layouts:
             if layout.shape[:axis] + layout.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
@@ -222,8 +225,10 @@ concat = register(
 )  # fmt: skip
 def stack(tensors, *, axis=0):
     """Tensors of one shape joined along a new axis."""
-    ndim = len(tensors[0].shape) + 1
-    return concat([t.unsqueeze(normalize_axis(axis, ndim, "stack")) for t in tensors], axis=axis)
+    if len({t.shape for t in tensors}) != 1:
+        raise ShapeError(f"stack: tensors must have one shape, got {[t.shape for t in tensors]}")
+    place = normalize_axis(axis, tensors[0].ndim + 1, "stack")
+    return concat([t.unsqueeze(place) for t in tensors], axis=place)
 
 
 # Padding.

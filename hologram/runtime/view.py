@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
-from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.runtime.allocation import Allocation
 from hologram.runtime.buffer import Buffer
+from hologram.strided import Strided
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # A view's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed one
 # stays, and what is launched with it is refused later.
 known_key = attrgetter("_key")
 
 
-class View:
+class View(Strided):
     """Elements of a buffer: a Layout (dtype, shape, strides, offset) over it."""
 
     __slots__ = ("_key", "buffer", "layout")
@@ -28,17 +32,8 @@ class View:
     def executor(self) -> Allocation:
         return self.buffer.executor
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.layout.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.layout.dtype
-
-    @property
-    def size(self) -> int:
-        return self.layout.size
+    def _view(self, layout: Layout) -> Self:
+        return type(self)(self.buffer, layout)
 
     @property
     def key(self) -> tuple[int, int] | None:

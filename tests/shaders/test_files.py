@@ -11,7 +11,7 @@ import pytest
 from hologram import dtypes
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.forms.operation import Composite
+from hologram.opset.forms.composite import Composite
 from hologram.plan import Tile
 from tests.devices import limits
 

@@ -231,18 +231,6 @@ class Operation:
         return f"<operation {self.name}>"
 
 
-class Composite(Operation):
-    """An operation written as a sequence of others; it runs as they do."""
-
-    @property
-    def composite(self) -> bool:
-        return True
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        operands, attributes = self.bind(args, kwargs)
-        return self.function(*operands, **attributes)
-
-
 OPERATIONS: dict[str, Operation] = {}
 
 
@@ -254,12 +242,3 @@ def register(operation: Operation) -> Operation:
             raise ValueError(f"{operation.name} has a name of the operation {other.name}")
     OPERATIONS[operation.name] = operation
     return operation
-
-
-def composite(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
-    """Declares an operation as a Python function of other operations."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(Composite(name=function.__name__.rstrip("_"), function=function, **facts))
-
-    return declare

@@ -140,13 +140,19 @@ def column(x: Value) -> Value:
     return position
 
 
-def width(x: Value) -> Value:
-    """The number of elements in a row, in the dtype of `x`."""
+def length(x: Value) -> Value:
+    """The number of elements in a row, as an index."""
     builder = x.builder
     first = builder.rank - builder.reduced
     n = builder.extent(first)
     for axis in range(first + 1, builder.rank):
         n = n * builder.extent(axis)
+    return n
+
+
+def width(x: Value) -> Value:
+    """The number of elements in a row, in the dtype of `x`."""
+    n = length(x)
     if not x.dtype.is_float:
         return n.to(x.dtype)
     # `index` converts to integers only, and u32 is everywhere: two halves, whose sum is rounded once.

@@ -15,7 +15,8 @@ from hologram.atlas.program import Program
 from hologram.dtypes import f64
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.opset.forms.operation import Composite, Operation
+from hologram.opset.forms.composite import Composite
+from hologram.opset.forms.operation import Operation
 from tests.compiler.source.test_native import LANGUAGES, LIMITS, compile_cubin, spelled
 from tests.shaders.emulator import Emulation
 

@@ -1,0 +1,88 @@
+"""Composites: operations written as sequences of others, which run as those do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.layout import Layout
+from hologram.opset.forms.expression import as_tuple
+from hologram.opset.forms.operation import Operation, register
+from hologram.opset.forms.types import promoted
+from hologram.strided import Strided
+
+
+class Shaped(Strided):
+    """A tensor without elements: what operations give for it follows from its layout, and nothing runs."""
+
+    __slots__ = ("layout",)
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def _view(self, layout: Layout) -> Shaped:
+        return Shaped(layout)
+
+    def contiguous(self) -> Shaped:
+        return Shaped(Layout.contiguous(self.dtype, self.shape))
+
+    def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        inputs = [o.layout if isinstance(o, Shaped) else o for o in operands]
+        found = tuple(map(Shaped, operation.infer(inputs, attributes)))
+        return found[0] if len(found) == 1 else found
+
+
+class Composite(Operation):
+    """An operation written as a sequence of others; its operands are tensors, or sequences of some."""
+
+    @property
+    def composite(self) -> bool:
+        return True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        operands, attributes = self.bind(args, kwargs)
+        known = next((o for o in _each(operands) if hasattr(o, "__apply__")), None)
+        if known is None:
+            kinds = ", ".join(type(o).__name__ for o in operands)
+            raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
+        made = (self._tensor(known, n, o) for n, o in zip(self.operands, operands, strict=True))
+        return self.function(*made, **attributes)
+
+    def _tensor(self, known: Any, name: str, operand: Any) -> Any:
+        """The operand as a tensor, made beside a known one where it is numbers."""
+        if isinstance(operand, (tuple, list)) and any(hasattr(o, "__apply__") for o in operand):
+            return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
+        if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
+            return operand
+        if not isinstance(operand, (bool, int, float, np.ndarray, np.generic, list, tuple)):
+            raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
+        return known.executor.tensor(operand)
+
+    def infer(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+        found = as_tuple(self.function(*map(_shaped, inputs), **attributes))
+        return tuple(Layout.contiguous(x.dtype, x.shape) for x in found)
+
+
+def _each(operands: Sequence[Any]) -> Iterator[Any]:
+    for operand in operands:
+        yield from operand if isinstance(operand, (tuple, list)) else (operand,)
+
+
+def _shaped(given: Any) -> Any:
+    """What stands for an input, or for several: a number is a tensor without axes."""
+    if isinstance(given, (tuple, list)):
+        return tuple(map(_shaped, given))
+    if isinstance(given, (bool, int, float)):
+        given = Layout.contiguous(promoted([given]), ())
+    return given if given is None else Shaped(given)
+
+
+def composite(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an operation as a Python function of other operations."""
+
+    def declare(function: Callable[..., Any]) -> Operation:
+        return register(Composite(name=function.__name__.rstrip("_"), function=function, **facts))
+
+    return declare

@@ -1,0 +1,91 @@
+"""Zeros with their signs, infinities and NaN: what the array API standard asks of every element-wise function."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.dtypes import FLOATS, DType
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.map import Elementwise
+from hologram.opset.forms.operation import Operation
+
+NAN, INF = math.nan, math.inf
+AWKWARD = (NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 0.5, -0.25)
+EITHER_ZERO = ("minimum", "maximum")  # of 0.0 and -0.0: no standard says which
+FUNCTIONS = [o for o in OPERATIONS.values() if isinstance(o, Elementwise) and len(o.operands) <= 2]
+
+# The standard's own words (2024.12) as numbers: operands, result. Where it lets libraries follow Python, as NumPy does:
+# an infinity divided with // gives NaN.
+STANDARD: dict[str, tuple[tuple[float, ...], ...]] = {
+    "floor_divide": (
+        (INF, INF, NAN), (INF, -INF, NAN), (0.0, 0.0, NAN), (-0.0, 0.0, NAN), (NAN, 1.0, NAN), (1.0, NAN, NAN),
+        (0.0, 2.0, 0.0), (-0.0, 2.0, -0.0), (0.0, -2.0, -0.0), (-0.0, -2.0, 0.0), (1.0, 0.0, INF), (1.0, -0.0, -INF),
+        (-1.0, 0.0, -INF), (-1.0, -0.0, INF), (INF, 1.0, NAN), (INF, -1.0, NAN), (-INF, 1.0, NAN), (1.0, INF, 0.0),
+        (1.0, -INF, -1.0), (-1.0, INF, -1.0), (-1.0, -INF, 0.0), (0.0, INF, 0.0), (-0.0, INF, -0.0), (7.0, -2.0, -4.0),
+    ),
+    "remainder": (
+        (INF, 1.0, NAN), (-INF, -1.0, NAN), (1.0, 0.0, NAN), (0.0, 0.0, NAN), (0.0, 2.0, 0.0), (-0.0, 2.0, 0.0),
+        (0.0, -2.0, -0.0), (-0.0, -2.0, -0.0), (1.0, INF, 1.0), (1.0, -INF, -INF), (-1.0, INF, INF), (-1.0, -INF, -1.0),
+        (4.0, 2.0, 0.0), (-4.0, 2.0, 0.0), (4.0, -2.0, -0.0),
+    ),
+    "pow": (
+        (NAN, 0.0, 1.0), (NAN, -0.0, 1.0), (1.0, NAN, 1.0), (1.0, INF, 1.0), (-1.0, INF, 1.0), (2.0, INF, INF),
+        (2.0, -INF, 0.0), (0.5, INF, 0.0), (0.5, -INF, INF), (INF, 2.0, INF), (INF, -2.0, 0.0), (-INF, 3.0, -INF),
+        (-INF, 2.0, INF), (-INF, -3.0, -0.0), (0.0, 2.0, 0.0), (0.0, -2.0, INF), (-0.0, 3.0, -0.0), (-0.0, 2.0, 0.0),
+        (-0.0, -3.0, -INF), (-0.0, -2.0, INF), (-2.0, 0.5, NAN),
+    ),
+    "atan2": (
+        (NAN, 1.0, NAN), (1.0, 0.0, math.pi / 2), (1.0, -0.0, math.pi / 2), (0.0, 1.0, 0.0), (0.0, 0.0, 0.0),
+        (0.0, -0.0, math.pi), (0.0, -1.0, math.pi), (-0.0, 1.0, -0.0), (-0.0, 0.0, -0.0), (-0.0, -0.0, -math.pi),
+        (-0.0, -1.0, -math.pi), (-1.0, 0.0, -math.pi / 2), (1.0, INF, 0.0), (1.0, -INF, math.pi), (-1.0, INF, -0.0),
+        (INF, 1.0, math.pi / 2), (INF, INF, math.pi / 4), (INF, -INF, 3 * math.pi / 4), (-INF, -INF, -3 * math.pi / 4),
+    ),
+    "hypot": ((INF, NAN, INF), (NAN, -INF, INF), (NAN, 1.0, NAN), (3.0, -4.0, 5.0), (-0.0, -0.0, 0.0)),
+    "logaddexp": ((NAN, 1.0, NAN), (INF, INF, INF), (INF, -INF, INF), (-INF, -INF, -INF), (INF, NAN, NAN)),
+    "copysign": ((1.0, -0.0, -1.0), (-0.0, 1.0, 0.0), (INF, -NAN, -INF)),
+    "fmod": ((1.0, INF, 1.0), (-1.0, INF, -1.0), (-4.0, 2.0, -0.0), (INF, 1.0, NAN), (1.0, 0.0, NAN)),
+    "sign": ((0.0, 0.0), (-0.0, 0.0), (NAN, NAN), (-INF, -1.0), (INF, 1.0)),
+    "round": ((-0.0, -0.0), (0.5, 0.0), (-0.5, -0.0), (1.5, 2.0), (2.5, 2.0), (INF, INF), (NAN, NAN)),
+    "ceil": ((-0.0, -0.0), (-0.5, -0.0), (INF, INF), (NAN, NAN)),
+    "floor": ((-0.0, -0.0), (0.5, 0.0), (-INF, -INF), (NAN, NAN)),
+    "trunc": ((-0.0, -0.0), (-0.5, -0.0), (0.5, 0.0), (-INF, -INF), (NAN, NAN)),
+    "sqrt": ((-0.0, -0.0), (-1.0, NAN), (INF, INF)),
+    "expm1": ((-0.0, -0.0), (-INF, -1.0), (INF, INF)),
+    "log1p": ((-0.0, -0.0), (-1.0, -INF), (-2.0, NAN), (INF, INF)),
+}  # fmt: skip
+
+
+def compare(got: np.ndarray, want: np.ndarray, signs: bool = True) -> None:
+    np.testing.assert_allclose(
+        got.astype(np.float64), want, rtol=2e-2 if got.itemsize == 2 else 1e-5, atol=1e-7
+    )
+    known = signs & ~np.isnan(want)  # NaN has no sign
+    np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(want)[known])
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", STANDARD)
+def test_the_standards_special_cases(name: str, dtype: DType, executor: hg.Executor) -> None:
+    if dtype not in executor.limits.dtypes:
+        pytest.skip(f"{executor} has no {dtype}")
+    *operands, want = np.array(STANDARD[name]).T
+    got = OPERATIONS[name](*(executor.tensor(o.astype(dtype.numpy)) for o in operands))
+    compare(got.to_numpy(), want)
+
+
+@pytest.mark.parametrize("operation", FUNCTIONS, ids=lambda o: o.name)
+def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor) -> None:
+    for dtype in set(FLOATS) & set(operation.dtypes) & set(executor.limits.dtypes):
+        x = np.array(AWKWARD, dtype.numpy)
+        operands = (x,) if len(operation.operands) == 1 else (x[:, None], x[None, :])
+        got = operation(*map(executor.tensor, operands)).to_numpy()
+        with np.errstate(all="ignore"):
+            want = np.asarray(operation.reference(*(o.astype(np.float64) for o in operands)))
+        if got.dtype == bool:
+            np.testing.assert_array_equal(got, want)
+        else:
+            compare(got, want, signs=operation.name not in EITHER_ZERO)
