@@ -13,6 +13,7 @@ import numpy as np
 from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError, UnsupportedDType
+from hologram.frontend import representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.layout import Index, Layout, indexed
@@ -63,9 +64,7 @@ class Tensor(View, Operators):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        if self.buffer.key is None:
-            return f"Tensor(freed, shape={self.shape}, dtype={self.dtype})"
-        return f"Tensor({self.to_numpy()!s}, dtype={self.dtype}, device={self.device})"
+        return representation.text(self)
 
     # Views.
 
