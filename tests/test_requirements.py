@@ -33,7 +33,9 @@ NEEDS = (
     "jinja2",
     "fsspec>=0.8.5",
 )
-UNREACHABLE = re.compile(r"Retrying|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|CERTIFICATE_VERIFY")
+UNREACHABLE = re.compile(
+    r"Retrying|NewConnectionError|ConnectTimeout|ReadTimeout|ProxyError|CERTIFICATE_VERIFY"
+)
 
 
 def interpreter(minor: int) -> Path | None:

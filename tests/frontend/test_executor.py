@@ -207,7 +207,7 @@ def test_an_unknown_backend_or_device_says_what_there_is() -> None:
 
 def test_executors_are_named(executor: Any) -> None:
     assert repr(executor) == f"Executor({executor.backend!r}, {executor.device.info.name!r})"
-    assert executor.device.info.backend.value == executor.backend
+    assert executor.device.info.backend == executor.backend
     assert executor.limits.dtypes <= set(dtypes.ALL)
 
 

@@ -41,7 +41,8 @@ def test_inferred_as_computed(operation: Operation, executor: hg.Executor) -> No
 def test_nothing_runs(executor: hg.Executor) -> None:
     x = Layout.contiguous(hg.f32, (1 << 20, 1 << 20))  # more than there is memory for
     before = executor.memory_stats()["count"]
-    (stacked,) = OPERATIONS["stack"].infer(((x, x, x),), {"axis": 1})
+    together: Any = (x, x, x)
+    (stacked,) = OPERATIONS["stack"].infer((together,), {"axis": 1})
     assert stacked.shape == (1 << 20, 3, 1 << 20)
     (loss,) = OPERATIONS["mse_loss"].infer((x, x), {"reduction": "mean"})
     assert (loss.shape, loss.dtype) == ((), hg.f32)

@@ -109,11 +109,11 @@ def _emit(
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
         plan = node.operation.finished(
-            node.inputs, layout, node.attributes, limits, canonical(after.program, fast_math=fast_math)
+            node.inputs, layout, node.settings, limits, canonical(after.program, fast_math=fast_math)
         )
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
-    plan = node.operation.plan(node.inputs, node.layouts, node.attributes, limits)
+    plan = node.operation.plan(node.inputs, node.layouts, node.settings, limits)
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])

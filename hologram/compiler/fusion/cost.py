@@ -21,7 +21,7 @@ def weight(node: Node) -> int:
         b.load(b.buffer(f"x{k}", i.dtype, Access.READ), place) if isinstance(i, Layout) else i
         for k, i in enumerate(node.inputs)
     ]
-    node.operation.fused(b, operands, node.inputs, node.attributes)
+    node.operation.fused(b, operands, node.inputs, node.settings)
     return sum(_cost(i.opcode) for i in b.build().body.walk())
 
 

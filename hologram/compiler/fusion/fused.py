@@ -210,28 +210,29 @@ class _Writer:
         node = self.group.inlined.get(value)
         if node is None:
             return []
-        pairs = zip(node.operands, self._layouts(node, at), strict=True)
-        return [(o.value, layout) for o, layout in pairs if isinstance(o, Read) and layout is not None]
+        return [(r.value, layout) for r, layout in zip(node.reads, self._layouts(node, at), strict=True)]
 
     def _found(self, value: int, at: Layout) -> Value:
         """A value whose operands are known."""
         node = self.group.inlined.get(value)
         if node is None:
             return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
-        known = iter(self._operands(value, at))
-        operands = [self.known[next(known)] if isinstance(o, Read) else o for o in node.operands]
-        return node.operation.fused(self.builder, operands, node.inputs, node.attributes)[0]
+        known = iter([self.known[wanted] for wanted in self._operands(value, at)])
+        operands = [next(known) if isinstance(o, Read) else o for o in node.operands]
+        attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
+        return node.operation.fused(self.builder, operands, node.inputs, attributes)[0]
 
-    def _layouts(self, node: Node, at: Layout) -> list[Layout | None]:
+    def _layouts(self, node: Node, at: Layout) -> list[Layout]:
         return self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
 
-    def _rows(self, node: Node) -> list[Layout | None]:
+    def _rows(self, node: Node) -> list[Layout]:
         rows = rows_of(node).over(self.group.shape)
         assert rows is not None
-        return [o if isinstance(o, Layout) else None for o in rows.operands]
+        return [o for o in rows.operands if isinstance(o, Layout)]
 
 
-def _through(node: Node, at: Layout) -> list[Layout | None]:
-    """The layouts at which an element-wise node reads its operands, where its result is needed at `at`."""
-    shape = node.layouts[0].shape
-    return [compose(o.layout.expand(shape), at) if isinstance(o, Read) else None for o in node.operands]
+def _through(node: Node, at: Layout) -> list[Layout]:
+    """The layouts at which an element-wise node reads what it reads, where its result is needed at `at`."""
+    found = [compose(r.layout.expand(node.layouts[0].shape), at) for r in node.reads]
+    assert None not in found
+    return found  # type: ignore[return-value]

@@ -18,10 +18,14 @@ from hologram.opset.forms.operation import Number, Operation
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Elements of a value, seen through a layout over its storage."""
+    """Elements of a value, seen through a layout over its storage.
+
+    One that is `weak` holds a Python number, for the operation too: it has no say in dtypes.
+    """
 
     value: int
     layout: Layout
+    weak: bool = False
 
 
 Operand = Read | Number | None
@@ -29,7 +33,7 @@ Operand = Read | Number | None
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One operation; `layouts` are those of its results, contiguous."""
+    """One operation; `layouts` are those of its results, contiguous. Attributes passed at launch may be reads."""
 
     operation: Operation
     operands: tuple[Operand, ...]
@@ -39,13 +43,24 @@ class Node:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """The operands that are values."""
-        return tuple(o for o in self.operands if isinstance(o, Read))
+        """The operands, then the attributes, that are values."""
+        return tuple(o for o in (*self.operands, *self.attributes.values()) if isinstance(o, Read))
 
     @property
     def inputs(self) -> tuple[Layout | Number | None, ...]:
         """The operands as an operation sees them."""
-        return tuple(o.layout if isinstance(o, Read) else o for o in self.operands)
+        return tuple(_seen(o) for o in self.operands)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The attributes as an operation sees them."""
+        return {name: _seen(x) for name, x in self.attributes.items()}
+
+
+def _seen(x: Any) -> Any:
+    if isinstance(x, Read):
+        return 1.0 if x.weak else x.layout
+    return x
 
 
 @dataclass(frozen=True, eq=False)

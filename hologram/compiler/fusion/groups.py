@@ -133,7 +133,7 @@ def rows_of(node: Node) -> Rows:
     """A reduction's rows."""
     operation = node.operation
     assert isinstance(operation, Row)
-    found = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.attributes)
+    found = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.settings)
     shape = next(i.shape for i in found.inputs if isinstance(i, Layout))
     present = iter(found.inputs)
     operands = tuple(None if i is None else next(present) for i in node.inputs)

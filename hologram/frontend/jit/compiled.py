@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.errors import BufferFreed, TraceError
+from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
 from hologram.frontend.jit.recorder import Recorder
-from hologram.frontend.jit.signature import filled
+from hologram.frontend.jit.signature import Call, filled
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.jit.tree import mapped
 from hologram.frontend.tensor import Tensor
@@ -36,12 +37,16 @@ class Compiled:
     captured: tuple[Tensor, ...]
     results: Any  # the tree that the function returned, with a Slot for every tensor
     replay: Replay
+    numbers: Numbers | None  # of each call, where kernels read any
+    asked: frozenset[int]  # floats among the arguments for whose values alone it was traced
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
-    def __call__(self, tensors: Sequence[Tensor]) -> Any:
-        """The function's result for tensors in the order of the signature; raises BufferFreed."""
+    def __call__(self, tensors: Sequence[Tensor], numbers: Sequence[float] = ()) -> Any:
+        """The function's result for tensors and floats in the order of the signature; raises BufferFreed."""
         if self.captured:
             tensors = [*tensors, *self._living()]
+        if self.numbers is not None:
+            tensors = [*tensors, *self.numbers(numbers)]
         outputs = self.replay(tensors)
         for number in self.donated:
             tensors[number].buffer.free()
@@ -80,15 +85,23 @@ def compile_traced(
     who: str,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    tensors: Sequence[Tensor],
+    call: Call,
     donated: Sequence[int],
+    fixed: Collection[int],
     fast_math: bool = False,
 ) -> Compiled:
-    """Traces a function on tensors of these layouts and compiles what it did. `donated` are numbers of tensors."""
-    executor = tensors[0].executor
-    recorder = Recorder(executor, who)
-    arguments = [recorder.argument(t.layout) for t in tensors]
-    positional, named = filled(args, kwargs, arguments)
+    """Traces a function on tensors of a call's layouts and compiles what it did.
+
+    `donated` are numbers of tensors, `fixed` of floats that are known to be asked for.
+    """
+    executor = call.tensors[0].executor
+    formulas = Formulas(call.numbers)
+    recorder = Recorder(executor, who, formulas)
+    arguments = [recorder.argument(t.layout) for t in call.tensors]
+    floats = [
+        x if k in fixed else TracedNumber(formulas, k, x, frozenset({k})) for k, x in enumerate(call.numbers)
+    ]
+    positional, named = filled(args, kwargs, arguments, floats)
     returned = recorder.recorded(function, positional, named)
     leaves: list[Traced] = []
 
@@ -100,7 +113,7 @@ def compile_traced(
             raise TraceError(
                 f"{who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
             )
-        return leaf
+        return leaf.value if type(leaf) is TracedNumber else leaf
 
     tree = mapped(returned, gather)
     recording, positions = recorder.finish(leaves, donated)
@@ -117,4 +130,15 @@ def compile_traced(
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     found = mapped(tree, slot)
-    return Compiled(who, assembly, recording.captured, found, replay, tuple(donated))
+    numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
+    asked = formulas.asked.union(fixed)
+    return Compiled(
+        who,
+        assembly,
+        recording.captured,
+        found,
+        replay,
+        numbers,
+        frozenset(asked),
+        tuple(donated),
+    )

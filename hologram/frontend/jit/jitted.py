@@ -16,6 +16,7 @@ from hologram.frontend.jit.compiled import Compiled, compile_traced
 from hologram.frontend.jit.signature import Call, call_of
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.validation import exactly
 from hologram.runtime.view import known_key
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Jitted:
         self.fast_math = fast_math
         self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
+        self._asked: dict[Any, Sequence[int]] = {}  # by signature, the floats whose values tell calls apart
         self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their keys
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +82,7 @@ class Jitted:
             keys = tuple(tensor.key for tensor in args)
             if None not in keys:  # as that of a freed tensor, and of a traced one
                 self._met[keys] = compiled
-        return compiled(call.tensors)
+        return compiled(call.tensors, call.numbers)
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
@@ -105,7 +107,9 @@ class Jitted:
             executor.layout_id(t.layout) if known is None else known[1]
             for t, known in zip(call.tensors, map(known_key, call.tensors), strict=True)
         ]
-        key = (executor, call.structure, *layouts)
+        signature = (executor, call.structure, *layouts)
+        fixed = self._asked.get(signature, ()) if call.numbers else ()
+        key = _key(signature, call, fixed)
         found = self._compiled.get(key)
         if found is not None:
             with suppress(KeyError):  # another thread may have evicted it
@@ -113,12 +117,16 @@ class Jitted:
         else:
             donated = self._donated(call, args)
             found = compile_traced(
-                self.function, self.who, args, kwargs, call.tensors, donated, self.fast_math
+                self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math
             )
-            self._compiled[key] = found
+            asked = sorted(found.asked)
+            self._asked[signature] = asked
+            self._compiled[_key(signature, call, asked)] = found
             if len(self._compiled) > MAX_SIGNATURES:
                 self._compiled.popitem(last=False)
                 self._met.clear()
+            if len(self._asked) > MAX_SIGNATURES:
+                self._asked.clear()
         return found
 
     def _donated(self, call: Call, args: Sequence[Any]) -> list[int]:
@@ -134,6 +142,11 @@ class Jitted:
 
     def __repr__(self) -> str:
         return f"<jitted {self.who}>"
+
+
+def _key(signature: Any, call: Call, asked: Sequence[int]) -> Any:
+    """What tells calls apart: also the values of floats that a trace asks for."""
+    return (signature, *[exactly(call.numbers[k]) for k in asked])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from hologram.compiler.fusion.graph import Graph, Node, Read
 from hologram.dtypes import DType
 from hologram.errors import TraceError
 from hologram.frontend import tensor as tensors
+from hologram.frontend.jit.number import Formulas, TracedNumber
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
@@ -36,9 +37,11 @@ class Recording:
 class Recorder:
     """Takes the requests of a thread that traces a function, and records them as nodes of a graph."""
 
-    def __init__(self, executor: Engine, who: str) -> None:
+    def __init__(self, executor: Engine, who: str, formulas: Formulas) -> None:
         self.executor = executor
         self.who = who
+        self.formulas = formulas
+        self._places: dict[DType, int] = {}  # values that hold the numbers of a call
         self.inputs: dict[int, Layout] = {}
         self.captured: list[Tensor] = []
         self.nodes: list[Node] = []
@@ -149,6 +152,8 @@ class Recorder:
         values = [self._kept(tensor) for tensor in outputs]
         distinct = tuple(dict.fromkeys(values))
         given = list(self.inputs)
+        for dtype, value in self._places.items():
+            self.inputs[value] = Layout.contiguous(dtype, (len(self.formulas.wanted[dtype]),))
         graph = Graph(self.inputs, tuple(self.nodes), distinct, frozenset(given[k] for k in donated))
         return Recording(graph, tuple(self.captured)), tuple(distinct.index(v) for v in values)
 
@@ -198,10 +203,34 @@ class Recorder:
         attributes: Mapping[str, Any],
         layouts: Sequence[Layout],
     ) -> list[Traced]:
-        reads = tuple(Read(self._value(o), o.layout) if isinstance(o, Traced) else o for o in operands)
+        reads = [Read(self._value(o), o.layout) if isinstance(o, Traced) else o for o in operands]
+        settings = dict(attributes)
+        if any(type(x) is TracedNumber for x in (*reads, *settings.values())):
+            reads, settings = self._with_numbers(operation, reads, settings)
         results = tuple(next(self._numbers) for _ in layouts)
-        self.nodes.append(Node(operation, reads, dict(attributes), results, tuple(layouts)))
+        self.nodes.append(Node(operation, tuple(reads), settings, results, tuple(layouts)))
         return [Traced(self._storage(v, at), at) for v, at in zip(results, layouts, strict=True)]
+
+    def _with_numbers(
+        self, operation: Operation, operands: list[Any], attributes: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Operands and attributes with numbers of a call as reads where the operation takes floats, else by value."""
+        inputs = [o.layout if isinstance(o, Read) else o for o in operands]
+        taken = operation.taken(inputs, attributes)
+
+        def read(name: str, x: Any) -> Any:
+            if type(x) is not TracedNumber:
+                return x
+            dtype = taken.get(name)
+            if dtype is None or not dtype.is_float:
+                return x.value
+            if dtype not in self._places:
+                self._places[dtype] = next(self._numbers)
+            at = Layout(dtype, (), (), self.formulas.offset(x, dtype))
+            return Read(self._places[dtype], at, weak=True)
+
+        names = operation.operand_names(len(operands))
+        return list(map(read, names, operands)), {n: read(n, x) for n, x in attributes.items()}
 
     def _value(self, tensor: Traced) -> int:
         value = tensor.buffer.value

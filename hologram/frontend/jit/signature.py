@@ -1,4 +1,7 @@
-"""What a call is told apart by: the structure of its arguments, the layouts of tensors, the values of all else."""
+"""What a call is told apart by: the structure of its arguments, the layouts of tensors, the values of all else.
+
+A float's value counts where the trace asked for it (number.py).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hologram.errors import ShapeError, TraceError
+from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.jit.tree import branches, mapped
 from hologram.frontend.tensor import Tensor, as_tensor, constant
@@ -19,21 +23,25 @@ from hologram.runtime.validation import exactly
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
 
 
+@dataclass(frozen=True)
 class _Hole:
-    """Where a tensor stands among the arguments."""
+    """Where something stands among the arguments that is not the same at every call."""
+
+    what: str
 
     def __repr__(self) -> str:
-        return "a tensor"
+        return self.what
 
 
-HOLE = _Hole()
+TENSOR, NUMBER = _Hole("a tensor"), _Hole("a float")
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """The arguments of a call: tensors in order, and the structure they stand in, hashable."""
+    """The arguments of a call: tensors and floats in order, and the structure they stand in, hashable."""
 
     tensors: list[Tensor]
+    numbers: list[float]
     structure: Any
     firsts: tuple[int, ...]  # number of each positional argument's first tensor; then how many there are
     traced: bool  # whether the call is made while another function is traced
@@ -51,7 +59,7 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
     kinds = set(map(type, walk.tensors))
     if Traced in kinds:
-        return Call(walk.tensors, (), (), traced=True)
+        return Call(walk.tensors, [], (), (), traced=True)
     executors = {t.executor for t in walk.tensors if isinstance(t, Tensor)}
     if len(executors) != 1:
         found = " and ".join(sorted(map(str, executors))) or "none"
@@ -60,22 +68,26 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         )
     (executor,) = executors
     if executor.tracer is not None:
-        return Call(walk.tensors, (), (), traced=True)
+        return Call(walk.tensors, [], (), (), traced=True)
     tensors = walk.tensors
     if kinds != {Tensor}:
         tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
-    return Call(tensors, (tuple(structure), named), tuple(firsts), traced=False)
+    return Call(tensors, walk.numbers, (tuple(structure), named), tuple(firsts), traced=False)
 
 
 def _tensor(executor: Engine, array: Any) -> Tensor:
     return as_tensor(array) if isinstance(array, Buffer) else constant(executor, array)
 
 
-def filled(args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any]) -> tuple[Any, Any]:
-    """The arguments with other tensors in the tensors' places."""
-    rest = iter(tensors)
+def filled(
+    args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any], numbers: Sequence[Any]
+) -> tuple[Any, Any]:
+    """The arguments with others in the places of tensors and floats."""
+    rest, floats = iter(tensors), iter(numbers)
 
     def leaf(found: Any) -> Any:
+        if type(found) is float:
+            return next(floats)
         return next(rest) if isinstance(found, LEAVES) else found
 
     positional = tuple(mapped(branch, leaf) for branch in args)
@@ -88,13 +100,17 @@ class _Walk:
     def __init__(self, who: str) -> None:
         self.who = who
         self.tensors: list[Any] = []
+        self.numbers: list[float] = []
 
     def of(self, tree: Any) -> Any:
-        """The structure of a tree, with every tensor replaced by HOLE."""
+        """The structure of a tree, with TENSOR and NUMBER for every tensor and float."""
         kind: Any = type(tree)
         if kind is Tensor or isinstance(tree, LEAVES):
             self.tensors.append(tree)
-            return HOLE
+            return TENSOR
+        if kind is float or kind is TracedNumber:
+            self.numbers.append(tree)
+            return NUMBER
         if kind is list or kind is tuple:  # the common case, again and again
             return (kind, *[self.of(branch) for branch in tree])
         found = branches(tree)

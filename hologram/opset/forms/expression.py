@@ -135,7 +135,7 @@ class Expression(Kernelled):
         scalars = self.runtime_scalars()
         found = dict(static)
         for name, number in runtime.items():
-            found[name] = builder.constant(number, scalars[name] or self.attribute_dtype(computing))
+            found[name] = _converted(builder, number, scalars[name] or self.attribute_dtype(computing))
         return self.written(builder, operands, found, computing)
 
     def step_plan(

@@ -45,6 +45,12 @@ class Elementwise(Expression):
     def pointwise(self) -> bool:
         return True
 
+    def taken(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> Mapping[str, DType]:
+        present = [n for n, i in zip(self.operands, inputs, strict=True) if i is not None]
+        computing = self.resolve([i for i in inputs if i is not None])
+        scalars = {n: dtype or self.attribute_dtype(computing) for n, dtype in self.runtime_scalars().items()}
+        return dict(zip(present, computing[0], strict=True)) | scalars
+
     def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
         _, result = self.resolve(present)

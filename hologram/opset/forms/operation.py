@@ -126,6 +126,10 @@ class Operation:
         """
         raise NotImplementedError
 
+    def taken(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> Mapping[str, DType]:
+        """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
+        return {}
+
     def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
         """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
 

@@ -67,9 +67,10 @@ def test_a_range_holds_every_value_and_a_stride_every_step(program: Program) -> 
         return
     assert found.low <= out.min()
     assert out.max() <= found.high
-    for axis in range(3) if found.strides is not None else ():
+    strides = found.strides
+    for axis in range(3) if strides is not None else ():
         steps = np.diff(out.reshape(GRID), axis=axis)
-        assert (steps == found.strides.get(axis, 0)).all()
+        assert (steps == (strides or {}).get(axis, 0)).all()
 
 
 def one(write: Callable[[Builder], Value], rank: int = 1, workgroup: int | None = None) -> Program:

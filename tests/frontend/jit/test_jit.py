@@ -31,8 +31,9 @@ def test_traces_once_for_each_signature(executor: hg.Executor, x: hg.Tensor) -> 
     for _ in range(3):
         np.testing.assert_array_equal(scaled(x, 2.0).to_numpy(), x.to_numpy() * 2)
     assert len(calls) == 1
-    scaled(x, 3.0)  # another value
+    scaled(x, 3.0)  # a float's value is no part of it, unless it is asked for
     scaled(x, 3)  # another type
+    scaled(x, 4)  # another value
     scaled(x[:3], 3)  # another shape
     scaled(x.T, 3)  # other strides
     scaled(x.astype("f64"), 3)  # another dtype

@@ -1,0 +1,169 @@
+"""Python floats among a jitted function's arguments: numbers of each call where nobody asks for their value."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+VALUES = (0.1, 3.0, -0.0, math.nan, -math.inf, 1e30)
+
+
+@pytest.fixture
+def x(executor: hg.Executor) -> hg.Tensor:
+    return executor.tensor(np.random.default_rng(7).standard_normal((6, 8)).astype(np.float32) * 3)
+
+
+def bits(tensor: hg.Tensor) -> tuple[Any, bytes]:
+    return tensor.dtype, tensor.to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i32"])
+def test_other_values_are_neither_traced_nor_compiled_and_count_as_they_do_eagerly(
+    executor: hg.Executor, x: hg.Tensor, dtype: str
+) -> None:
+    traced = []
+
+    def step(t, options):
+        traced.append(t)
+        rate, (slope,) = options["rate"], options["more"]
+        return t - rate * (t * 0.5), hg.leaky_relu(t - slope, slope), hg.where(t > rate, t, rate)
+
+    t, jitted = x.astype(dtype), hg.jit(step)
+    for value in VALUES:
+        options = {"rate": value, "more": [0.25 * value]}
+        for found, wanted in zip(jitted(t, options), step(t, options), strict=True):
+            if math.isnan(value):
+                np.testing.assert_array_equal(*(t.astype("f32").to_numpy() for t in (found, wanted)))
+            else:
+                assert bits(found) == bits(wanted)
+    assert len(traced) == 1 + len(VALUES)
+    assert len(jitted._compiled) == 1
+
+
+def test_a_wide_number_keeps_its_digits(executor: hg.Executor) -> None:
+    if hg.dtypes.f64 not in executor.limits.dtypes:
+        with pytest.raises(hg.UnsupportedDType):
+            executor.tensor(np.ones(3)) * 0.1
+        return
+    scaled = hg.jit(lambda t, s: t * s)
+    for s in (0.1, 1 / 3):
+        np.testing.assert_array_equal(scaled(executor.tensor(np.ones(3)), s).to_numpy(), np.full(3, s))
+
+
+COMPUTED: list[Callable[[Any], Any]] = [
+    lambda r: 2 * r + 1,
+    lambda r: 1 - r,
+    lambda r: 1.5 / r - r / 3,
+    lambda r: r**2 + 2**r,
+    lambda r: -abs(-r) + +r,
+    lambda r: (7.5 // r) * (r % 0.3) + 7.5 % r,
+    lambda r: r * r - r,
+]
+
+
+@pytest.mark.parametrize("compute", COMPUTED)
+def test_what_python_computes_of_numbers_is_computed_at_every_call(
+    executor: hg.Executor, x: hg.Tensor, compute: Callable[[Any], Any]
+) -> None:
+    jitted = hg.jit(lambda t, r: t * compute(r))
+    for r in (0.7, 2.25, 1e-3):
+        assert bits(jitted(x, r)) == bits(x * compute(r))
+    assert len(jitted._compiled) == 1
+
+
+ASKED: list[Callable[[Any, Any], Any]] = [
+    lambda t, r: t * 2 if r > 1 else t,
+    lambda t, r: t + 1 if r else t,
+    lambda t, r: t * math.sqrt(r),
+    lambda t, r: t * float(f"{r:.1f}"),
+    lambda t, r: t.reshape(-1)[: int(r) + 1],
+    lambda t, r: t * np.float32(r).item(),
+    lambda t, r: t * float(np.exp(r)),
+    lambda t, r: t * {1.5: 4.0}.get(r, 5.0),
+    lambda t, r: t * r.hex().count("0"),
+    lambda t, r: t * max(r, 1.0) * round(r),
+    lambda t, r: t * (math.floor(r) + divmod(r, 2)[0]),
+    lambda t, r: t * (1 + (r == 1.5)) * (2 + (r != 1.5)) + (r >= 1),
+]
+
+
+@pytest.mark.parametrize("function", ASKED)
+def test_where_its_value_is_asked_for_it_is_a_python_number(
+    executor: hg.Executor, x: hg.Tensor, function: Callable[[Any, Any], Any]
+) -> None:
+    jitted = hg.jit(function)
+    for r in (0.5, 1.5, 2.5, 0.5):
+        assert bits(jitted(x, r)) == bits(function(x, r))
+    assert len(jitted._compiled) > 1
+
+
+def test_only_what_was_asked_for_tells_calls_apart(executor: hg.Executor, x: hg.Tensor) -> None:
+    traced = []
+
+    @hg.jit
+    def clipped(t, bound, scale):
+        traced.append((bound, scale))
+        return (hg.relu(t) if bound > 0 else t) * scale
+
+    for bound in (1.0, -1.0):
+        for scale in (2.0, 3.0, 4.0):
+            wanted = (hg.relu(x) if bound > 0 else x) * scale
+            np.testing.assert_array_equal(clipped(x, bound, scale).to_numpy(), wanted.to_numpy())
+    assert len(traced) == 2
+
+
+def test_a_number_is_a_float_to_who_looks(executor: hg.Executor, x: hg.Tensor) -> None:
+    def function(t, r):
+        if not isinstance(r, (int, float)) or isinstance(r, int):
+            raise TypeError(r)
+        return t + r
+
+    jitted = hg.jit(function)
+    assert bits(jitted(x, 0.5)) == bits(x + 0.5)
+    assert bits(jitted(x, 1.5)) == bits(x + 1.5)
+    assert len(jitted._compiled) == 1
+
+
+def test_numbers_that_are_returned_are_those_of_the_call(executor: hg.Executor, x: hg.Tensor) -> None:
+    decayed = hg.jit(lambda t, r: (t * r, {"rate": r * 0.5}))
+    for r in (1.0, 0.25, 1.0):
+        found, rest = decayed(x, r)
+        assert (bits(found), rest, type(rest["rate"])) == (bits(x * r), {"rate": r * 0.5}, float)
+
+
+def test_a_division_by_zero_raises_as_it_does_outside(executor: hg.Executor, x: hg.Tensor) -> None:
+    inverse = hg.jit(lambda t, r: t * (1 / r))
+    inverse(x, 2.0)
+    with pytest.raises(ZeroDivisionError):
+        inverse(x, 0.0)
+    assert bits(inverse(x, 4.0)) == bits(x * 0.25)
+    root = hg.jit(lambda t, r: t * operator.pow(r, 0.5).real)
+    for r in (4.0, -4.0, 9.0):
+        assert bits(root(x, r)) == bits(x * (r**0.5).real)
+
+
+def test_a_training_step_takes_its_rate_into_the_product(executor: hg.Executor) -> None:
+    rng = np.random.default_rng(1)
+    w, t, d = (
+        executor.tensor(rng.standard_normal(s).astype(np.float32)) for s in ((64, 32), (48, 64), (48, 32))
+    )
+    step = hg.jit(lambda w, t, d, rate: w - rate * (t.mT @ d))
+    assert step.dispatches(w, t, d, 0.5) == 1
+    for rate in (0.5, 0.25, 0.0):
+        wanted = w.to_numpy() - np.float32(rate) * (t.to_numpy().T @ d.to_numpy())
+        np.testing.assert_allclose(step(w, t, d, rate).to_numpy(), wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_a_jitted_function_in_another_takes_the_number_along(executor: hg.Executor, x: hg.Tensor) -> None:
+    inner = hg.jit(lambda t, r: hg.exp(t * r))
+    outer = hg.jit(lambda t, r: inner(t, r + 1.0) - r)
+    for r in (0.25, -0.5):
+        assert bits(outer(x, r)) == bits(hg.exp(x * (r + 1.0)) - r)
+    assert len(outer._compiled) == 1
