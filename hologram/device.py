@@ -18,10 +18,8 @@ from hologram.limits import Limits
 from hologram.plan import Tile
 
 MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
-HOST_MEMORY = (
-    1,
-    0,
-)  # kDLCPU of https://dmlc.github.io/dlpack/latest/c_api.html, which has no further devices
+SPARED_KERNELS = 8  # of those that were given up
+HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
 
 @dataclass(frozen=True)
@@ -194,6 +192,9 @@ class Device(ABC):
     @abstractmethod
     def compile(self, kernel: Program | Tile) -> Kernel:
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        """Says that nobody in sight will ask for compiled code of a kernel again: it need not be kept at hand."""
 
     def source(
         self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -14,30 +14,54 @@ V = TypeVar("V")
 class Recent(Generic[K, V]):
     """Values by key, made where they are missing; beyond `most`, the one not asked for longest goes.
 
-    Any thread may ask. Two that ask for one missing key at once may both make it; all get the first one's.
+    Of those that are given up, `spared` wait for somebody who asks again. Any thread may ask. Two that ask for one
+    missing key at once may both make it; all get the first one's.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, spared: int = 0) -> None:
         self.most = most
+        self.spared = spared
+        self._given_up: OrderedDict[K, None] = OrderedDict()
+        self._leaving: deque[K] = deque()
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[K], V]) -> V:
         """The value of a key; raises what `make` raises."""
         with self._lock:
+            self._let_go()
             if key in self._values:
+                self._given_up.pop(key, None)
                 self._values.move_to_end(key)
                 return self._values[key]
         made = make(key)
         with self._lock:
             found = self._values.setdefault(key, made)
             if len(self._values) > self.most:
-                self._values.popitem(last=False)
+                self._given_up.pop(self._values.popitem(last=False)[0], None)
         return found
+
+    def give_up(self, key: K) -> None:
+        """Says that who asked for a key needs it no more; only others can want it now. Finalizers may call it."""
+        self._leaving.append(key)
+        if self._lock.acquire(blocking=False):  # who holds it may be what a finalizer interrupts
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    def _let_go(self) -> None:
+        while self._leaving:
+            key = self._leaving.popleft()
+            if key in self._values:
+                self._given_up[key] = None
+            if len(self._given_up) > self.spared:
+                del self._values[self._given_up.popitem(last=False)[0]]
 
     def clear(self) -> None:
         with self._lock:
             self._values.clear()
+            self._given_up.clear()
 
     def __len__(self) -> int:
         return len(self._values)

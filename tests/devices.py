@@ -75,6 +75,9 @@ class MemoryDevice(Device):
     def compile(self, kernel: Program | Tile) -> Kernel:
         raise UnsupportedDType("memory: this device holds memory only")
 
+    def give_up(self, kernel: Program | Tile) -> None:
+        pass
+
     def source(self, kernel: Program | Tile, grid: Any, scalars: Any = ()) -> str:
         raise UnsupportedDType("memory: this device holds memory only")
 

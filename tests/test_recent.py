@@ -51,3 +51,34 @@ def test_threads_get_one_value() -> None:
         thread.join()
     assert len(found) == 4
     assert len(set(map(id, found))) == 1
+
+
+def test_what_is_given_up_goes_after_a_few_others() -> None:
+    recent: Recent[str, str] = Recent(8, spared=1)
+    for key in "abcd":
+        recent.get(key, str.upper)
+    recent.give_up("a")
+    recent.give_up("unknown")
+    assert len(recent) == 4
+    recent.give_up("b")
+    assert len(recent) == 3  # "a" went, "b" waits
+    assert recent.get("b", str.lower) == "B"
+    recent.give_up("c")
+    recent.give_up("d")
+    assert recent.get("b", str.lower) == "B"
+    assert recent.get("c", str.lower) == "c"
+
+
+def test_a_finalizer_may_give_up_while_a_value_is_looked_up() -> None:
+    recent: Recent[str, str] = Recent(8)
+    recent.get("a", str.upper)
+
+    class Key(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:  # called by who holds the lock
+            recent.give_up("a")
+            return super().__hash__()
+
+    recent.get(Key("b"), str.upper)
+    assert recent.get("a", str.lower) == "a"

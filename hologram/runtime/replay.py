@@ -7,12 +7,13 @@ call is a look-up, and one launch.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from hologram.device import Launch
 from hologram.layout import Layout
-from hologram.plan import Plan
+from hologram.plan import Plan, Tile
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
@@ -53,6 +54,10 @@ class Replay:
         self._cached = self._records.cached
         self._plain = len(self._outputs) == 1 and not self._donated and not self._plan.scratch
         executor.bound.others.add(self._records)
+        # Programs are this plan's own, and so are tiles with epilogues; plain tiles are everybody's.
+        for kernel in {s.kernel for s in self._plan.steps}:
+            if not isinstance(kernel, Tile) or kernel.epilogue is not None:
+                weakref.finalize(self, executor.device.give_up, kernel).atexit = False
 
     @property
     def scratch_bytes(self) -> int:

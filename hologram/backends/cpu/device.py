@@ -17,6 +17,7 @@ from hologram.backends.cpu.memory import Memory, allocate
 from hologram.config import config
 from hologram.device import (
     MAX_KERNELS,
+    SPARED_KERNELS,
     Clock,
     Device,
     DeviceInfo,
@@ -107,7 +108,7 @@ class CpuDevice(Device):
 
     def __init__(self) -> None:
         self.info = describe()
-        self._kernels: Recent[Program | Tile, Kernel] = Recent(MAX_KERNELS)
+        self._kernels: Recent[Program | Tile, Kernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
 
     def allocate(self, nbytes: int) -> Memory:
         return allocate(nbytes)
@@ -141,6 +142,9 @@ class CpuDevice(Device):
 
     def compile(self, kernel: Program | Tile) -> Kernel:
         return self._kernels.get(kernel, self._make)
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        self._kernels.give_up(kernel)
 
     def _make(self, kernel: Program | Tile) -> Kernel:
         report.compiled(kernel)

@@ -18,7 +18,7 @@ from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.compiler.source.report import compiled
-from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
+from hologram.device import MAX_KERNELS, SPARED_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
 from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
 from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
@@ -37,7 +37,7 @@ class WebGPUDevice(Device):
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.workshop = Workshop(self.encoder, self.pipelines, limits, immediates)
-        self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS)
+        self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
         self._closed = False
         _open.add(self)
 
@@ -145,6 +145,9 @@ class WebGPUDevice(Device):
         with self.encoder.lock:
             self.encoder.check()
             return self._kernels.get(kernel, self._make)
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        self._kernels.give_up(kernel)
 
     def _make(self, kernel: Program | Tile) -> WebGPUKernel:
         compiled(kernel)

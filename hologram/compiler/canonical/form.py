@@ -8,10 +8,10 @@ kernels recognised by.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 from hologram.atlas.opcodes import STRUCTURED
 from hologram.atlas.program import Block, Program
@@ -24,7 +24,6 @@ from hologram.compiler.canonical.passes import passed
 from hologram.compiler.canonical.rules import Rule, table
 
 MOST_ROUNDS = 8
-MAX_CACHED = 1024
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,19 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
             products brought together; x + 0 = x, x * 0 = 0 and x - x = 0 also for -0.0, NaN and infinities; f16 and
             bf16 intermediates kept in f32. Nothing else.
     """
-    return _canonical(program, fast_math)
+    known = _FORMS[fast_math]
+    if program not in known:
+        found = formed(program, fast_math=fast_math)
+        known[program] = (
+            None if found == program else found
+        )  # a table that held its key would keep it for ever
+    return known.get(program) or program
 
 
-@functools.lru_cache(maxsize=MAX_CACHED)
-def _canonical(program: Program, fast_math: bool) -> Program:
-    return formed(program, fast_math=fast_math)
+# By fast_math: forms are kept as long as somebody holds the program; None where it is its own.
+_FORMS: dict[bool, WeakKeyDictionary[Program, Program | None]] = {
+    fast: WeakKeyDictionary() for fast in (False, True)
+}
 
 
 def formed(program: Program, *, fast_math: bool = False) -> Program:
@@ -95,7 +101,6 @@ def canonical_text(program: Program) -> str:
     return format_program(_renamed(canonical(program)))
 
 
-@functools.lru_cache(maxsize=MAX_CACHED)
 def identity(program: Program) -> str:
     """SHA-256 of the canonical text, in hexadecimal."""
     return identity_of(canonical(program))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import operator
 from collections.abc import Callable
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.device import SPARED_KERNELS
+from hologram.frontend.jit.jitted import Jitted
 
 VALUES = (0.1, 3.0, -0.0, math.nan, -math.inf, 1e30)
 
@@ -167,3 +170,25 @@ def test_a_jitted_function_in_another_takes_the_number_along(executor: hg.Execut
     for r in (0.25, -0.5):
         assert bits(outer(x, r)) == bits(hg.exp(x * (r + 1.0)) - r)
     assert len(outer._compiled) == 1
+
+
+def test_what_is_traced_for_a_number_goes_with_the_function(executor: hg.Executor, x: hg.Tensor) -> None:
+    def traced_for(numbers: range) -> Jitted:
+        jitted = hg.jit(lambda t, n: hg.sum(t * (n + 0.5) + hg.exp(t) / (n + 1), axis=0))
+        for n in numbers:
+            jitted(x, n)
+        assert len(jitted._compiled) == len(numbers)
+        return jitted
+
+    def objects() -> int:
+        gc.collect()
+        return len(gc.get_objects())
+
+    traced_for(range(SPARED_KERNELS + 2))  # what a device spares is full, and all is imported
+    before = objects()
+    jitted = traced_for(range(100, 120))
+    held = objects() - before
+    del jitted
+    # What is spared was there before, of another function.
+    assert objects() - before < held * 0.1
+    assert held > 20 * 200  # else there was nothing to give back
