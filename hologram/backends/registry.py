@@ -7,6 +7,7 @@ library; `probe()` does that.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import warnings
 from collections.abc import Sequence
@@ -73,6 +74,10 @@ def _checked(name: str, module: Any) -> BackendModule:
 def probe(name: str) -> Probe:
     """What a backend has here; asked once. Raises BackendUnavailable for a name that no backend has."""
     return load(name).probe()
+
+
+if hasattr(os, "register_at_fork"):  # drivers may not survive it
+    os.register_at_fork(after_in_child=probe.cache_clear)
 
 
 def source(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +33,9 @@ else:  # needed to compute, not to open
     tuner = lazy.module("hologram.tuning.tuner")
 
 
+_numbers = itertools.count(1)
+
+
 class Executor(Engine):
     """Runs operations on one device. A context manager; any thread may use it.
 
@@ -43,6 +47,7 @@ class Executor(Engine):
         module, index = selector.select(backend, device)
         opened = module.open_device(index)
         self._tuner: tuner.Background | None = None
+        self._number = next(_numbers)  # tells apart executors of one device
         super().__init__(opened, replace(opened.limits, tuned=self._tuned(opened.info)))
 
     # Tensors.
@@ -146,7 +151,8 @@ class Executor(Engine):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Executor({self.backend!r}, {self.device.info.name!r}{', closed' if self.closed else ''})"
+        state = ", closed" if self.closed else ""
+        return f"Executor({self.backend!r}, {self.device.info.name!r}, number {self._number}{state})"
 
     def _tuned(self, info: DeviceInfo) -> Winners:
         """The choices measured on the device; more are measured in the background where HOLOGRAM_TUNE asks for it."""

@@ -97,7 +97,9 @@ class Allocation(Dispatch):
         if self.closed:
             raise BufferFreed("the executor is closed")
         if not self.usable:
-            raise BackendUnavailable("an executor cannot be used in a forked process: open a new one there")
+            raise BackendUnavailable(
+                "an executor cannot be used in a forked process: open one of its own there"
+            )
 
 
 _open: weakref.WeakSet[Allocation] = weakref.WeakSet()

@@ -120,18 +120,25 @@ def export(
 ) -> Any:
     """A capsule for a view of a buffer (shape, strides and offset in elements); arguments as of `__dlpack__`.
 
-    Raises InteropError for `copy=False` where a copy is needed, and for a `dl_device` that is neither the buffer's
-    nor the host.
+    Consumers take no negative strides (torch ends the process on one): such a view goes out as a copy. Raises
+    InteropError for `copy=False` where a copy is needed, and for a `dl_device` that is neither the buffer's nor the
+    host.
     """
     device: Device = buffer.executor.device
     here = device.dlpack_device
     wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted not in (here, HOST_MEMORY):
         raise InteropError(f"__dlpack__: the buffer is on DLPack device {here}, asked for {wanted}")
+    strides = [step if length > 1 else abs(step) for length, step in zip(shape, strides, strict=True)]
+    backward = any(step < 0 for step in strides) and 0 not in shape
+    if backward and copy is False:
+        raise InteropError(
+            f"__dlpack__: no stride may be negative, got {tuple(strides)}: copy=False is impossible"
+        )
     if wanted != HOST_MEMORY:
-        if copy:
+        if copy or backward:
             raise InteropError(
-                "__dlpack__: copy=True is not offered for memory of a device: copy with copy_from first"
+                "__dlpack__: memory of a device goes out as it is, neither copied nor backward: clone the tensor first"
             )
         if stream != -1:  # -1: the consumer synchronises
             device.synchronize()
@@ -142,7 +149,8 @@ def export(
         array, copied = _without_copy(buffer)
     else:
         array, copied = buffer.to_numpy(copy=bool(copy)), bool(copy)
-    return _capsule(strided(array, shape, strides, offset), max_version, copied=copied)
+    view = strided(array, shape, strides, offset)
+    return _capsule(view.copy() if backward else view, max_version, copied=copied or backward)
 
 
 def host_array(source: Any, copy: bool | None = None) -> np.ndarray:

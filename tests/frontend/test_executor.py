@@ -206,7 +206,11 @@ def test_an_unknown_backend_or_device_says_what_there_is() -> None:
 
 
 def test_executors_are_named(executor: Any) -> None:
-    assert repr(executor) == f"Executor({executor.backend!r}, {executor.device.info.name!r})"
+    named = f"Executor({executor.backend!r}, {executor.device.info.name!r}, number "
+    assert repr(executor).startswith(named)
+    with hg.Executor(executor.backend) as other:  # messages tell executors of one device apart
+        assert repr(other).startswith(named)
+        assert repr(other) != repr(executor)
     assert executor.device.info.backend == executor.backend
     assert executor.limits.dtypes <= set(dtypes.ALL)
 

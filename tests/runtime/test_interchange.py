@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,15 +123,34 @@ def test_hidden_memory_goes_out_with_one_copy():
         buffer.__dlpack__(max_version=(1, 0), copy=False)
 
 
+def once(capsule: Any) -> Any:
+    """A producer of one capsule."""
+    members = {"__dlpack__": lambda self, **_: capsule, "__dlpack_device__": lambda self: (1, 0)}
+    return type("Once", (), members)()
+
+
 def test_strided_views_go_out_in_place(executor):
     buffer = executor.allocate(24, "bf16").from_numpy(sample(dtypes.bf16, (24,)))
-    capsule = dlpack.export(buffer, (3, 2), (-4, 1), 10)
-    tensor = torch.arange(24).as_strided((3, 2), (4, 1), 2).flip(0)
-    array = dlpack.host_array(type("Once", (), {
-        "__dlpack__": lambda self, **_: capsule, "__dlpack_device__": lambda self: (1, 0)
-    })())  # fmt: skip
+    array = dlpack.host_array(once(dlpack.export(buffer, (3, 2), (4, 1), 10)))
+    tensor = torch.arange(24).as_strided((3, 2), (4, 1), 10)
     assert array.tolist() == tensor.tolist()
     assert array.ctypes.data == buffer.ptr + 20
+
+
+def test_backward_views_go_out_as_a_copy(executor):
+    """Torch ends the process on a negative stride."""
+    buffer = executor.allocate(24, "f32").from_numpy(np.arange(24, dtype=np.float32))
+    for shape, strides, offset in (((3, 2), (-4, 1), 10), ((2, 3), (1, -1), 5), ((4,), (-6,), 18)):
+        capsule = dlpack.export(buffer, shape, strides, offset, max_version=(1, 0))
+        _, versioned = dlpack._inside(capsule)
+        assert versioned is not None
+        assert versioned.flags == dlpack._IS_COPIED
+        want = dlpack.strided(np.arange(24, dtype=np.float32), shape, strides, offset)
+        np.testing.assert_array_equal(torch.from_dlpack(once(capsule)), want)
+        with pytest.raises(InteropError, match="no stride may be negative"):
+            dlpack.export(buffer, shape, strides, offset, copy=False)
+    single = torch.from_dlpack(once(dlpack.export(buffer, (1, 2), (-4, 1), 10, copy=False)))
+    assert single.data_ptr() == buffer.ptr + 40
 
 
 def test_memory_of_a_device_goes_out_as_its_address():
@@ -153,8 +173,10 @@ def test_memory_of_a_device_goes_out_as_its_address():
     assert (tensor.device_type, tensor.device_id, tensor.code, tensor.bits) == (2, 3, 4, 16)
     assert tensor.data == buffer.ptr == buffer.__cuda_array_interface__["data"][0]
     assert buffer.__cuda_array_interface__["shape"] == (5_000, 2)
-    with pytest.raises(InteropError, match="copy=True is not offered"):
+    with pytest.raises(InteropError, match="neither copied nor backward"):
         buffer.__dlpack__(copy=True)
+    with pytest.raises(InteropError, match="neither copied nor backward"):
+        dlpack.export(buffer, (2,), (-1,), 1)
 
 
 def test_memory_without_the_interface_of_a_vendor_has_not_the_attribute(executor):

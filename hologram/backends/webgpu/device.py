@@ -12,7 +12,7 @@ from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
-from hologram.backends.webgpu.native.library import LogicalDevice, library
+from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
 from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
@@ -223,11 +223,7 @@ _open: weakref.WeakSet[WebGPUDevice] = weakref.WeakSet()
 def _after_fork() -> None:
     """The child has the parent's handles, but not the threads that serve them."""
     for device in _open:
-        device.encoder.abandon(
-            BackendUnavailable(
-                "webgpu: this process was forked after the device was opened; open an Executor of its own here"
-            )
-        )
+        device.encoder.abandon(BackendUnavailable(f"webgpu: {FORKED}: {FORK_REMEDY}"))
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from hologram.backends.webgpu.native.library import LogicalDevice
@@ -76,7 +77,9 @@ class Encoder:
         self._submission = self.ffi.new("WGPUCommandBuffer[1]")
         self._map_status = status = self.ffi.new("int *")
 
-        @self.ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)")
+        interrupted = device.health.interrupted
+
+        @self.ffi.callback("void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)", interrupted)
         def on_map(result: int, _message: Any, _1: Any, _2: Any) -> None:
             status[0] = result
 
@@ -90,6 +93,7 @@ class Encoder:
     def check(self) -> None:
         """Raises what the library reported since the last check, or why the device cannot be used any more."""
         health = self.device.health
+        health.check()
         if self.unusable is None and health.lost:
             self.unusable = DeviceLost(
                 f"webgpu: {self.device.adapter.name} was lost: {health.lost}; open a new Executor"
@@ -113,7 +117,25 @@ class Encoder:
         self.lock = threading.RLock()
         self.unusable = reason
         self.forked = True
-        self.commands = self.pass_ = None
+        self.commands = self.pass_ = self.pipeline = None
+
+    def owned(self, handle: Any, release: Callable[[Any], None]) -> Any:
+        """The handle, released with its last reference; not in a forked child, where the library has no threads.
+
+        Each object of a device keeps all of it: what nobody releases costs the device's memory and threads.
+        """
+
+        def drop(h: Any) -> None:
+            if not self.forked:
+                release(h)
+
+        return self.ffi.gc(handle, drop)
+
+    def __del__(self) -> None:
+        if not self.forked:
+            self._end_pass()
+            if self.commands is not None:
+                self.lib.wgpuCommandEncoderRelease(self.commands)
 
     # Recording.
 
@@ -122,7 +144,6 @@ class Encoder:
         if self.pass_ is None:
             encoder = self._encoder()
             self.pass_ = self.lib.wgpuCommandEncoderBeginComputePass(encoder, self.ffi.NULL)
-            self.pipeline = None
         return self.pass_
 
     def copies(self) -> Any:
@@ -171,11 +192,21 @@ class Encoder:
             self._poll()
             self.check()
 
-    def map(self, buffer: Any, mode: int, offset: int, size: int) -> Any:
+    @contextmanager
+    def mapped(self, buffer: Any, mode: int, offset: int, size: int) -> Iterator[Any]:
         """The address of a range of a mappable buffer, once the GPU is done with all that was submitted.
 
-        The caller holds the lock and unmaps the buffer before it lets go. `offset` is a multiple of 8, `size` of 4.
+        The caller holds the lock. `offset` is a multiple of 8, `size` of 4.
         """
+        try:
+            yield self._map(buffer, mode, offset, size)
+        except BaseException:  # Ctrl-C too: a buffer that stays mapped is closed to the GPU
+            self.lib.wgpuBufferUnmap(buffer)
+            self.device.health.errors.clear()  # where it was not mapped
+            raise
+        self.lib.wgpuBufferUnmap(buffer)
+
+    def _map(self, buffer: Any, mode: int, offset: int, size: int) -> Any:
         self._submit_writes()
         status = self._map_status
         status[0] = 0
@@ -208,7 +239,7 @@ class Encoder:
         if self.pass_ is not None:
             self.lib.wgpuComputePassEncoderEnd(self.pass_)
             self.lib.wgpuComputePassEncoderRelease(self.pass_)
-            self.pass_ = None
+            self.pass_ = self.pipeline = None
 
 
 def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:

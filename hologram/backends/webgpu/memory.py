@@ -75,8 +75,7 @@ class Transfers:
     def release(self, memory: Memory) -> None:
         handle, memory.handle = memory.handle, None
         if handle is not None:
-            self.lib.wgpuBufferDestroy(handle)
-            self.lib.wgpuBufferRelease(handle)
+            self.lib.wgpuBufferDestroy(handle)  # now: bind groups that see it may live on
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies bytes in; without mapping, `offset` and the length must be multiples of 4."""
@@ -97,35 +96,31 @@ class Transfers:
                 buffer, base = memory.live, first
             else:
                 buffer, base = self._stage(memory.live, first, last - first), 0
-            address = self.encoder.map(buffer, MAP_MODE_READ, base, last - first)
-            at = self.ffi.cast("char *", address) + (start - first)
-            self.ffi.memmove(target + (start - offset), at, size)
-            self.lib.wgpuBufferUnmap(buffer)
+            with self.encoder.mapped(buffer, MAP_MODE_READ, base, last - first) as address:
+                at = self.ffi.cast("char *", address) + (start - first)
+                self.ffi.memmove(target + (start - offset), at, size)
         self.encoder.check()
 
     def close(self) -> None:
-        if self.staging is not None:
-            self.lib.wgpuBufferRelease(self.staging)
-            self.staging = None
+        self.staging = None
 
     def _create(self, size: int, usage: int) -> Any:
         descriptor = self.ffi.new("WGPUBufferDescriptor *")
         descriptor.size = size
         descriptor.usage = usage
         handle = self.lib.wgpuDeviceCreateBuffer(self.encoder.device.handle, descriptor)
+        handle = self.encoder.owned(handle, self.lib.wgpuBufferRelease)
         try:
             self.encoder.check()
         except OutOfMemory as error:
-            self.lib.wgpuBufferRelease(handle)
             raise OutOfMemory(f"webgpu: no room for a buffer of {size} bytes: {error}") from error
         return handle
 
     def _write_mapped(self, memory: Memory, offset: int, data: memoryview) -> None:
         first, last = offset // 8 * 8, -(-(offset + len(data)) // 4) * 4
-        address = self.encoder.map(memory.live, MAP_MODE_WRITE, first, last - first)
-        at = self.ffi.cast("char *", address) + (offset - first)
-        self.ffi.memmove(at, self.ffi.from_buffer(data), len(data))
-        self.lib.wgpuBufferUnmap(memory.live)
+        with self.encoder.mapped(memory.live, MAP_MODE_WRITE, first, last - first) as address:
+            at = self.ffi.cast("char *", address) + (offset - first)
+            self.ffi.memmove(at, self.ffi.from_buffer(data), len(data))
         self.encoder.check()
 
     def _write_queued(self, memory: Memory, offset: int, data: memoryview) -> None:

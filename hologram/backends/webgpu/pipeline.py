@@ -78,7 +78,7 @@ class Pipelines:
         finally:
             lib.wgpuShaderModuleRelease(module)
         del keep_text, keep_entry
-        return Pipeline(layout, self.owned(pipeline, lib.wgpuComputePipelineRelease))
+        return Pipeline(layout, self.encoder.owned(pipeline, lib.wgpuComputePipelineRelease))
 
     def group(
         self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None = None
@@ -115,7 +115,7 @@ class Pipelines:
         descriptor.size = size = -(-len(content) // 16) * 16
         descriptor.usage = UNIFORM
         descriptor.mappedAtCreation = 1
-        handle = self.owned(
+        handle = self.encoder.owned(
             lib.wgpuDeviceCreateBuffer(self.encoder.device.handle, descriptor), lib.wgpuBufferRelease
         )
         self.encoder.check()
@@ -127,16 +127,6 @@ class Pipelines:
     def close(self) -> None:
         self._groups.clear()
         self._layouts.clear()
-
-    def owned(self, handle: Any, release: Any) -> Any:
-        """The handle, released with its last reference; not in a forked child, where the library has no threads."""
-        encoder = self.encoder
-
-        def drop(h: Any) -> None:
-            if not encoder.forked:
-                release(h)
-
-        return self.ffi.gc(handle, drop)
 
     def _check(self, name: str, text: str, log: list[str]) -> None:
         messages = [message for _, message in self.encoder.device.health.errors]
@@ -162,14 +152,14 @@ class Pipelines:
             entries[position].buffer.type = kind
         wanted = ffi.new("WGPUBindGroupLayoutDescriptor *")
         wanted.entryCount, wanted.entries = len(kinds), entries
-        group = self.owned(
+        group = self.encoder.owned(
             lib.wgpuDeviceCreateBindGroupLayout(device, wanted), lib.wgpuBindGroupLayoutRelease
         )
         groups = ffi.new("WGPUBindGroupLayout[]", [group])
         descriptor = ffi.new("WGPUPipelineLayoutDescriptor *")
         descriptor.bindGroupLayoutCount, descriptor.bindGroupLayouts = 1, groups
         descriptor.immediateSize = signature.immediate_bytes
-        pipeline = self.owned(
+        pipeline = self.encoder.owned(
             lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
         )
         self.encoder.check()
@@ -189,7 +179,7 @@ class Pipelines:
             entry.binding, entry.buffer, entry.offset, entry.size = position, buffer, offset, size
         descriptor = ffi.new("WGPUBindGroupDescriptor *")
         descriptor.layout, descriptor.entryCount, descriptor.entries = layout.group, len(ranges), entries
-        group = self.owned(
+        group = self.encoder.owned(
             lib.wgpuDeviceCreateBindGroup(self.encoder.device.handle, descriptor), lib.wgpuBindGroupRelease
         )
         self.encoder.check()

@@ -32,7 +32,7 @@ class QuerySet:
         descriptor.type = lib.WGPUQueryType_Timestamp
         descriptor.count = SET_SIZE
         handle = lib.wgpuDeviceCreateQuerySet(pipelines.encoder.device.handle, descriptor)
-        self.handle = pipelines.owned(handle, lib.wgpuQuerySetRelease)
+        self.handle = pipelines.encoder.owned(handle, lib.wgpuQuerySetRelease)
         self.used = 0
         self.ticks = np.empty(0, np.uint64)  # those that were read
 

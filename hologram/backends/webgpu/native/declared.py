@@ -68,9 +68,9 @@ class Declared:
     def cast(self, text: str, value: Any) -> Any:
         return self._ffi.cast(self._types.get(text, text), value)
 
-    def callback(self, text: str) -> Any:
-        """A decorator, as cffi's."""
-        return self._ffi.callback(self._types.get(text, text))
+    def callback(self, text: str, onerror: Any) -> Any:
+        """A decorator, as cffi's; `onerror` is told what the function raises."""
+        return self._ffi.callback(self._types.get(text, text), onerror=onerror)
 
     def __getattr__(self, name: str) -> Any:
         """All else as it is; looked up once, since launches use it."""

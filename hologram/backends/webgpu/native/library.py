@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -50,6 +50,12 @@ _KINDS = {1: "discrete", 2: "integrated", 3: "cpu"}
 _APIS = {4: "d3d12", 5: "metal", 6: "vulkan"}
 
 
+FORKED = "this process was forked from one that had opened a device, which no graphics driver survives"
+FORK_REMEDY = (
+    "start processes with multiprocessing's 'spawn' or 'forkserver', or fork before any Executor is opened"
+)
+
+
 @dataclass(frozen=True)
 class Adapter:
     """What one adapter says of itself; `handle` is its WGPUAdapter."""
@@ -75,6 +81,7 @@ class Library:
         self.lib: Any = wgpu_native.lib
         self.ffi: Any = Declared(wgpu_native.ffi)
         self._keep: list[Any] = []
+        self._process = 0  # that opened the first device
         self._hearing = threading.local()
         logging.getLogger("wgpu").addFilter(self._hear)
 
@@ -120,6 +127,17 @@ class Library:
             with _quiet_device_selection():
                 self._keep = [lib.wgpuCreateInstance(descriptor), extras, descriptor]
         return self._keep[0]
+
+    @property
+    def forked(self) -> bool:
+        """Whether devices were opened before this process was forked: the driver waits for threads that it lacks."""
+        return self._process not in (0, os.getpid())
+
+    def opens(self) -> None:
+        """Notes that a device is opened; raises BackendUnavailable in a forked process that cannot have one."""
+        if self.forked:
+            raise BackendUnavailable(f"webgpu: {FORKED}: {FORK_REMEDY}")
+        self._process = os.getpid()
 
     def adapters(self) -> list[Adapter]:
         """Every adapter, in the driver's order."""
@@ -176,8 +194,21 @@ def _quiet_device_selection() -> Iterator[None]:
 class Health:
     """What the library's callbacks report of one device; they must not refer to the device itself."""
 
-    errors: list[tuple[int, str]]  # WGPUErrorType and message, newest last
+    errors: list[tuple[int, str]] = field(default_factory=list)  # WGPUErrorType and message, newest last
     lost: str = ""
+    interrupts: list[BaseException] = field(default_factory=list)
+
+    def interrupted(self, _type: Any, error: BaseException, _traceback: Any) -> None:
+        """Keeps what a signal's handler raised: it runs where Python does next, which may be in a callback.
+
+        Nobody could catch it there, so it is raised when the library's call is over.
+        """
+        self.interrupts.append(error)
+
+    def check(self) -> None:
+        """Raises what interrupted a callback."""
+        if self.interrupts:
+            raise self.interrupts.pop()
 
 
 class LogicalDevice:
@@ -188,22 +219,29 @@ class LogicalDevice:
     """
 
     def __init__(self, library: Library, adapter: Adapter) -> None:
+        library.opens()
         self.library = library
         self.adapter = adapter
-        self.health = Health([])
+        self.health = Health()
         lib, ffi, health = library.lib, library.ffi, self.health
 
-        @ffi.callback("void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)")
+        @ffi.callback(
+            "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)", health.interrupted
+        )
         def on_error(_device: Any, kind: int, message: Any, _1: Any, _2: Any) -> None:
             health.errors.append((kind, library.text(message)))
 
-        @ffi.callback("void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)")
+        lost_callback = "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)"
+
+        @ffi.callback(lost_callback, health.interrupted)
         def on_lost(_device: Any, reason: int, message: Any, _1: Any, _2: Any) -> None:
             health.lost = library.text(message) or f"reason {reason}"
 
         result: list[Any] = []
 
-        @ffi.callback("void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)")
+        @ffi.callback(
+            "void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)", health.interrupted
+        )
         def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
             result.extend((device, library.text(message)))
 
@@ -222,6 +260,7 @@ class LogicalDevice:
         request.callback = on_device
         lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, request[0])
         lib.wgpuInstanceProcessEvents(library.instance)
+        health.check()
         if not result or result[0] == ffi.NULL:
             raise BackendUnavailable(
                 f"webgpu: {adapter.name} gives no device: {result[1] if result else 'no answer'}"

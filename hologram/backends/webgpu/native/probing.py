@@ -8,7 +8,7 @@ from functools import cache
 from importlib import metadata
 
 from hologram import dtypes
-from hologram.backends.webgpu.native.library import Adapter, library
+from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, Adapter, library
 from hologram.config import config
 from hologram.device import DeviceInfo, Probe
 from hologram.dtypes import DType
@@ -34,6 +34,8 @@ def probe() -> Probe:
         version = metadata.version("wgpu")
         if tuple(map(int, version.split(".")[:2])) < _WGPU:  # its C interface changes with its version
             return Probe(NAME, reason=f"wgpu {version} is too old", remedy=_INSTALL)
+        if library().forked:
+            return Probe(NAME, reason=FORKED, remedy=FORK_REMEDY)
         found = adapters()
     except ImportError as error:  # PackageNotFoundError is one
         return Probe(NAME, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
@@ -46,6 +48,10 @@ def probe() -> Probe:
     if not found:
         return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy())
     return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=probe.cache_clear)
 
 
 def describe(adapter: Adapter, position: int) -> DeviceInfo:
