@@ -31,6 +31,18 @@ def number(value: bool | int | float, d: DType) -> Array:
         return narrow(np.array(value, np.float64), d)
 
 
+def identity(opcode: Opcode, d: DType) -> bool | int | float:
+    """What a reduction of no elements gives."""
+    largest = opcode is Opcode.REDUCE_MIN
+    if opcode in (Opcode.REDUCE_ADD, Opcode.REDUCE_MUL) or d.kind == "bool":
+        one = largest or opcode is Opcode.REDUCE_MUL
+        return {"float": float(one), "bool": one}.get(d.kind, int(one))
+    if d.is_float:
+        return math.inf if largest else -math.inf
+    lowest = 0 if d.kind == "uint" else -1 << (d.bits - 1)
+    return lowest + (1 << d.bits) - 1 if largest else lowest
+
+
 def narrow(x: Array, d: DType) -> Array:
     """Floats in the float dtype `d`, rounded to nearest even once."""
     if x.dtype == d.numpy:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.atlas.arithmetic import COMPUTE, narrow, number, wide
+from hologram.atlas.arithmetic import COMPUTE, identity, narrow, number, wide
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.dtypes import DType
 from hologram.errors import ProgramError
 
 Array = np.ndarray
+Arrays = tuple[Array, ...]
+Mask = Array | None  # the lanes that take part; None: all
 
 CHUNK = 2**20  # lanes evaluated at a time where lanes do not meet
 _MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE, Opcode.BARRIER}
@@ -86,7 +87,7 @@ class _Lanes:
     values: dict[int, Array]
     shared: dict[str, Array]
 
-    def run(self, block: Block, mask: Array | None) -> None:
+    def run(self, block: Block, mask: Mask) -> None:
         """Evaluates a block for the lanes of the mask; None is all."""
         for instruction in block.instructions:
             compute = COMPUTE.get(instruction.opcode)
@@ -117,7 +118,7 @@ class _Lanes:
             lane = lane * self.grid[axis] + self.coordinate(axis)
         return lane
 
-    def together(self, mask: Array | None, *arrays: Array) -> tuple[Array, ...]:
+    def together(self, mask: Mask, *arrays: Array) -> tuple[Array, ...]:
         """Arrays and mask, flat, with one entry for each lane that acts: once per row if nothing varies along it."""
         present = arrays if mask is None else (*arrays, mask)
         first_reduced = self.program.rank - self.program.reduced
@@ -130,42 +131,22 @@ class _Lanes:
         return tuple(x[chosen] for x in flat)
 
 
-Step = Callable[[_Lanes, Instruction, tuple[Array, ...], "Array | None"], "tuple[Array, ...]"]
+Step = Callable[[_Lanes, Instruction, Arrays, Mask], Arrays]
 
 
 # Positions and values from outside.
 
 
-def _coordinate(
-    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
-) -> tuple[Array]:
-    return (lanes.coordinate(int(i.attribute or 0)),)
+def _position(find: Callable[[_Lanes, int], Array]) -> Step:
+    return lambda lanes, i, operands, mask: (find(lanes, int(i.attribute or 0)),)
 
 
-def _extent(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
-    return (lanes.uniform(np.array(lanes.grid[int(i.attribute or 0)], np.int64)),)
-
-
-def _lane(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
-    return (lanes.lane(),)
-
-
-def _workgroup(
-    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
-) -> tuple[Array]:
-    return (lanes.lane() // (lanes.program.workgroup or 1),)
-
-
-def _thread(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
-    return (lanes.lane() % (lanes.program.workgroup or 1),)
-
-
-def _constant(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+def _constant(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     assert isinstance(i.attribute, (bool, int, float))
     return (lanes.uniform(number(i.attribute, i.type)),)
 
 
-def _scalar(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+def _scalar(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     return (lanes.uniform(number(lanes.scalars[str(i.attribute)], i.type)),)
 
 
@@ -181,17 +162,17 @@ def _gather(memory: Array, position: Array) -> Array:
     return np.where(inside, memory[np.where(inside, position, 0)], memory.dtype.type(0))
 
 
-def _scatter(lanes: _Lanes, memory: Array, position: Array, value: Array, mask: Array | None) -> None:
+def _scatter(lanes: _Lanes, memory: Array, position: Array, value: Array, mask: Mask) -> None:
     position, value = lanes.together(mask, position, value)
     inside = (position >= 0) & (position < memory.size)
     memory[position[inside]] = value[inside]
 
 
-def _load(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+def _load(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     return (_gather(lanes.buffers[str(i.attribute)], operands[0]),)
 
 
-def _store(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[()]:
+def _store(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     _scatter(lanes, lanes.buffers[str(i.attribute)], operands[0], operands[1], mask)
     return ()
 
@@ -207,15 +188,11 @@ def _in_shared(lanes: _Lanes, name: str, position: Array) -> tuple[Array, Array]
     return lanes.shared[name], np.where(inside, group * declared.size + position, -1)
 
 
-def _shared_load(
-    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
-) -> tuple[Array]:
+def _shared_load(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     return (_gather(*_in_shared(lanes, str(i.attribute), operands[0])),)
 
 
-def _shared_store(
-    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
-) -> tuple[()]:
+def _shared_store(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     memory, position = _in_shared(lanes, str(i.attribute), operands[0])
     _scatter(lanes, memory, position, operands[1], mask)
     return ()
@@ -231,7 +208,7 @@ _ACCUMULATE = {
 }
 
 
-def _atomic(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+def _atomic(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     """One lane after another, in row-major order; the result is what each lane found."""
     memory = lanes.buffers[str(i.attribute)]
     numbers = np.arange(math.prod(lanes.shape), dtype=np.int64).reshape(lanes.shape)
@@ -255,7 +232,7 @@ def _atomic(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Ar
 # Structure.
 
 
-def _if(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array, ...]:
+def _if(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     condition = operands[0]
     sides = []
     for block, side in zip(i.blocks, (condition, ~condition), strict=True):
@@ -274,9 +251,7 @@ def _if(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array 
     return tuple(np.where(condition, x, y) for x, y in zip(then, other, strict=True))
 
 
-def _loop(
-    lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None
-) -> tuple[Array, ...]:
+def _loop(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     counter, stop, step, *carried = operands
     (block,) = i.blocks
     active = counter < stop if mask is None else mask & (counter < stop)
@@ -297,51 +272,41 @@ def _loop(
     return tuple(carried)
 
 
-def _barrier(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[()]:
+def _barrier(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     return ()
 
 
 # Reductions.
 
 
-def _extreme(d: DType, sign: int) -> Array:
-    """The number no other is beyond: where a minimum (sign 1) or a maximum (-1) of nothing starts."""
-    if d.is_float:
-        return np.array(sign * math.inf, np.float32 if d.bits == 16 else d.numpy)
-    if d.kind == "bool":
-        return np.array(sign > 0)
-    limits = np.iinfo(d.numpy)
-    return np.array(limits.max if sign > 0 else limits.min, d.numpy)
-
-
-def _reduce(lanes: _Lanes, i: Instruction, operands: tuple[Array, ...], mask: Array | None) -> tuple[Array]:
+def _reduce(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     """Folds the reduced axes; floats add and multiply in float64 and are rounded once."""
     first_reduced = lanes.program.rank - lanes.program.reduced
     axes = tuple(range(first_reduced, lanes.program.rank))
     x = operands[0]
     x = np.broadcast_to(x, x.shape[:first_reduced] + lanes.shape[first_reduced:])
-    ufunc, sign = _FOLDS[i.opcode]
-    if sign:
-        folded = ufunc.reduce(wide(x), axis=axes, keepdims=True, initial=_extreme(i.type, sign)[()])
+    ufunc, start = _FOLDS[i.opcode], number(identity(i.opcode, i.type), i.type)
+    if i.opcode in (Opcode.REDUCE_MIN, Opcode.REDUCE_MAX):
+        folded = ufunc.reduce(wide(x), axis=axes, keepdims=True, initial=wide(start)[()])
     else:
         accumulator = np.float64 if i.type.is_float else i.type.numpy
         folded = ufunc.reduce(x.astype(accumulator), axis=axes, keepdims=True, dtype=accumulator)
     return (narrow(folded, i.type) if i.type.is_float else folded,)
 
 
-_FOLDS: dict[Opcode, tuple[np.ufunc, int]] = {
-    Opcode.REDUCE_ADD: (np.add, 0),
-    Opcode.REDUCE_MUL: (np.multiply, 0),
-    Opcode.REDUCE_MIN: (np.minimum, 1),
-    Opcode.REDUCE_MAX: (np.maximum, -1),
+_FOLDS: dict[Opcode, np.ufunc] = {
+    Opcode.REDUCE_ADD: np.add,
+    Opcode.REDUCE_MUL: np.multiply,
+    Opcode.REDUCE_MIN: np.minimum,
+    Opcode.REDUCE_MAX: np.maximum,
 }
 
 _STEPS: dict[Opcode, Step] = {
-    Opcode.COORDINATE: _coordinate,
-    Opcode.EXTENT: _extent,
-    Opcode.LANE: _lane,
-    Opcode.WORKGROUP: _workgroup,
-    Opcode.THREAD: _thread,
+    Opcode.COORDINATE: _position(_Lanes.coordinate),
+    Opcode.EXTENT: _position(lambda lanes, axis: lanes.uniform(np.array(lanes.grid[axis], np.int64))),
+    Opcode.LANE: _position(lambda lanes, _: lanes.lane()),
+    Opcode.WORKGROUP: _position(lambda lanes, _: lanes.lane() // (lanes.program.workgroup or 1)),
+    Opcode.THREAD: _position(lambda lanes, _: lanes.lane() % (lanes.program.workgroup or 1)),
     Opcode.CONSTANT: _constant,
     Opcode.SCALAR: _scalar,
     Opcode.LOAD: _load,

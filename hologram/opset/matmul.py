@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,12 +19,12 @@ from hologram.limits import Limits
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.map import copy_plan
 from hologram.opset.forms.operation import Input, Operation, Sample, register
 from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import NUMBERS, add
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Scratch
+from hologram.plan import Plan
 
 ACTIVATIONS = {
     "none": lambda x: x,
@@ -289,31 +289,14 @@ class Linear(MatMul):
         flat = out.reshape((-1, out.shape[-1])) if out.size else None
         if rows is not None and flat is not None:
             x, out = rows, flat
-        scratch, operands = (), None
-        if bias is not None and (bias.offset or not bias.is_contiguous):
-            scratch, operands = (
-                (Scratch(bias.dtype, bias.size),),
-                copy_plan(bias, Layout.contiguous(bias.dtype, bias.shape)),
-            )
-        epilogue = epilogue_program(out.dtype, bias.dtype if bias else None, attributes["activation"])
-        plan = product_plan(x, weight, out, out.dtype, limits, epilogue)
-        return _with_bias(plan, bias is not None, scratch, operands)
-
-
-def _with_bias(plan: Plan, has_bias: bool, scratch: tuple[Scratch, ...], copying: Plan | None) -> Plan:
-    """The product's plan with operands numbered as linear's (x, weight, bias, out): a missing bias still counts."""
-    count = 3 if has_bias else 2
-    extra = 4 + len(plan.scratch)  # where a copied bias lies
-
-    def place(k: int) -> int:
-        if copying is not None and k == 2:
-            return extra
-        return k if has_bias or k < count else k + 1
-
-    steps = [replace(s, operands=tuple(map(place, s.operands))) for s in plan.steps]
-    if copying is not None:
-        steps = [replace(s, operands=(2, extra)) for s in copying.steps] + steps
-    return Plan(tuple(steps), plan.scratch + scratch)
+        steps = Steps(4)  # a missing bias still counts
+        positions, read = [0, 1, 3], None
+        if bias is not None:
+            positions.insert(2, steps.gathered(Place(2, bias)).position)
+            read = bias.dtype
+        epilogue = epilogue_program(out.dtype, read, attributes["activation"])
+        steps.extend(product_plan(x, weight, out, out.dtype, limits, epilogue), positions)
+        return steps.plan()
 
 
 def _linear_reference(x, weight, bias=None, activation="none"):

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.limits import Limits
-from hologram.plan import Plan, Scratch, Step
+from hologram.plan import Plan
 
 if TYPE_CHECKING:
     from hologram.compiler.lowering import split
+    from hologram.opset.forms import steps as assembly
 else:
     split = lazy.module("hologram.compiler.lowering.split")
+    assembly = lazy.module("hologram.opset.forms.steps")
 
 
 def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
@@ -21,17 +23,11 @@ def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
     """
     if limits.spreads_rows or not any(split.should_split(s.kernel, s.grid, limits) for s in plan.steps):
         return plan
-    steps: list[Step] = []
-    scratch = list(plan.scratch)
+    steps = assembly.Steps(operands)
+    steps.scratch += plan.scratch
     for step in plan.steps:
-        if not split.should_split(step.kernel, step.grid, limits):
-            steps.append(step)
-            continue
-        parted = split.split_rows(step, limits)
-        base = operands + len(scratch)
-        own = len(step.operands)
-        for part in parted.steps:
-            positions = tuple(step.operands[k] if k < own else base + k - own for k in part.operands)
-            steps.append(Step(part.kernel, positions, part.scalars, part.grid))
-        scratch += [Scratch(s.dtype, s.size) for s in parted.scratch]
-    return Plan(tuple(steps), tuple(scratch))
+        if split.should_split(step.kernel, step.grid, limits):
+            steps.extend(split.split_rows(step, limits), step.operands)
+        else:
+            steps.steps.append(step)
+    return steps.plan()

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from hologram.atlas.opcodes import STRUCTURED
-from hologram.atlas.program import Block, Program
+from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
 from hologram.compiler.canonical.algebra import IEEE
 from hologram.compiler.canonical.fast_math import FAST, wide_intermediates
 from hologram.compiler.canonical.linearize import ordered
-from hologram.compiler.canonical.numbering import Numbering
+from hologram.compiler.canonical.numbering import Numbering, plain_names
 from hologram.compiler.canonical.passes import passed
 from hologram.compiler.canonical.rules import Rule, table
 
@@ -98,7 +98,7 @@ def formed(program: Program, *, fast_math: bool = False) -> Program:
 
 def canonical_text(program: Program) -> str:
     """The text of the canonical form with names out of the way: kernel, b0..., s0..., m0... in declared order."""
-    return format_program(_renamed(canonical(program)))
+    return _plain_text(canonical(program))
 
 
 def identity(program: Program) -> str:
@@ -108,29 +108,8 @@ def identity(program: Program) -> str:
 
 def identity_of(form: Program) -> str:
     """The identity of a program that is in canonical form."""
-    return hashlib.sha256(format_program(_renamed(form)).encode()).hexdigest()
+    return hashlib.sha256(_plain_text(form).encode()).hexdigest()
 
 
-def _renamed(program: Program) -> Program:
-    buffers = tuple(replace(b, name=f"b{k}") for k, b in enumerate(program.buffers))
-    scalars = tuple(replace(s, name=f"s{k}") for k, s in enumerate(program.scalars))
-    shared = tuple(replace(s, name=f"m{k}") for k, s in enumerate(program.shared))
-    old = (*program.buffers, *program.scalars, *program.shared)
-    new = {o.name: n.name for o, n in zip(old, (*buffers, *scalars, *shared), strict=True)}
-
-    def block(b: Block) -> Block:
-        return replace(
-            b,
-            instructions=tuple(
-                replace(
-                    i,
-                    attribute=new[i.attribute] if isinstance(i.attribute, str) else i.attribute,
-                    blocks=tuple(map(block, i.blocks)),
-                )
-                for i in b.instructions
-            ),
-        )
-
-    return replace(
-        program, name="kernel", buffers=buffers, scalars=scalars, shared=shared, body=block(program.body)
-    )
+def _plain_text(program: Program) -> str:
+    return format_program(program, {program.name: "kernel"} | plain_names(program))

@@ -53,6 +53,12 @@ def rounded(number: object, d: DType) -> Number:
     return bool(number) if d.kind == "bool" else int(number)  # type: ignore[call-overload]
 
 
+def plain_names(program: Program) -> dict[str, str]:
+    """What a program's parameters are called where names are of no consequence: b0..., s0..., m0... as declared."""
+    kinds = (("b", program.buffers), ("s", program.scalars), ("m", program.shared))
+    return {p.name: f"{letter}{k}" for letter, parameters in kinds for k, p in enumerate(parameters)}
+
+
 class Numbering:
     """One program's terms. `root` is its body once `read` has been called."""
 
@@ -64,9 +70,7 @@ class Numbering:
         self._known: list[dict[bytes, Term]] = [{}]  # by level
         self._serials = count()
         self._first_reduced = program.rank - program.reduced
-        self._names = {b.name: f"b{k}" for k, b in enumerate(program.buffers)}
-        self._names |= {s.name: f"s{k}" for k, s in enumerate(program.scalars)}
-        self._names |= {s.name: f"m{k}" for k, s in enumerate(program.shared)}
+        self._names = plain_names(program)
         self._begun: list[Epoch] = []  # of the open region, by kind of memory
         self._region = self.root
         self._facts: dict[int, _Touches] = {}

@@ -7,7 +7,7 @@ what the slices gave; a last program stores along the row. Slices are of one siz
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -20,17 +20,9 @@ from hologram.compiler.lowering.rewrite import rewrite
 from hologram.compiler.source.schedule import SOFTWARE_TURNS, UNROLLED
 from hologram.dtypes import DType, bool_, index, u32
 from hologram.limits import Limits
-from hologram.plan import Scratch, Step, Tile
+from hologram.plan import Plan, Scratch, Step, Tile
 
 ROUND = 64  # slices are multiples of this, so that each starts where vectors do
-
-
-@dataclass(frozen=True)
-class Split:
-    """Steps in order; operands past those of the original step are the scratch memories."""
-
-    steps: tuple[Step, ...]
-    scratch: tuple[Scratch, ...]
 
 
 def should_split(kernel: Program | Tile, grid: Sequence[int], limits: Limits) -> bool:
@@ -59,8 +51,11 @@ def _sizes(program: Program, grid: Sequence[int]) -> tuple[int, int]:
     return prod(grid[:outer]), prod(grid[outer:])
 
 
-def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Split:
-    """The steps that compute what `step`, a row program, does; `parts` is chosen from the limits if not given."""
+def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Plan:
+    """The steps that compute what `step`, a row program, does, over its operands.
+
+    `parts` is chosen from the limits if not given.
+    """
     assert isinstance(step.kernel, Program)
     return _Splitter(step.kernel, step, limits, parts).split()
 
@@ -105,7 +100,7 @@ class _Splitter:
         self.scratch.append(Scratch(dtype, size))
         return BufferParameter(name, dtype, Access.READ_WRITE)
 
-    def split(self) -> Split:
+    def split(self) -> Plan:
         steps: list[Step] = []
         phases = self.rows.phases
         along = tuple(i for i in phases[-1].sweep if has_effect(i))
@@ -119,7 +114,7 @@ class _Splitter:
             steps += self._slices(self._sweep(along, len(phases), "last"))
             if self.rows.tail:
                 steps.append(self._uniform())
-        return Split(tuple(steps), tuple(self.scratch))
+        return Plan(tuple(steps), tuple(self.scratch))
 
     # Programs.
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.arithmetic import identity
+from hologram.atlas.opcodes import FOLDS, Opcode
 from hologram.atlas.program import Instruction
 from hologram.compiler.analysis.phases import Phase, outer_values, rows
 from hologram.compiler.source.emit import Emitter
@@ -21,29 +22,8 @@ from hologram.compiler.source.entry_map import coordinates, lanes, used_coordina
 from hologram.compiler.source.schedule import Schedule, row_units
 from hologram.dtypes import DType
 
-FOLDS = {
-    Opcode.REDUCE_ADD: Opcode.ADD,
-    Opcode.REDUCE_MUL: Opcode.MUL,
-    Opcode.REDUCE_MIN: Opcode.MIN,
-    Opcode.REDUCE_MAX: Opcode.MAX,
-}
 PARTS = 4  # partial results of a thread; also how far loops are unrolled
 _LOCAL = re.compile(r"[vi]\d+|lane|group|thread_index")
-
-
-def identity(opcode: Opcode, dtype: DType) -> bool | int | float:
-    """What a reduction of no elements gives."""
-    if opcode is Opcode.REDUCE_ADD or opcode is Opcode.REDUCE_MUL:
-        one = opcode is Opcode.REDUCE_MUL
-        return {"float": float(one), "bool": one}.get(dtype.kind, int(one))
-    largest = opcode is Opcode.REDUCE_MIN
-    if dtype.is_float:
-        return float("inf") if largest else float("-inf")
-    if dtype.kind == "bool":
-        return largest
-    if dtype.kind == "int":
-        return 2 ** (dtype.bits - 1) - 1 if largest else -(2 ** (dtype.bits - 1))
-    return 2**dtype.bits - 1 if largest else 0
 
 
 def write(emitter: Emitter, schedule: Schedule) -> None:

@@ -59,11 +59,7 @@ class Convolution(Indexed):
         positions = [0, 1, 3]
         epilogue = None
         if isinstance(bias, Layout):
-            place = Place(2, bias)
-            if bias.offset or not bias.is_contiguous:
-                place = steps.place(bias.dtype, bias.shape)
-                steps.copy(Place(2, bias), place)
-            positions.insert(2, place.position)
+            positions.insert(2, steps.gathered(Place(2, bias)).position)
             epilogue = epilogue_program(types.computing(outputs[0].dtype), bias.dtype, "none")
         plan = self._as_product(x, weight, outputs[0], attributes, limits, epilogue)
         if plan is None:

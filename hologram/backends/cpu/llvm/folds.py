@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.arithmetic import identity
+from hologram.atlas.opcodes import FOLDS
 from hologram.atlas.program import Instruction
 from hologram.backends.cpu.llvm.instructions import convert
 from hologram.backends.cpu.llvm.writer import Writer, literal, register_type
 from hologram.dtypes import DType
-
-_OPERATIONS = {
-    Opcode.REDUCE_ADD: "add",
-    Opcode.REDUCE_MUL: "mul",
-    Opcode.REDUCE_MIN: "min",
-    Opcode.REDUCE_MAX: "max",
-}
 
 
 @dataclass(frozen=True)
@@ -32,7 +25,7 @@ class Fold:
 
     @property
     def operation(self) -> str:
-        return _OPERATIONS[self.instruction.opcode]
+        return FOLDS[self.instruction.opcode].value
 
     @property
     def rounds(self) -> bool:
@@ -56,17 +49,8 @@ class Fold:
         return self._identity(dtypes.f64 if self.rounds else self.dtype)
 
     def _identity(self, d: DType) -> str:
-        if d.kind == "bool":
-            return "1" if self.operation in ("min", "mul") else "0"
-        if self.operation in ("add", "mul"):
-            return literal(self.operation == "mul", d)
-        largest = self.operation == "min"
-        if d.is_float:
-            return literal(math.inf if largest else -math.inf, d)
-        signed = d.kind in ("int", "index")
-        if largest:
-            return str((1 << (d.bits - signed)) - 1)
-        return str(-(1 << (d.bits - 1)) if signed else 0)
+        number = identity(self.instruction.opcode, d)
+        return str(int(number)) if d.kind == "bool" else literal(number, d)
 
     def step(self, w: Writer, part: str, value: str) -> str:
         """The part with one more value."""
