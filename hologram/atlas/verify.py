@@ -14,10 +14,12 @@ from hologram import dtypes
 from hologram.atlas.opcodes import (
     ATOMICS,
     COMPARISONS,
+    READS,
     REDUCTIONS,
     ROUNDINGS,
     STRUCTURED,
     TRANSCENDENTALS,
+    WRITES,
     Opcode,
 )
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
@@ -84,9 +86,6 @@ RULES: dict[Opcode, Rule] = {
 _COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE, O.BARRIER})
 # Values that may differ between the lanes of a workgroup, whatever their operands.
 _DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD}
-# What each access lets a program do.
-_READS = ATOMICS | {O.LOAD}
-_WRITES = ATOMICS | {O.STORE}
 _FLOAT_ATOMICS = frozenset({O.ATOMIC_ADD, O.ATOMIC_EXCHANGE})
 del O
 
@@ -211,9 +210,9 @@ class _Verifier:
         return found.dtype
 
     def verify_access(self, i: Instruction, buffer: BufferParameter) -> None:
-        if i.opcode in _WRITES and buffer.access is Access.READ:
+        if i.opcode in WRITES and buffer.access is Access.READ:
             raise self.refuse(i, f"a buffer that is written must not have access read, got {buffer.name}")
-        if i.opcode in _READS and buffer.access is Access.WRITE:
+        if i.opcode in READS and buffer.access is Access.WRITE:
             raise self.refuse(i, f"a buffer that is read must not have access write, got {buffer.name}")
         if i.opcode not in ATOMICS or buffer.dtype in _ATOMIC:
             return

@@ -7,11 +7,11 @@ different ranges of one buffer meet, every parameter is declared read-write. Han
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from hologram.atlas.opcodes import BUFFER_ACCESSES
-from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.program import Access, Program
+from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.device import Binding
 
 
@@ -39,20 +39,9 @@ def mixed_access(program: Program, bindings: Sequence[Binding], shared: Sequence
 
 def merge(program: Program, shared: Sequence[int]) -> Program:
     """The program with each parameter replaced by the one `shared` names for it, which is then read and written."""
-    kept = sorted(set(shared))
-    names = {b.name: program.buffers[shared[k]].name for k, b in enumerate(program.buffers)}
-    buffers = []
-    for position in kept:
-        accesses = {program.buffers[k].access for k, s in enumerate(shared) if s == position}
-        buffer = program.buffers[position]
+    merged = {}
+    for buffer, position in zip(program.buffers, shared, strict=True):
+        accesses = {b.access for b, s in zip(program.buffers, shared, strict=True) if s == position}
         access = buffer.access if len(accesses) == 1 else Access.READ_WRITE
-        buffers.append(BufferParameter(buffer.name, buffer.dtype, access))
-    return replace(program, buffers=tuple(buffers), body=_rename(program.body, names))
-
-
-def _rename(block: Block, names: Mapping[str, str]) -> Block:
-    def instruction(i: Instruction) -> Instruction:
-        attribute = names[str(i.attribute)] if i.opcode in BUFFER_ACCESSES else i.attribute
-        return replace(i, attribute=attribute, blocks=tuple(_rename(b, names) for b in i.blocks))
-
-    return replace(block, instructions=tuple(instruction(i) for i in block.instructions))
+        merged[buffer.name] = replace(program.buffers[position], access=access)
+    return rewrite(program, lambda *_: None, parameters=Parameters(buffer=lambda b: merged[b.name]))

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from hologram import dtypes
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
-from hologram.atlas.program import Block, Instruction, Program, ScalarParameter
+from hologram.atlas.program import Instruction, Program, ScalarParameter
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.ranges import Lanes, Number, Paths, paths, reached, references
 from hologram.device import Binding
+from hologram.dtypes import index
 from hologram.errors import ShapeError
 from hologram.limits import ALIGNMENT
 
@@ -58,68 +61,38 @@ def contiguous(program: Program, axis: int) -> frozenset[str]:
 
 def paged(program: Program, cut: Cut) -> Program:
     """The program of a page; it takes the start, the whole extent of the axis, and bases as well."""
-    scalars = [ScalarParameter(START, dtypes.index), ScalarParameter(EXTENT, dtypes.index)]
-    scalars += [
-        ScalarParameter(f"{b.name}_base", dtypes.index) for b in program.buffers if b.name not in cut.kept
-    ]
-    body = _Pager(program, cut, scalars).body()
-    return replace(program, scalars=program.scalars + tuple(scalars), body=body)
+    defined = {r: i.opcode for i in program.body.walk() for r in i.results}
 
+    def local(b: Builder, opcode: Opcode) -> Value:
+        return b.position(opcode) if opcode is Opcode.LANE else b.coordinate(cut.axis)
 
-class _Pager:
-    """Rewrites the body: `self.global_` maps the local first coordinate and lane to those in the whole grid."""
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | tuple[()] | None:
+        if i.opcode is Opcode.EXTENT and i.attribute == cut.axis:
+            return b.scalar(EXTENT, index)
+        if i.opcode is Opcode.COORDINATE and i.attribute == cut.axis:
+            return local(b, i.opcode) + b.scalar(START, index)
+        if i.opcode is Opcode.LANE:
+            skipped = b.scalar(START, index)
+            for axis in range(cut.axis + 1, program.rank - program.reduced):
+                skipped = skipped * b.extent(axis)
+            return local(b, i.opcode) + skipped
+        if i.opcode not in BUFFER_ACCESSES:
+            return None
+        buffer = program.buffer(str(i.attribute))
+        if buffer.name in cut.kept:
+            position = local(b, defined[i.operands[0]])
+        else:
+            position = operands[0] - b.scalar(f"{buffer.name}_base", index)
+        if i.opcode is Opcode.LOAD:
+            return b.load(buffer, position)
+        if i.opcode is Opcode.STORE:
+            b.store(buffer, position, operands[1])
+            return ()
+        return b.atomic(i.opcode, buffer, position, operands[1])
 
-    def __init__(self, program: Program, cut: Cut, scalars: Sequence[ScalarParameter]) -> None:
-        self.program = program
-        self.axis, self.kept = cut.axis, cut.kept
-        self.next = max(program.types, default=-1) + 1
-        self.preamble: list[Instruction] = []
-        self.scalar = {s.name: self._emit(self.preamble, Opcode.SCALAR, (), s.name) for s in scalars}
-        self.global_: dict[int, int] = {}  # a value in the page -> its value in the whole grid
-
-    def body(self) -> Block:
-        body = self._block(self.program.body)
-        return replace(body, instructions=tuple(self.preamble) + body.instructions)
-
-    def _emit(
-        self,
-        into: list[Instruction],
-        opcode: Opcode,
-        operands: tuple[int, ...],
-        attribute: str | int | None = None,
-    ) -> int:
-        self.next += 1
-        into.append(Instruction(opcode, (self.next,), (dtypes.index,), operands, attribute))
-        return self.next
-
-    def _block(self, block: Block) -> Block:
-        out: list[Instruction] = []
-        for i in block.instructions:
-            self._rewrite(i, out)
-        return replace(
-            block, instructions=tuple(out), yields=tuple(self.global_.get(y, y) for y in block.yields)
-        )
-
-    def _rewrite(self, i: Instruction, out: list[Instruction]) -> None:
-        if i.opcode is Opcode.EXTENT and i.attribute == self.axis:
-            self.global_[i.result] = self.scalar[EXTENT]
-            return
-        local = i.operands[0] if i.opcode in BUFFER_ACCESSES else None
-        operands = tuple(self.global_.get(o, o) for o in i.operands)
-        if local is not None and str(i.attribute) in self.kept:
-            operands = (local, *operands[1:])
-        elif local is not None:
-            base = self.scalar[f"{i.attribute}_base"]
-            operands = (self._emit(out, Opcode.SUB, (operands[0], base)), *operands[1:])
-        out.append(replace(i, operands=operands, blocks=tuple(self._block(b) for b in i.blocks)))
-        if i.opcode is Opcode.COORDINATE and i.attribute == self.axis:
-            self.global_[i.result] = self._emit(out, Opcode.ADD, (i.result, self.scalar[START]))
-        elif i.opcode is Opcode.LANE:
-            skipped = self.scalar[START]
-            for axis in range(self.axis + 1, self.program.rank - self.program.reduced):
-                extent = self._emit(out, Opcode.EXTENT, (), axis)
-                skipped = self._emit(out, Opcode.MUL, (skipped, extent))
-            self.global_[i.result] = self._emit(out, Opcode.ADD, (i.result, skipped))
+    names = [START, EXTENT, *(f"{b.name}_base" for b in program.buffers if b.name not in cut.kept)]
+    scalars = program.scalars + tuple(ScalarParameter(name, index) for name in names)
+    return replace(rewrite(program, rule), scalars=scalars)
 
 
 def pages(

@@ -12,11 +12,11 @@ from functools import partial
 from hologram.atlas.builder import Builder, Value, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions import trigonometric_f64
 from hologram.compiler.functions.exponential import erf, exp, exp2, expm1, tanh
 from hologram.compiler.functions.logarithm import log, log1p, log2, power
 from hologram.compiler.functions.trigonometric import atan, cos, sin, tan
-from hologram.compiler.lowering.rewrite import rewrite
 from hologram.dtypes import DType, f32, f64
 
 Wanted = Callable[[Opcode, DType], bool]

@@ -14,7 +14,7 @@ from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
-from hologram.compiler.lowering.rewrite import write_into
+from hologram.atlas.rewrite import write_into
 from hologram.limits import Limits
 from hologram.plan import Step
 

@@ -9,8 +9,8 @@ from typing import Any
 from hologram.atlas.builder import Builder, Value, absolute, maximum, minimum, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
-from hologram.compiler.lowering.rewrite import rewrite
 from hologram.dtypes import DType, dtype, f32, i32, index, u32
 
 

@@ -12,10 +12,10 @@ from collections.abc import Collection
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value, select
-from hologram.atlas.opcodes import ATOMICS, PURE, Opcode
+from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, finite, layout
-from hologram.compiler.lowering.rewrite import rewrite
 from hologram.dtypes import DType
 
 _ALIKE = frozenset({Opcode.SUB, Opcode.DIV})
@@ -67,7 +67,7 @@ def _first_alike(body: Block) -> dict[int, int]:
             elif i.opcode in PURE:
                 same[i.result] = made.setdefault((i.opcode, i.types, operands, i.exact), i.result)
             inside = tuple(Block((i,)).walk())
-            written = {e.attribute for e in inside if e.opcode in _WRITES}
+            written = {e.attribute for e in inside if e.opcode in WRITES}
             others = any(e.opcode is Opcode.BARRIER for e in inside)  # threads may have written anything
             elements = {} if others else {k: v for k, v in elements.items() if k[0] not in written}
             if i.opcode is Opcode.STORE:
@@ -77,9 +77,6 @@ def _first_alike(body: Block) -> dict[int, int]:
 
     visit(body, {})
     return same
-
-
-_WRITES = ATOMICS | {Opcode.STORE}
 
 
 def _nothing(x: Value, zero: Value) -> Value:

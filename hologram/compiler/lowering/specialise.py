@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
-from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.opcodes import READS, WRITES, Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program
+from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.compiler.analysis.ranges import I64, Lanes, ranges
 from hologram.compiler.canonical.form import formed, identity_of
-from hologram.compiler.lowering.rewrite import Parameters, rewrite
 from hologram.dtypes import bool_, index
 
 
@@ -97,14 +97,10 @@ def _unguarded(program: Program, grid: tuple[int, ...]) -> Program:
     return rewrite(program, rule)
 
 
-_READS = ATOMICS | {Opcode.LOAD}
-_WRITES = ATOMICS | {Opcode.STORE}
-
-
 def _as_used(program: Program) -> Program:
     """Buffers with the access that the program makes of them, and none that it does not touch."""
-    read = {i.attribute for i in program.body.walk() if i.opcode in _READS}
-    written = {i.attribute for i in program.body.walk() if i.opcode in _WRITES}
+    read = {i.attribute for i in program.body.walk() if i.opcode in READS}
+    written = {i.attribute for i in program.body.walk() if i.opcode in WRITES}
     buffers = []
     for b in program.buffers:
         if b.name in read or b.name in written:

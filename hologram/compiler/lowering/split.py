@@ -14,9 +14,9 @@ from typing import Any
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.phases import has_effect, outer_values, rows
 from hologram.compiler.lowering.lower import WIDE
-from hologram.compiler.lowering.rewrite import rewrite
 from hologram.compiler.source.schedule import SOFTWARE_TURNS, UNROLLED
 from hologram.dtypes import DType, bool_, index, u32
 from hologram.limits import Limits

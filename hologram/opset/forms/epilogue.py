@@ -8,16 +8,16 @@ positions made of row and column. Of a batch of products (batch, m, n) the row i
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from hologram.atlas.builder import Builder
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program
-from hologram.dtypes import DType, index
+from hologram.atlas.rewrite import rewrite
+from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.forms.steps import Place, Steps
 from hologram.plan import Step
@@ -92,28 +92,15 @@ def identity(dtype: DType) -> Program:
 @lru_cache(maxsize=256)
 def summing(epilogue: Program, parts: int) -> Program:
     """The epilogue of the sum of `parts` values, each as many elements behind the one before as there are results."""
-    dtype = epilogue.buffer("value").dtype
-    fresh = itertools.count(1 + max(epilogue.types))
-    found: list[Instruction] = []
 
-    def emit(opcode: Opcode, type_: DType, operands: tuple[int, ...] = (), attribute: Any = None) -> int:
-        found.append(Instruction(opcode, (next(fresh),), (type_,), operands, attribute))
-        return found[-1].result
-
-    for i in epilogue.body.instructions:
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
         if i.opcode is not Opcode.LOAD or i.attribute != "value":
-            found.append(i)
-            continue
-        rows, columns = (emit(Opcode.EXTENT, index, attribute=axis) for axis in (0, 1))
-        size = emit(Opcode.MUL, index, (rows, columns))
-        place = i.operands[0]
-        total = emit(Opcode.LOAD, dtype, (place,), "value")
-        for part in range(1, parts):
-            place = emit(Opcode.ADD, index, (place, size))
-            following = emit(Opcode.LOAD, dtype, (place,), "value")
-            if part == parts - 1:  # under the name that the epilogue knows
-                found.append(Instruction(Opcode.ADD, i.results, i.types, (total, following)))
-            else:
-                total = emit(Opcode.ADD, dtype, (total, following))
-    name = f"{epilogue.name}_of_{parts}"
-    return replace(epilogue, name=name, body=replace(epilogue.body, instructions=tuple(found)))
+            return None
+        place, size = operands[0], b.extent(0) * b.extent(1)
+        total = b.load(epilogue.buffer("value"), place)
+        for _ in range(1, parts):
+            place = place + size
+            total = total + b.load(epilogue.buffer("value"), place)
+        return total
+
+    return replace(rewrite(epilogue, rule), name=f"{epilogue.name}_of_{parts}")

@@ -12,8 +12,8 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Instruction, Program
+from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.transcendental import ACCURACY, every, expand
-from hologram.compiler.lowering.rewrite import rewrite
 from hologram.dtypes import DType, bf16, f16, f32, f64
 
 REFERENCE: dict[Opcode, Callable[..., np.ndarray]] = {

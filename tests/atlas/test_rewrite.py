@@ -12,7 +12,7 @@ from hologram.atlas.builder import Builder, Value, exp
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Instruction, Program
-from hologram.compiler.lowering.rewrite import Parameters, Replacement, rewrite
+from hologram.atlas.rewrite import Parameters, Replacement, rewrite
 from hologram.dtypes import DType, f32, i8, i32, i64, u32
 from hologram.errors import ProgramError
 

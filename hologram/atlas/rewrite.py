@@ -29,7 +29,7 @@ Rule = Callable[[Builder, Instruction, list[Any]], Replacement | None]
 
 @dataclass(frozen=True)
 class Parameters:
-    """What becomes of a program's parameters, each in its place; a scalar may become several or none."""
+    """What becomes of a program's parameters, each in its place: a scalar several or none, buffers one and the same."""
 
     buffer: Callable[[BufferParameter], BufferParameter] = lambda parameter: parameter
     scalar: Callable[[ScalarParameter], Iterable[ScalarParameter]] = lambda parameter: (parameter,)
@@ -57,9 +57,12 @@ def rewrite(program: Program, rule: Rule, *, parameters: Parameters = UNCHANGED)
     """
     builder = Builder(program.name, rank=program.rank, reduced=program.reduced, workgroup=program.workgroup)
     walk = _Rewriting(builder, rule)
+    declared: dict[BufferParameter, BufferParameter] = {}
     for buffer in program.buffers:
         new = parameters.buffer(buffer)
-        walk.memory[buffer.name] = builder.buffer(new.name, new.dtype, new.access)
+        if new not in declared:
+            declared[new] = builder.buffer(new.name, new.dtype, new.access)
+        walk.memory[buffer.name] = declared[new]
     for scalar in program.scalars:
         kept = tuple(parameters.scalar(scalar))
         walk.scalars[scalar.name] = kept
