@@ -54,6 +54,8 @@ def named(name: str) -> DType:
     return index if name == index.name else _BY_NAME[name]
 
 
+Number = bool | int | float  # what Python has for an element of any of them
+
 f32 = DType("f32", "float", 32, "float32")
 f16 = DType("f16", "float", 16, "float16")
 bf16 = DType("bf16", "float", 16, "bfloat16")

@@ -26,10 +26,8 @@ from hologram.atlas.program import (
     ScalarParameter,
     SharedArray,
 )
-from hologram.dtypes import DType
+from hologram.dtypes import DType, Number
 from hologram.errors import ProgramError
-
-Number = bool | int | float
 
 
 def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value | Number], Value]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed, indexed
-from hologram.opset.forms.operation import Input, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import Samples, array
 from hologram.plan import Plan
 
@@ -258,13 +258,7 @@ def vecdot(x, y, *, axis=-1):
 class Fill(Indexed):
     """Takes the shape and dtype of a given output from it."""
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         given = {**attributes, "shape": outputs[0].shape, "dtype": outputs[0].dtype}
         return super().plan(inputs, outputs, given, limits)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
-from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.product import product_plan
@@ -75,7 +74,7 @@ class Attended:
 class Attention(Operation):
     """softmax(q kᵀ scale + mask) v."""
 
-    def _checked(self, inputs: Sequence[Input | None]) -> Attended:
+    def _checked(self, inputs: Inputs) -> Attended:
         q, k, v, mask = inputs
         if not all(isinstance(i, Layout) and i.ndim >= 2 for i in (q, k, v)):
             raise ShapeError(f"{self.name}: q, k and v must have at least two axes")
@@ -103,17 +102,11 @@ class Attention(Operation):
         scores = (*batch, q.shape[-2], k.shape[-2])
         return Attended(q, k, v, None if mask is None else mask.expand(scores))
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         found = self._checked(inputs)
         return (Layout.contiguous(found.dtype, found.shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not outputs[0].size:
             return Plan(())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,14 @@ from hologram.limits import Limits
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.operation import (
+    Attributes,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    register,
+)
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import NUMBERS, add
@@ -40,7 +46,7 @@ ACTIVATIONS = {
 class MatMul(Operation):
     """a (..., m, k) times b (..., k, n), batch axes broadcast; a 1-d operand is a row or a column that disappears."""
 
-    def _checked(self, inputs: Sequence[Input | None]) -> tuple[Layout, Layout, DType]:
+    def _checked(self, inputs: Inputs) -> tuple[Layout, Layout, DType]:
         a, b = inputs[:2]
         if not isinstance(a, Layout) or not isinstance(b, Layout) or not a.ndim or not b.ndim:
             raise ShapeError(f"{self.name}: both operands must have at least one axis")
@@ -49,40 +55,27 @@ class MatMul(Operation):
         _, dtype = types.number(self.name, (a.dtype, b.dtype))
         return a, b, dtype
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         a, b, dtype = self._checked(inputs)
         batch = broadcast([a.shape[:-2], b.shape[:-2]], self.name)
         return (Layout.contiguous(dtype, (*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         return self._product(inputs, outputs[0], limits, None) if outputs[0].size else Plan(())
 
-    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
         vectors = any(isinstance(i, Layout) and i.ndim < 2 for i in inputs)
         shape = (result.size // result.shape[-1], result.shape[-1]) if not vectors else ()
         return Layout.contiguous(result.dtype, shape) if shape else None
 
     def finished(
-        self,
-        inputs: Sequence[Input | None],
-        out: Layout,
-        attributes: Mapping[str, Any],
-        limits: Limits,
-        epilogue: Program,
+        self, inputs: Inputs, out: Layout, attributes: Attributes, limits: Limits, epilogue: Program
     ) -> Plan:
         return self._product(inputs, out, limits, epilogue)
 
-    def _product(
-        self, inputs: Sequence[Input | None], out: Layout, limits: Limits, epilogue: Program | None
-    ) -> Plan:
+    def _product(self, inputs: Inputs, out: Layout, limits: Limits, epilogue: Program | None) -> Plan:
         a, b, dtype = self._checked(inputs)
         if a.ndim == 1:
             a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
@@ -150,10 +143,10 @@ def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 class Gemm(MatMul):
     """The product of two matrices whose sizes are given: operands and output may be flat."""
 
-    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # its operands may be flat: traced, it is a matmul
 
-    def _shaped(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> list[Layout]:
+    def _shaped(self, inputs: Inputs, attributes: Attributes) -> list[Layout]:
         m, k, n = (attributes[name] for name in ("m", "k", "n"))
         found = []
         for layout, shape in zip(inputs, ((m, k), (k, n)), strict=True):
@@ -170,16 +163,10 @@ class Gemm(MatMul):
             found.append(view)
         return found
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         return super().infer(self._shaped(inputs, attributes), attributes)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         m, n = attributes["m"], attributes["n"]
         out = outputs[0].reshape((m, n)) if outputs[0].size == m * n else None
         if out is None:
@@ -236,12 +223,10 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
 class Linear(MatMul):
     """A matrix product whose results pass through bias and activation before they are stored."""
 
-    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # it has an epilogue of its own; traced, it is a matmul and what follows
 
-    def _operands(
-        self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]
-    ) -> tuple[Layout, Layout, Layout | None]:
+    def _operands(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, Layout, Layout | None]:
         x, weight, bias = inputs
         if attributes["activation"] not in ACTIVATIONS:
             raise ValueError(
@@ -268,17 +253,11 @@ class Linear(MatMul):
             )
         return x, weight.permute((1, 0)), bias
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, weight, _ = self._operands(inputs, attributes)
         return super().infer((x, weight), attributes)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, weight, bias = self._operands(inputs, attributes)
         out = outputs[0]

@@ -18,7 +18,15 @@ from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan, indexed
-from hologram.opset.forms.operation import Input, Number, Operation, Sample, register
+from hologram.opset.forms.operation import (
+    Attributes,
+    Inputs,
+    Layouts,
+    Number,
+    Operation,
+    Sample,
+    register,
+)
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
 from hologram.plan import Plan, Step
@@ -41,26 +49,20 @@ class Copy(Operation):
         self,
         builder: Builder,
         operands: Sequence[Value | Number | None],
-        inputs: Sequence[Input | None],
-        attributes: Mapping[str, Any],
+        inputs: Inputs,
+        attributes: Attributes,
     ) -> tuple[Value, ...]:
         (x,) = operands
         assert isinstance(x, Value)
         return (x.to(self.infer(inputs, attributes)[0].dtype),)
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         (x,) = inputs
         assert isinstance(x, Layout)
         wanted = attributes.get("dtype")
         return (Layout.contiguous(x.dtype if wanted is None else dtypes.dtype(wanted), x.shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         (x,) = inputs
         assert isinstance(x, Layout)
         return copy_plan(x, outputs[0])
@@ -124,18 +126,12 @@ cast = register(
 class Overwrite(Operation):
     """A new tensor with the elements of x, but where the layout `part` lies in it those of y."""
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x = inputs[0]
         assert isinstance(x, Layout)
         return (Layout.contiguous(x.dtype, x.shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         x, y = inputs
         assert isinstance(x, Layout)
         assert isinstance(y, Layout)
@@ -165,7 +161,7 @@ class Concat(Operation):
     def operand_names(self, count: int) -> tuple[str, ...]:
         return tuple(f"x{k}" for k in range(count))
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         layouts = [i for i in inputs if isinstance(i, Layout)]
         first = layouts[0]
         if not first.ndim:
@@ -179,13 +175,7 @@ class Concat(Operation):
         shape = (*first.shape[:axis], sum(i.shape[axis] for i in layouts), *first.shape[axis + 1 :])
         return (Layout.contiguous(promoted([i.dtype for i in layouts]), shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         axis = normalize_axis(attributes["axis"], outputs[0].ndim, self.name)
         steps: list[Step] = []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from hologram.errors import ShapeError
 from hologram.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
-from hologram.opset.forms.operation import Input, Sample
+from hologram.opset.forms.operation import Attributes, Input, Layouts, Sample
 from hologram.opset.forms.row import Arrangement, row, width
 from hologram.opset.forms.samples import array, normalizing
 
@@ -62,9 +61,7 @@ def _scaled(y, weight, bias):
     return y if bias is None else y + bias
 
 
-def _trailing(
-    inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any], who: str
-) -> Arrangement:
+def _trailing(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes, who: str) -> Arrangement:
     """The row is the axes of the weight, or those `normalized_shape` counts."""
     x = inputs[0]
     assert isinstance(x, Layout)
@@ -146,7 +143,7 @@ def _channels(layout: Input, shape: tuple[int, ...]) -> Input:
     return layout.expand(shape)
 
 
-def _groups(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]) -> Arrangement:
+def _groups(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -> Arrangement:
     x = inputs[0]
     assert isinstance(x, Layout)
     groups = attributes["num_groups"]
@@ -191,7 +188,7 @@ def group_norm(x, weight=None, bias=None, *, num_groups=1, eps: float = 1e-5):
     return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
 
 
-def _batch(inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]) -> Arrangement:
+def _batch(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -> Arrangement:
     x = inputs[0]
     assert isinstance(x, Layout)
     if x.ndim < 2:

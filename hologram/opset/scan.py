@@ -5,10 +5,9 @@ No workgroup waits for another, as GPUs promise no progress to one that does (Me
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
-from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import sum_
@@ -148,7 +147,7 @@ def _scan_program(addresses: tuple[Address, ...], computed: DType) -> Program:
 class Cumsum(Operation):
     """Running sums along an axis."""
 
-    def _typed(self, x: Input | None, attributes: Mapping[str, Any]) -> tuple[Layout, DType]:
+    def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
             raise ShapeError(f"{self.name}: a tensor is needed, got {x}")
         if x.ndim or attributes["axis"] not in (0, -1):
@@ -156,17 +155,11 @@ class Cumsum(Operation):
         wanted = attributes["dtype"]
         return x, types.total(self.name, (x.dtype,))[1] if wanted is None else dtypes.dtype(wanted)
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, dtype = self._typed(inputs[0], attributes)
         return (Layout.contiguous(dtype, x.shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, dtype = self._typed(inputs[0], attributes)
         if not x.size:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
-from hologram.opset.forms.operation import Input, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.scan import along, axis_samples, chunk_length, scan_steps
@@ -91,7 +90,7 @@ class Ordering(Operation):
     def results(self) -> int:
         return self.values + self.positions
 
-    def _checked(self, x: Input | None, attributes: Mapping[str, Any]) -> tuple[Layout, int]:
+    def _checked(self, x: Input | None, attributes: Attributes) -> tuple[Layout, int]:
         """The operand, and how many elements of each row are wanted."""
         if not isinstance(x, Layout):
             raise ShapeError(f"{self.name}: a tensor is needed, got {x}")
@@ -103,7 +102,7 @@ class Ordering(Operation):
             raise ShapeError(f"{self.name}: k must lie in [0, {n}], the size of the axis, got {k}")
         return x, k
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, k = self._checked(inputs[0], attributes)
         shape = list(x.shape)
         if shape:
@@ -111,13 +110,7 @@ class Ordering(Operation):
         kinds = [x.dtype] * self.values + [i64] * self.positions
         return tuple(Layout.contiguous(dtype, shape) for dtype in kinds)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, k = self._checked(inputs[0], attributes)
         if not outputs[0].size:

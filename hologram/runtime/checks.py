@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
+from hologram.dtypes import DType, Number
 from hologram.errors import BufferFreed, ShapeError, UnsupportedDType
 from hologram.plan import Tile
 from hologram.runtime.allocation import Allocation
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.validation import Number, exactly, fitted
+from hologram.runtime.validation import exactly, fitted
 from hologram.runtime.view import View, overlaps, whole
 
 if TYPE_CHECKING:

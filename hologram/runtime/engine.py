@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
 from hologram.device import Device, Launch, Timeline
+from hologram.dtypes import Number
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
@@ -21,7 +22,7 @@ from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.launches import Launches, Part
-from hologram.runtime.validation import Number, exactly, sizes
+from hologram.runtime.validation import exactly, sizes
 from hologram.runtime.view import View, overlaps
 
 if TYPE_CHECKING:

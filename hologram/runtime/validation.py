@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.dtypes import DType, Number
 from hologram.errors import OutOfMemory, ShapeError, UnsupportedDType
-
-Number = bool | int | float
 
 
 def fitted(value: Any, dtype: DType, who: str) -> Number:

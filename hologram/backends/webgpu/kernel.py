@@ -12,10 +12,10 @@ from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.wgsl.spelling import ProgramSpelling, Spelling, Text, TileSpelling
-from hologram.compiler.analysis.ranges import Number
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.schedule import Schedule
 from hologram.device import Binding, Launch
+from hologram.dtypes import Number
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import ALIGNMENT, Limits
 from hologram.plan import Tile

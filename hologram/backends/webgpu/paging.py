@@ -16,9 +16,9 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
 from hologram.atlas.program import Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import rewrite
-from hologram.compiler.analysis.ranges import Lanes, Number, Paths, paths, reached, references
+from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, references
 from hologram.device import Binding
-from hologram.dtypes import index
+from hologram.dtypes import Number, index
 from hologram.errors import ShapeError
 from hologram.limits import ALIGNMENT
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.dtypes import Number
 
 O = Opcode
-Number = int | float | bool
 Interval = tuple[int, int]  # both ends included
 Place = tuple[str, int]  # of an access: the buffer's name, and the value that is the position
 

@@ -16,8 +16,8 @@ from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, COMMUTATIVE, EFFECTS, REDUCTIONS, TERNARY, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.canonical.rules import Table
-from hologram.compiler.canonical.term import Epoch, Number, Region, Term, digest
-from hologram.dtypes import DType
+from hologram.compiler.canonical.term import Epoch, Region, Term, digest
+from hologram.dtypes import DType, Number
 
 GLOBAL, SHARED = 0, 1
 _GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}

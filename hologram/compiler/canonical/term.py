@@ -11,9 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import DType
-
-Number = bool | int | float
+from hologram.dtypes import DType, Number
 
 
 @dataclass(slots=True, eq=False)

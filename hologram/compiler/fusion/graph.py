@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hologram.dtypes import Number
 from hologram.layout import Layout
-from hologram.opset.forms.operation import Number, Operation
+from hologram.opset.forms.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)

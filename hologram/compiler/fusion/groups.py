@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hologram.compiler.fusion.graph import Node, Read
+from hologram.dtypes import Number
 from hologram.layout import Layout, compose, row_major, settled
-from hologram.opset.forms.operation import Number
 from hologram.opset.forms.row import Row
 
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, ScalarParameter
-from hologram.dtypes import DType
-
-Number = bool | int | float
+from hologram.dtypes import DType, Number
 
 # A dispatch of more groups than one dimension takes is folded to 2-D with this many along x.
 FOLD = 32768

@@ -13,8 +13,8 @@ from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.analysis.reassociation import fragile
-from hologram.compiler.source.dialect import Declarations, Dialect, Number
-from hologram.dtypes import DType
+from hologram.compiler.source.dialect import Declarations, Dialect
+from hologram.dtypes import DType, Number
 from hologram.errors import UnsupportedDType
 
 # Names the generator makes itself.

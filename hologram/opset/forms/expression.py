@@ -9,11 +9,11 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
+from hologram.dtypes import DType, Number
 from hologram.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.operation import Input, Number, Operation
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Operation
 from hologram.plan import Plan, Step
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
@@ -39,7 +39,7 @@ class Kernelled(Operation):
         """Computing dtypes and the result's."""
         return self.types(self.name, [i.dtype if isinstance(i, Layout) else i for i in inputs])
 
-    def split_attributes(self, attributes: Mapping[str, Any]) -> tuple[Static, dict[str, Any]]:
+    def split_attributes(self, attributes: Attributes) -> tuple[Static, dict[str, Any]]:
         """Attributes that shape the code, and those passed at launch."""
         runtime = {n: attributes[n] for n in self.runtime_scalars() if n in attributes}
         return tuple((n, v) for n, v in attributes.items() if n not in runtime), runtime
@@ -57,7 +57,7 @@ class Kernelled(Operation):
     def step(
         self,
         program: Program,
-        inputs: Sequence[Input | None],
+        inputs: Inputs,
         names: Sequence[str],
         layouts: Sequence[Input],
         targets: Sequence[Layout],
@@ -113,7 +113,7 @@ class Expression(Kernelled):
         self,
         builder: Builder,
         operands: Sequence[Value | Number | None],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         computing: types.Types,
     ) -> tuple[Value, ...]:
         """The declaration written into a program: its results at one place, in the result's dtype."""
@@ -127,8 +127,8 @@ class Expression(Kernelled):
         self,
         builder: Builder,
         operands: Sequence[Value | Number | None],
-        inputs: Sequence[Input | None],
-        attributes: Mapping[str, Any],
+        inputs: Inputs,
+        attributes: Attributes,
     ) -> tuple[Value, ...]:
         computing = self.computing_types([i for i in inputs if i is not None], attributes)
         static, runtime = self.split_attributes(self.described(attributes))
@@ -140,10 +140,10 @@ class Expression(Kernelled):
 
     def step_plan(
         self,
-        inputs: Sequence[Input | None],
+        inputs: Inputs,
         layouts: Sequence[Input],
         targets: Sequence[Layout],
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         computing: types.Types,
         ranks: tuple[int, int],
         grid: Sequence[int],
@@ -161,7 +161,7 @@ class Expression(Kernelled):
         names = [n for n in self.operands if n not in missing]
         return Plan((self.step(program, inputs, names, layouts, targets, runtime, grid),))
 
-    def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
+    def computing_types(self, inputs: Sequence[Input], attributes: Attributes) -> types.Types:
         """Computing dtypes and the result's, where attributes have a say."""
         return self.resolve(inputs)
 
@@ -170,7 +170,7 @@ class Expression(Kernelled):
         computed, result = computing
         return types.computing(computed[-1]) if computed else result
 
-    def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    def described(self, attributes: Attributes) -> Mapping[str, Any]:
         """The attributes that the declaration is given."""
         return attributes
 

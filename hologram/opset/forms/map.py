@@ -6,7 +6,7 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -29,7 +29,7 @@ from hologram.opset.forms.expression import (
     output_names,
     step_of,
 )
-from hologram.opset.forms.operation import Input, Operation, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
 from hologram.plan import Plan, Step
 
 
@@ -45,25 +45,19 @@ class Elementwise(Expression):
     def pointwise(self) -> bool:
         return True
 
-    def taken(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> Mapping[str, DType]:
+    def taken(self, inputs: Inputs, attributes: Attributes) -> Mapping[str, DType]:
         present = [n for n, i in zip(self.operands, inputs, strict=True) if i is not None]
         computing = self.resolve([i for i in inputs if i is not None])
         scalars = {n: dtype or self.attribute_dtype(computing) for n, dtype in self.runtime_scalars().items()}
         return dict(zip(present, computing[0], strict=True)) | scalars
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
         _, result = self.resolve(present)
         shape = broadcast([i.shape for i in present if isinstance(i, Layout)], self.name)
         return (Layout.contiguous(result, shape),)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         present = tuple(i for i in inputs if i is not None)
         computed, result = self.resolve(present)
         self.check_outputs(self.infer(inputs, attributes), outputs)
@@ -105,17 +99,11 @@ class Indexed(Kernelled):
     def operands(self) -> tuple[str, ...]:  # type: ignore[override]
         return super().operands[self.hidden :]
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         result = self.shape_of(*inputs, **attributes)
         return result if isinstance(result, tuple) else (result,)
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         present = [i for i in inputs if isinstance(i, Layout)]
         names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]

@@ -12,14 +12,16 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
-from hologram.dtypes import FLOATS, DType
+from hologram.dtypes import FLOATS, DType, Number
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan
 
-Number = bool | int | float
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
+Inputs = Sequence[Input | None]
+Layouts = Sequence[Layout]
+Attributes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,8 @@ class Operation:
         self,
         builder: Builder,
         operands: Sequence[Value | Number | None],
-        inputs: Sequence[Input | None],
-        attributes: Mapping[str, Any],
+        inputs: Inputs,
+        attributes: Attributes,
     ) -> tuple[Value, ...]:
         """The operation at one place as part of a larger program: its results, in their dtypes.
 
@@ -126,11 +128,11 @@ class Operation:
         """
         raise NotImplementedError
 
-    def taken(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> Mapping[str, DType]:
+    def taken(self, inputs: Inputs, attributes: Attributes) -> Mapping[str, DType]:
         """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
         return {}
 
-    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
 
         None where its kernels cannot pass each element through a program before they store it; see `finished`.
@@ -138,12 +140,7 @@ class Operation:
         return None
 
     def finished(
-        self,
-        inputs: Sequence[Input | None],
-        out: Layout,
-        attributes: Mapping[str, Any],
-        limits: Limits,
-        epilogue: Program,
+        self, inputs: Inputs, out: Layout, attributes: Attributes, limits: Limits, epilogue: Program
     ) -> Plan:
         """The plan with an epilogue, over the inputs that are tensors, what the epilogue reads, and the output."""
         raise NotImplementedError
@@ -153,21 +150,15 @@ class Operation:
         """How many outputs it has."""
         return 1
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
         raise NotImplementedError
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         """What to run. Depends on nothing but its arguments, so it is computed once per signature."""
         raise NotImplementedError
 
-    def check_outputs(self, expected: Sequence[Layout], outputs: Sequence[Layout]) -> None:
+    def check_outputs(self, expected: Sequence[Layout], outputs: Layouts) -> None:
         """Refuses given outputs whose dtype or shape is not the operation's."""
         for wanted, given in zip(expected, outputs, strict=True):
             if wanted.dtype != given.dtype:

@@ -15,7 +15,7 @@ from hologram.layout import Layout, broadcast, collapse_apart, normalize_axes
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression
-from hologram.opset.forms.operation import Input, Operation, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
 from hologram.plan import Plan
 
 
@@ -48,12 +48,12 @@ class Row(Expression):
     def in_place(self) -> bool:
         return self.keeps_shape
 
-    def axes(self, ndim: int, attributes: Mapping[str, Any]) -> tuple[int, ...]:
+    def axes(self, ndim: int, attributes: Attributes) -> tuple[int, ...]:
         """The reduced axes, counted from the front."""
         given = attributes[self.axis_name]
         return normalize_axes(given if ndim or given not in (-1, 0) else None, ndim, self.name)
 
-    def computing_types(self, inputs: Sequence[Input], attributes: Mapping[str, Any]) -> types.Types:
+    def computing_types(self, inputs: Sequence[Input], attributes: Attributes) -> types.Types:
         computed, result = self.resolve(inputs)
         wanted = attributes.get("dtype")
         if wanted is not None:
@@ -61,7 +61,7 @@ class Row(Expression):
             computed = (types.computing(result),) * len(computed)
         return computed, result
 
-    def infer(self, inputs: Sequence[Input | None], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]
         _, result = self.computing_types(present, attributes)
         shapes = [i.shape for i in present if isinstance(i, Layout)]
@@ -78,9 +78,7 @@ class Row(Expression):
             shape = tuple(1 if k in axes else n for k, n in enumerate(shape) if keep or k not in axes)
         return (Layout.contiguous(result, shape),)
 
-    def arranged(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], attributes: Mapping[str, Any]
-    ) -> Arrangement:
+    def arranged(self, inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -> Arrangement:
         """Operands and outputs as rows."""
         if self.arrange is not None:
             return self.arrange(inputs, outputs, attributes)
@@ -98,13 +96,7 @@ class Row(Expression):
             targets.append(out)
         return Arrangement(views, tuple(targets), len(axes))
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         present = tuple(i for i in inputs if i is not None)
         computing = self.computing_types(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)
@@ -124,7 +116,7 @@ class Row(Expression):
     def attribute_dtype(self, computing: types.Types) -> DType:
         return types.computing(computing[0][0])
 
-    def described(self, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    def described(self, attributes: Attributes) -> Mapping[str, Any]:
         """Without those that are spent on the arrangement."""
         shaping = {self.axis_name, "keepdims", "dtype"}
         return {n: v for n, v in attributes.items() if n not in shaping}

@@ -6,7 +6,7 @@ Small ones stay reductions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, reads_rows
 from hologram.opset.forms.map import Indexed
-from hologram.opset.forms.operation import Input, Operation, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.matmul import epilogue_program
 from hologram.opset.tiles.convolution_tile import convolution_plan
@@ -44,13 +44,7 @@ class Convolution(Indexed):
     columns: Indexed | None = None
     parts: Callable[..., Any] | None = _without_bias
 
-    def plan(
-        self,
-        inputs: Sequence[Input | None],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        limits: Limits,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, weight, bias = inputs
         assert isinstance(x, Layout)
@@ -67,17 +61,12 @@ class Convolution(Indexed):
         steps.extend(plan, positions)
         return steps.plan()
 
-    def matrix(self, inputs: Sequence[Input | None], result: Layout) -> Layout | None:
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """A row for every place of every image, a column for every channel."""
         return result.permute((0, *range(2, result.ndim), 1)) if inputs[2] is None else None
 
     def finished(
-        self,
-        inputs: Sequence[Input | None],
-        out: Layout,
-        attributes: Mapping[str, Any],
-        limits: Limits,
-        epilogue: Program,
+        self, inputs: Inputs, out: Layout, attributes: Attributes, limits: Limits, epilogue: Program
     ) -> Plan:
         """Steps for out = epilogue(x convolved with weight), for x, weight, what the epilogue reads, and out."""
         x, weight, _ = inputs
@@ -108,7 +97,7 @@ class Convolution(Indexed):
         x: Layout,
         weight: Layout,
         out: Layout,
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         limits: Limits,
         epilogue: Program | None,
     ) -> Plan | None:
@@ -129,7 +118,7 @@ class Convolution(Indexed):
         x: Layout,
         weight: Layout,
         out: Layout,
-        attributes: Mapping[str, Any],
+        attributes: Attributes,
         limits: Limits,
         epilogue: Program | None,
     ) -> Plan | None:

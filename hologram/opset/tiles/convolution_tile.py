@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hologram.atlas.program import Program
 from hologram.dtypes import DType, u32
@@ -11,6 +10,7 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
+from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
 from hologram.plan import Plan, Step, Tile
 
@@ -62,7 +62,7 @@ def convolution_plan(
     x: Layout,
     weight: Layout,
     out: Layout,
-    attributes: Mapping[str, Any],
+    attributes: Attributes,
     limits: Limits,
     epilogue: Program | None = None,
 ) -> Plan | None:

@@ -19,11 +19,10 @@ from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.products.blas import loaded_library
 from hologram.backends.cpu.products.cut import Product, matrices, product_launch
 from hologram.device import Binding, Kernel, Launch, in_turn
+from hologram.dtypes import Number
 from hologram.errors import CompileError
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Tile
-
-Number = int | float | bool
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,24 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
-from hologram.compiler.source.dialect import Number
-from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32, u64
+from hologram.dtypes import (
+    DType,
+    Number,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 O = Opcode
 PACKED = frozenset({bool_, i8, i16, u8, u16, f16, bf16})

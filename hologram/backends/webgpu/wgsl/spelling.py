@@ -12,12 +12,12 @@ from hologram.atlas.program import Access, Program
 from hologram.atlas.text import digest
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.backends.webgpu.wgsl.sources import kept_source
-from hologram.compiler.analysis.ranges import Number
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
 from hologram.compiler.source.dialect import words
 from hologram.compiler.source.schedule import Schedule, choose
 from hologram.compiler.source.shader import load
+from hologram.dtypes import Number
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
