@@ -61,6 +61,13 @@ def _scaled(y, weight, bias):
     return y if bias is None else y + bias
 
 
+def _normalised(x, weight, bias, eps):
+    """The row less its mean, over its standard deviation."""
+    centred = x - reduce_add(x) / width(x)
+    variance = reduce_add(centred * centred) / width(x)
+    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+
+
 def _trailing(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes, who: str) -> Arrangement:
     """The row is the axes of the weight, or those `normalized_shape` counts."""
     x = inputs[0]
@@ -75,12 +82,20 @@ def _trailing(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes,
     return Arrangement(views, tuple(outputs), len(shape))
 
 
-def _layer_norm_reference(x, weight=None, bias=None, normalized_shape=None, eps=1e-5):
-    shape = normalized_shape or (np.shape(weight) if weight is not None else np.shape(x)[-1:])
-    axes = tuple(range(-len(shape), 0))
-    y = (x - np.mean(x, axis=axes, keepdims=True)) / np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+def _affine(y, weight, bias, shape=None):
+    """The references' last step; `shape` is that of weight and bias beside y."""
+    weight, bias = (v if v is None or shape is None else np.reshape(v, shape) for v in (weight, bias))
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+def _standardised(x, axes, eps):
+    return (x - np.mean(x, axis=axes, keepdims=True)) / np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
+
+
+def _layer_norm_reference(x, weight=None, bias=None, normalized_shape=None, eps=1e-5):
+    shape = normalized_shape or (np.shape(weight) if weight is not None else np.shape(x)[-1:])
+    return _affine(_standardised(x, tuple(range(-len(shape), 0)), eps), weight, bias)
 
 
 def _layer_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -100,9 +115,7 @@ def layer_norm(x, weight=None, bias=None, *, normalized_shape=None, eps: float =
 
     The axes are those of `normalized_shape`, else those of `weight`, else the last.
     """
-    centred = x - reduce_add(x) / width(x)
-    variance = reduce_add(centred * centred) / width(x)
-    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+    return _normalised(x, weight, bias, eps)
 
 
 def _rms_norm_reference(x, weight=None, normalized_shape=None, eps=1e-6):
@@ -164,11 +177,7 @@ def _groups(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -
 
 def _group_norm_reference(x, weight=None, bias=None, num_groups=1, eps=1e-5):
     grouped = np.reshape(x, (x.shape[0], num_groups, -1))
-    centred = grouped - grouped.mean(-1, keepdims=True)
-    y = (centred / np.sqrt(grouped.var(-1, keepdims=True) + eps)).reshape(x.shape)
-    shape = (1, -1) + (1,) * (x.ndim - 2)
-    y = y if weight is None else y * np.reshape(weight, shape)
-    return y if bias is None else y + np.reshape(bias, shape)
+    return _affine(_standardised(grouped, -1, eps).reshape(x.shape), weight, bias, (-1, *(1,) * (x.ndim - 2)))
 
 
 def _group_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -183,9 +192,7 @@ def _group_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
      keeps_shape=True, axis_name="num_groups", arrange=_groups, aten=("native_group_norm",))  # fmt: skip
 def group_norm(x, weight=None, bias=None, *, num_groups=1, eps: float = 1e-5):
     """Normalises each group of channels of x (N, C, ...) with weight and bias (C) (Wu, He 2018)."""
-    centred = x - reduce_add(x) / width(x)
-    variance = reduce_add(centred * centred) / width(x)
-    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+    return _normalised(x, weight, bias, eps)
 
 
 def _batch(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -> Arrangement:
@@ -203,11 +210,8 @@ def _batch(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) ->
 
 
 def _batch_norm_reference(x, weight=None, bias=None, eps=1e-5):
-    axes = (0, *range(2, np.ndim(x)))
-    y = (x - np.mean(x, axis=axes, keepdims=True)) / np.sqrt(np.var(x, axis=axes, keepdims=True) + eps)
-    shape = (1, -1) + (1,) * (np.ndim(x) - 2)
-    y = y if weight is None else y * np.reshape(weight, shape)
-    return y if bias is None else y + np.reshape(bias, shape)
+    y = _standardised(x, (0, *range(2, np.ndim(x))), eps)
+    return _affine(y, weight, bias, (-1, *(1,) * (np.ndim(x) - 2)))
 
 
 def _batch_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -221,9 +225,7 @@ def _batch_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
      keeps_shape=True, axis_name="", arrange=_batch, aten=("native_batch_norm",))  # fmt: skip
 def batch_norm(x, weight=None, bias=None, *, eps: float = 1e-5):
     """Normalises each channel of x (N, C, ...) over the batch (Ioffe, Szegedy 2015), as in training."""
-    centred = x - reduce_add(x) / width(x)
-    variance = reduce_add(centred * centred) / width(x)
-    return _scaled(centred * (1.0 / atlas.sqrt(variance + eps)), weight, bias)
+    return _normalised(x, weight, bias, eps)
 
 
 def _batch_inference_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

@@ -12,7 +12,6 @@ from hologram.compiler.source import c_family
 from hologram.compiler.source.c_family import Names
 from hologram.compiler.source.dialect import (
     FOLD,
-    LANES,
     BufferDeclaration,
     Declarations,
     Dialect,
@@ -106,10 +105,6 @@ def _function(name: str, arguments: Iterable[tuple[str, str]], result: str, d: D
     return f"__device__ inline {result or 'void'} {name}({', '.join(listed)}) {{"
 
 
-def _structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
-    return [f"struct {name} {{", *(f"    {t} {n};" for n, t in fields), "};"]
-
-
 def _bitcasts() -> dict[tuple[DType, DType], str]:
     found = {
         (f32, i32): "__float_as_int({0})", (f32, u32): "__float_as_uint({0})",
@@ -196,34 +191,21 @@ RESERVED = frozenset(WORDS.split())
 @cache
 def cuda(index_bits: int = 32) -> Dialect:
     """CUDA C++ with positions of 32 bits (unsigned, modular) or, for buffers of 2^32 elements and more, 64 (signed)."""
-    spelled = names(index_bits)
-    return Dialect(
+    return c_family.dialect(
+        names(index_bits),
+        VECTORS,
+        {(O.MULHI, i32): "__mulhi({0}, {1})", (O.MULHI, u32): "__umulhi({0}, {1})"},
         name="CUDA",
         suffix="cu",
-        types=spelled.types,
-        literal=partial(c_family.literal, spelled),
-        operators=c_family.operators(spelled, index_signed=index_bits == 64)
-        | {(O.MULHI, i32): "__mulhi({0}, {1})", (O.MULHI, u32): "__umulhi({0}, {1})"},
-        conversions=c_family.conversions(spelled),
         bitcasts=_bitcasts(),
         declare=partial(_declare, index_bits=index_bits),
         open=_open,
         function=_function,
-        capture=lambda d: (*(b.name for b in d.buffers), "p"),
-        let="const {type} {name} = {value};",
-        var="{type} {name} = {value};",
-        loop="for ({type} {name} = {start}; {name} < {stop}; {name} += {step}) {{",
         barrier="__syncthreads();",
         parameters=_parameters(index_bits),
-        vectors=VECTORS,
         vector=_make(),
-        element={d: tuple(f"{{0}}.{c}" for c in LANES) for d in VECTORS},  # type: ignore[misc]
-        element_store={d: tuple(f"{{0}}.{c} = {{1}};" for c in LANES) for d in VECTORS},  # type: ignore[misc]
-        structure=_structure,
-        construct="{name}{{{values}}}",
         lane="lane_of({buffer}, {position})",
         atomics=_atomics(),
-        helpers=c_family.helpers(spelled),
         reserved=RESERVED,
         head=_head,
         index_bits=index_bits,

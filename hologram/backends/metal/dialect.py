@@ -6,7 +6,7 @@ Compile with fast-math off (MTLCompileOptions.mathMode = safe); the pragmas belo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache, partial
+from functools import cache
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
@@ -14,7 +14,6 @@ from hologram.compiler.source import c_family
 from hologram.compiler.source.c_family import Names
 from hologram.compiler.source.dialect import (
     FOLD,
-    LANES,
     BufferDeclaration,
     Declarations,
     Dialect,
@@ -87,10 +86,6 @@ def _function(name: str, arguments: Iterable[tuple[str, str]], result: str, d: D
     return f"static inline {result or 'void'} {name}({', '.join(listed)}) {{"
 
 
-def _structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
-    return [f"struct {name} {{", *(f"    {t} {n};" for n, t in fields), "};"]
-
-
 def _bitcasts() -> dict[tuple[DType, DType], str]:
     families = ((f32, i32, u32), (i64, u64), (f16, bf16, i16, u16), (i8, u8))
     return {(a, b): f"as_type<{TYPES[b]}>({{0}})" for family in families for a in family for b in family}
@@ -150,31 +145,19 @@ RESERVED = frozenset(WORDS.split())
 @cache
 def msl() -> Dialect:
     """MSL 3.1 (bfloat), as Apple's GPUs take it."""
-    return Dialect(
+    return c_family.dialect(
+        NAMES,
+        VECTORS,
+        spell(FUNCTIONS, (f32,)) | spell({O.MULHI: "mulhi({0}, {1})"}, (i32, u32)),
         name="MSL",
         suffix="metal",
-        types=TYPES,
-        literal=partial(c_family.literal, NAMES),
-        operators=c_family.operators(NAMES, index_signed=False)
-        | spell(FUNCTIONS, (f32,))
-        | spell({O.MULHI: "mulhi({0}, {1})"}, (i32, u32)),
-        conversions=c_family.conversions(NAMES),
         bitcasts=_bitcasts(),
         declare=_declare,
         open=_open,
         function=_function,
-        capture=lambda d: (*(b.name for b in d.buffers), "p"),
-        let="const {type} {name} = {value};",
-        var="{type} {name} = {value};",
-        loop="for ({type} {name} = {start}; {name} < {stop}; {name} += {step}) {{",
         barrier="threadgroup_barrier(mem_flags::mem_threadgroup);",
         parameters=_parameters(),
-        vectors=VECTORS,
         vector={d: f"{t}({{0}}, {{1}}, {{2}}, {{3}})" for d, t in VECTORS.items()},
-        element={d: tuple(f"{{0}}.{c}" for c in LANES) for d in VECTORS},  # type: ignore[misc]
-        element_store={d: tuple(f"{{0}}.{c} = {{1}};" for c in LANES) for d in VECTORS},  # type: ignore[misc]
-        structure=_structure,
-        construct="{name}{{{values}}}",
         lane="{buffer}[{position} / 4u][{position} % 4u]",
         atomic_loads=dict.fromkeys(
             ATOMIC_TYPES, "atomic_load_explicit(&{buffer}[{position}], memory_order_relaxed)"
@@ -183,7 +166,6 @@ def msl() -> Dialect:
             ATOMIC_TYPES, "atomic_store_explicit(&{buffer}[{position}], {value}, memory_order_relaxed);"
         ),
         atomics=_atomics(),
-        helpers=c_family.helpers(NAMES),
         reserved=RESERVED,
         prelude=PRELUDE,
     )

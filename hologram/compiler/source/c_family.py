@@ -1,4 +1,4 @@
-"""What CUDA C++ and MSL spell alike: operators, conversions and helper functions of C++ with fixed-width types.
+"""What CUDA C++ and MSL spell alike: operators, conversions, statements and helper functions.
 
 Narrow dtypes (8 and 16 bits) have types of their own in memory, but no arithmetic here: compiler/lowering/lower.py
 computes them in their wide dtypes. What C++ leaves undefined (overflow, division by zero, wide shifts, conversions
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import ScalarParameter
-from hologram.compiler.source.dialect import spell, words
+from hologram.compiler.source.dialect import LANES, Dialect, spell, words
 from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
 
 O = Opcode
+Table = Mapping[tuple[Opcode, DType], str]
 SIGNED = (i32, i64)
 UNSIGNED = (u32, u64)
 INTEGERS = SIGNED + UNSIGNED
@@ -188,3 +191,28 @@ def members(parameters: Iterable[ScalarParameter], types: Mapping[DType, str], i
             kind = {"float": f32, "int": i32}.get(p.dtype.kind, u32)
             lines.append(f"    {types[kind]} {p.name};")
     return lines
+
+
+def structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"struct {name} {{", *(f"    {t} {n};" for n, t in fields), "};"]
+
+
+def dialect(names: Names, vectors: Mapping[DType, str], extra: Table, **spelled: Any) -> Dialect:
+    """A language of this family: what is alike, `extra` operators, and what it spells of its own."""
+    return Dialect(
+        types=names.types,
+        literal=partial(literal, names),
+        operators=operators(names, index_signed=spelled.get("index_bits") == 64) | extra,
+        conversions=conversions(names),
+        capture=lambda d: (*(b.name for b in d.buffers), "p"),
+        let="const {type} {name} = {value};",
+        var="{type} {name} = {value};",
+        loop="for ({type} {name} = {start}; {name} < {stop}; {name} += {step}) {{",
+        vectors=vectors,
+        element={d: tuple(f"{{0}}.{c}" for c in LANES) for d in vectors},  # type: ignore[misc]
+        element_store={d: tuple(f"{{0}}.{c} = {{1}};" for c in LANES) for d in vectors},  # type: ignore[misc]
+        structure=structure,
+        construct="{name}{{{values}}}",
+        helpers=helpers(names),
+        **spelled,
+    )
