@@ -1,16 +1,12 @@
-"""What an operation's element costs to compute, in instructions; functions count as the polynomials they become."""
+"""What an operation's element costs to compute, in instructions."""
 
 from __future__ import annotations
 
 from hologram.atlas.builder import Builder
-from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access
+from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.fusion.graph import Node
 from hologram.layout import Layout
-
-FUNCTION = 16
-DIVISION = 4
-FREE = frozenset({Opcode.CONSTANT, Opcode.LOAD, Opcode.COORDINATE, Opcode.CONVERT})
 
 
 def weight(node: Node) -> int:
@@ -22,12 +18,4 @@ def weight(node: Node) -> int:
         for k, i in enumerate(node.inputs)
     ]
     node.operation.fused(b, operands, node.inputs, node.settings)
-    return sum(_cost(i.opcode) for i in b.build().body.walk())
-
-
-def _cost(opcode: Opcode) -> int:
-    if opcode in FREE:
-        return 0
-    if opcode in TRANSCENDENTALS or opcode is Opcode.POW:
-        return FUNCTION
-    return DIVISION if opcode in (Opcode.DIV, Opcode.REM) else 1
+    return sum(instructions(i) for i in b.build().body.walk())

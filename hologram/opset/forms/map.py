@@ -6,7 +6,7 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hologram.atlas.program import Instruction, Program
+from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import Phase, outer_values
 
 ELEMENTS = 8192  # of the longest row whose values are kept
@@ -62,7 +63,7 @@ def _fetched(program: Program, phase: Phase, home: dict[int, int]) -> tuple[int,
 
 
 def _cost(value: int, definitions: dict[int, Instruction]) -> int:
-    """Instructions that lead to a value."""
+    """Of the instructions that lead to a value."""
     seen: set[int] = set()
     queue = [value]
     while queue:
@@ -70,7 +71,7 @@ def _cost(value: int, definitions: dict[int, Instruction]) -> int:
         if v in definitions and v not in seen:
             seen.add(v)
             queue.extend(outer_values(definitions[v]))
-    return len(seen)
+    return sum(instructions(i) for i in {id(definitions[v]): definitions[v] for v in seen}.values())
 
 
 def _left(phase: Phase, fetched: Sequence[int]) -> tuple[Instruction, ...]:

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hologram.atlas.opcodes import ATOMICS, POSITIONS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.llvm.keep import ELEMENTS
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
+from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Reference, unproven
 
@@ -88,15 +89,9 @@ def _cost(i: Instruction, types: Mapping[int, Any]) -> float:
     if i.opcode in (Opcode.LOAD, Opcode.STORE):
         dtype = i.type if i.results else types[i.operands[1]]
         return _ACCESS_NS * dtype.itemsize / 4
-    if (
-        i.opcode in POSITIONS
-        or i.opcode in (Opcode.CONSTANT, Opcode.SCALAR)
-        or any(t.kind == "index" for t in i.types)
-    ):
-        return 0.0
     if i.opcode in STRUCTURED or i.opcode in ATOMICS:
         return 1.0
-    return _INSTRUCTION_NS * (8 if i.opcode in (Opcode.DIV, Opcode.REM) and i.type.is_integer else 1)
+    return _INSTRUCTION_NS * instructions(i)
 
 
 def schedule(
