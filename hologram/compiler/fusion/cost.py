@@ -1,16 +1,42 @@
-"""What an operation's element costs to compute, in instructions."""
+"""What an operation's element costs to compute, and how much code it is."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hologram.atlas.builder import Builder
-from hologram.atlas.program import Access
-from hologram.compiler.analysis.cost import instructions
+from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
+from hologram.atlas.program import Access, Program
+from hologram.compiler.analysis import cost
+from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.graph import Node
+from hologram.dtypes import DType
 from hologram.layout import Layout
+
+FUNCTIONS = TRANSCENDENTALS | {Opcode.POW}
 
 
 def weight(node: Node) -> int:
     """The cost of one element of a node that can be fused, its operands given."""
+    return sum(map(cost.instructions, _alone(node).body.walk()))
+
+
+def instructions(node: Node) -> int:
+    """How much code a node that can be fused becomes where the device has no functions of its own."""
+    return sum(_length(i.opcode, i.type) if i.opcode in FUNCTIONS else 1 for i in _alone(node).body.walk())
+
+
+@lru_cache(maxsize=256)
+def _length(opcode: Opcode, dtype: DType) -> int:
+    """Instructions that a function becomes."""
+    b = Builder("weighed", rank=1)
+    x = b.load(b.buffer("x", dtype, Access.READ), b.coordinate(0))
+    b.emit(opcode, dtype, *([x, x] if opcode is Opcode.POW else [x]))
+    return sum(1 for _ in expand(b.build(), every).body.walk())
+
+
+def _alone(node: Node) -> Program:
+    """One element of a node as a program."""
     b = Builder("weighed", rank=1, reduced=1)
     place = b.coordinate(0)
     operands = [
@@ -18,4 +44,4 @@ def weight(node: Node) -> int:
         for k, i in enumerate(node.inputs)
     ]
     node.operation.fused(b, operands, node.inputs, node.settings)
-    return sum(instructions(i) for i in b.build().body.walk())
+    return b.build()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from hologram.compiler.fusion.cost import weight
+from hologram.compiler.fusion.cost import instructions, weight
 from hologram.compiler.fusion.graph import Graph, Node
 from hologram.compiler.fusion.groups import Group, covers, lanes_in_order, lanes_of, rows_of, same, widened_by
 from hologram.layout import Layout, compose
@@ -22,6 +22,10 @@ CHEAP = 4  # instructions that are rather computed twice than kept in memory
 MOST_COPIES = 2  # kernels that compute a cheap value anew
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
 MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
+MOST_INSTRUCTIONS = (
+    4096  # of one kernel, functions counted as what they become: the same, and sin is 230 of them
+)
+FEW = 8  # operations that are never too long
 MOST_STREAMS = 40  # buffers of one kernel: each is a stream of memory, and registers
 
 
@@ -34,6 +38,7 @@ class Fusion:
         self.groups: list[Group] = []
         self.homes: dict[int, Group] = {}  # of every stored value
         self.kept = frozenset(graph.outputs)
+        self.lengths: dict[int, int] = {}  # instructions that nodes become, by their results
         self.rows_behind = self.followed()
         for node in reversed(graph.nodes):
             users = [g for g in self.groups if any(r in g.needs or r in g.reads for r in node.results)]
@@ -198,9 +203,27 @@ class Fusion:
         """Why a kernel cannot take in a further operation; empty if it can."""
         if group.streams + len(node.reads) > self.most_streams:
             return f"the kernel that needs it sees {group.streams} buffers already"
-        if group.computed + len(group.needs[node.results[0]]) > MOST_OPERATIONS:
+        times = len(group.needs[node.results[0]])
+        if group.computed + times > MOST_OPERATIONS:
             return f"the kernel that needs it computes {group.computed} operations already"
+        length = self.length(group)
+        if length and length + times * self.instructions(node) > MOST_INSTRUCTIONS:
+            return f"the kernel that needs it has {length} instructions already"
         return ""
+
+    def length(self, group: Group) -> int:
+        """About how many instructions a group's kernel has; 0 where they are few in any case."""
+        if group.computed < FEW:
+            return 0
+        nodes = ((v, node) for v, node in group.inlined.items() if node is not group.anchor)
+        return sum(len(group.needs[v]) * self.instructions(node) for v, node in nodes)
+
+    def instructions(self, node: Node) -> int:
+        """About how many instructions a node becomes."""
+        found = self.lengths.get(node.results[0])
+        if found is None:
+            found = self.lengths[node.results[0]] = instructions(node)
+        return found
 
     def opened(self, group: Group, reason: str) -> Group:
         group.reasons.append(reason)

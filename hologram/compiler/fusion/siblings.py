@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hologram.compiler.fusion.fuse import MOST_OPERATIONS, Fusion
+from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS, MOST_OPERATIONS, Fusion
 from hologram.compiler.fusion.groups import Group, ordered
 
 
@@ -64,6 +64,8 @@ class Siblings:
             return False
         shared = host.sources & group.sources
         if not (self.dear or shared) or host.computed + group.computed > MOST_OPERATIONS:
+            return False
+        if self.fusion.length(host) + self.fusion.length(group) > MOST_INSTRUCTIONS:
             return False
         if self.waits(host, group) or self.waits(group, host):
             return False

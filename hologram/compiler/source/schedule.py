@@ -21,6 +21,9 @@ MAX_LANES = 2**32 - 2**16
 # llvmpipe ends every loop of a thread once they took 65,535 turns together, without a word.
 SOFTWARE_TURNS = 65_000
 UNROLLED = 4
+# Instructions of a program whose threads take four elements each: compilers inline `element` seven times, and who
+# computes more than this for an element does not wait for memory.
+MOST_COPIED = 400
 
 
 class Sweep(Enum):
@@ -167,6 +170,8 @@ def choose(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[in
     # lavapipe: a thread is one lane of a SIMD register, and a group of 1024 costs what 128 cost of 8.
     workgroup = min(1024 if limits.software else 256, limits.max_workgroup_threads)
     vectors = Schedule(Sweep.ELEMENT, workgroup, 4)
+    if sum(1 for _ in program.body.walk()) > MOST_COPIED:
+        return Schedule(Sweep.ELEMENT, workgroup)
     return vectors if vector_buffers(program, dialect, vectors) else Schedule(Sweep.ELEMENT, workgroup)
 
 

@@ -15,7 +15,7 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
-from hologram.compiler.source.schedule import Schedule, Sweep, choose
+from hologram.compiler.source.schedule import MOST_COPIED, Schedule, Sweep, choose
 from hologram.dtypes import DType, bf16, bool_, f16, f32, i8, i64, index, u8, u16, u32
 from hologram.errors import ProgramError, ShapeError
 from hologram.limits import Limits
@@ -137,6 +137,14 @@ def test_schedules_fit_the_adapter_and_the_grid(limits: Limits) -> None:
     assert choose(scaled_rows(), dialect, gpu, (100, 64)).threads == 8
     assert choose(columns(), dialect, gpu, (10_000, 64)).threads == 1
     assert choose(axpy(), dialect, gpu) == Schedule(Sweep.ELEMENT, 256, 4)
+    b = Builder("atlas_long")
+    x, lane = b.buffer("x", f32, Access.READ_WRITE), b.coordinate(0)
+    v = b.load(x, lane)
+    for _ in range(MOST_COPIED):
+        v = v * v
+    b.store(x, lane, v)
+    # The function of one element stands in the machine code seven times where a thread takes four.
+    assert choose(b.build(), dialect, gpu) == Schedule(Sweep.ELEMENT, 256)
 
 
 # Results.

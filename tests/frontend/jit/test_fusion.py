@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.compiler.functions.transcendental import every, expand
+from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS
 
 
 @dataclass(frozen=True)
@@ -211,3 +213,17 @@ def test_many_updates_share_kernels_where_launches_are_dear(executor: hg.Executo
     for ours, eager in zip(jitted(*lists), wanted, strict=True):
         for a, b in zip(ours, eager, strict=True):
             np.testing.assert_allclose(a.to_numpy(), b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sin", "tanh"])
+def test_kernels_are_cut_by_the_code_that_functions_become(executor: hg.Executor, name: str) -> None:
+    def chain(x):
+        for _ in range(100):
+            x = getattr(hg, name)(x)
+        return x
+
+    x = executor.tensor(np.linspace(-3, 3, 37, dtype=np.float32))
+    plan = hg.jit(chain).compiled(x).assembly.plan
+    sizes = [sum(1 for _ in expand(s.kernel, every).body.walk()) for s in plan.steps]
+    assert max(sizes) < 1.2 * MOST_INSTRUCTIONS
+    assert len(sizes) <= 2 + sum(sizes) / MOST_INSTRUCTIONS  # and no sooner than they must
