@@ -60,9 +60,10 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     kinds = set(map(type, walk.tensors))
     if Traced in kinds:
         return Call(walk.tensors, [], (), (), traced=True)
-    executors = {t.executor for t in walk.tensors if isinstance(t, Tensor)}
+    executors = {t.executor for t in walk.tensors if not isinstance(t, np.ndarray)}
     if len(executors) != 1:
-        found = " and ".join(sorted(map(str, executors))) or "none"
+        arrays = "NumPy arrays alone, which say nothing of where to run: make one a Tensor, ex.tensor(array)"
+        found = " and ".join(sorted(map(str, executors))) or (arrays if walk.tensors else "none")
         raise (ShapeError if executors else TraceError)(
             f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
         )

@@ -227,3 +227,33 @@ def test_kernels_are_cut_by_the_code_that_functions_become(executor: hg.Executor
     sizes = [sum(1 for _ in expand(s.kernel, every).body.walk()) for s in plan.steps]
     assert max(sizes) < 1.2 * MOST_INSTRUCTIONS
     assert len(sizes) <= 2 + sum(sizes) / MOST_INSTRUCTIONS  # and no sooner than they must
+
+
+AGREEING: dict[str, Callable[..., Any]] = {
+    "element-wise": lambda x, a, b: hg.exp(x * a + b) / (hg.tanh(x) + 3.0) - x * x,
+    "maxima": lambda x, a, b: hg.max(x * a, axis=1) - hg.min(x + b, axis=0),
+    "places": lambda x, a, b: hg.argmax(x * a + b, axis=1),
+    "integers": lambda x, a, b: hg.sum((x * 100).astype("i32") * 3, axis=1),
+    "half precision": lambda x, a, b: (x.astype("f16") * a.astype("f16") + b).astype("f16") * 0.1,
+}
+ADDING: dict[str, Callable[..., Any]] = {
+    "sum": lambda x, a, b: hg.sum(x + (a + b), axis=1),
+    "columns": lambda x, a, b: hg.sum(x * a + b, axis=0),
+    "softmax": lambda x, a, b: hg.softmax(x * a, dim=-1),
+    "layer_norm": lambda x, a, b: hg.layer_norm(x + b),
+    "variance": lambda x, a, b: hg.var(x * a, axis=1),
+}
+
+
+@pytest.mark.parametrize("name", [*AGREEING, *ADDING])
+def test_agrees_with_the_operations_one_by_one_as_far_as_is_said(executor: hg.Executor, name: str) -> None:
+    rng = np.random.default_rng(11)
+    arguments = [
+        executor.tensor(rng.standard_normal(s).astype(np.float32)) for s in ((256, 256), (256,), (256,))
+    ]
+    function = AGREEING.get(name) or ADDING[name]
+    found, alone = hg.jit(function)(*arguments).to_numpy(), function(*arguments).to_numpy()
+    if name in AGREEING and executor.limits.host_resident:  # a GPU's driver may contract
+        np.testing.assert_array_equal(found, alone)
+    else:
+        np.testing.assert_allclose(found, alone, rtol=1e-3 if found.dtype == np.float16 else 2e-5, atol=2e-5)

@@ -76,6 +76,9 @@ def test_arrays_and_buffers_are_arguments_too(executor: hg.Executor, x: hg.Tenso
     for value in (1, 5):  # arrays are read at every call, they are no part of the signature
         result = added(x, array * value, buffer)
         np.testing.assert_allclose(result.to_numpy(), x.to_numpy() + value + 1, rtol=1e-6)
+        np.testing.assert_array_equal(added(array, buffer, array * value).to_numpy(), array * (value + 2))
+    with pytest.raises(hg.TraceError, match="arrays alone"):
+        added(array, array, array)
 
 
 @pytest.mark.parametrize(
