@@ -50,8 +50,10 @@ class Observer(Protocol):
 
 
 def name_of(kernel: Program | Tile) -> str:
-    """A kernel's entry point."""
-    return kernel.name if isinstance(kernel, Program) else kernel.entry
+    """A kernel's entry point; of a tile with an epilogue, also the epilogue's."""
+    if isinstance(kernel, Program):
+        return kernel.name
+    return kernel.entry + (kernel.epilogue.name.removeprefix("atlas") if kernel.epilogue else "")
 
 
 def subject(step: Step, kernel: Kernel, bindings: Sequence[Binding]) -> Subject:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hologram.compiler.canonical.form import canonical
+from hologram.atlas.program import Program
+from hologram.compiler.canonical.form import canonical, identity_of
 from hologram.compiler.fusion.bundle import bundled, bundles
 from hologram.compiler.fusion.fuse import Fusion
 from hologram.compiler.fusion.fused import epilogue, kernel
@@ -17,6 +18,9 @@ from hologram.limits import Limits
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.steps import Steps
 from hologram.plan import Plan
+
+
+IDENTITY_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,11 @@ def _others(graph: Graph, plan: Plan, known: Mapping[int, int]) -> dict[int, int
     return found
 
 
+def _named(program: Program) -> Program:
+    """A fused program with a part of its identity in its name: others are made of operations of the same names."""
+    return replace(program, name=f"{program.name}_{identity_of(program)[:IDENTITY_DIGITS]}")
+
+
 def _emit(
     group: Group,
     graph: Graph,
@@ -99,7 +108,7 @@ def _emit(
     if node is None:
         found = kernel(group, graph, in_place)
         numbers = {s.name: x for s, x in zip(found.program.scalars, found.scalars, strict=True)}
-        program = canonical(found.program, fast_math=fast_math)
+        program = _named(canonical(found.program, fast_math=fast_math))
         step = step_of(program, range(len(found.values)), numbers, found.grid)
         steps.add(step, [places[v] for v in found.values])
         return
@@ -108,9 +117,8 @@ def _emit(
         after = epilogue(group, graph)
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
-        plan = node.operation.finished(
-            node.inputs, layout, node.settings, limits, canonical(after.program, fast_math=fast_math)
-        )
+        program = _named(canonical(after.program, fast_math=fast_math))
+        plan = node.operation.finished(node.inputs, layout, node.settings, limits, program)
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
     plan = node.operation.plan(node.inputs, node.layouts, node.settings, limits)

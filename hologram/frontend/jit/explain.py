@@ -22,6 +22,7 @@ from hologram.frontend.jit.compiled import Compiled
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
+from hologram.runtime.observer import name_of
 from hologram.runtime.engine import Engine
 from hologram.runtime.planner import spread_rows
 
@@ -228,7 +229,7 @@ def _launch(step: Step, names: Sequence[str], target: Target) -> ExplainedLaunch
     pairs = list(zip(operands, accesses, strict=True))
     generated = isinstance(kernel, Program)
     return ExplainedLaunch(
-        kernel=kernel.name if generated else kernel.entry,
+        kernel=name_of(kernel),
         grid=tuple(step.grid),
         reads=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.WRITE)),
         writes=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.READ)),

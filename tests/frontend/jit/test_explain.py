@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hologram as hg
@@ -158,3 +159,28 @@ def test_tensors_are_spelled_as_the_command_takes_them(executor: Any) -> None:
     assert explanation.inputs == ("f32", "f32[2,3]")
     given = parse_arguments(", ".join(explanation.inputs))
     assert [t.shape for t in given.positional] == [(), (2, 3)]
+
+
+def test_kernels_that_differ_have_names_that_differ(executor: hg.Executor) -> None:
+    x = executor.tensor(np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6))
+    functions = [
+        hg.jit(f)
+        for f in (
+            lambda t: hg.exp(t) * 2 + 1,
+            lambda t: hg.exp(t) * 5 + t,
+            lambda t: hg.relu(t @ t.mT) * 2,
+            lambda t: hg.relu(t @ t.mT) * 3,
+            lambda t: t @ t.mT,
+        )
+    ]
+    for f in functions:
+        f(x)
+    with executor.profile() as profile:
+        for f in functions:
+            f(x)
+    assert len({t.subject.kernel for t in profile.launches}) == len(profile.launches) >= len(functions)
+    again = hg.jit(lambda u: 1 + 2 * hg.exp(u))
+    with executor.profile() as profile:
+        again(x)
+        functions[0](x)
+    assert [k.count for k in profile.kernels] == [2]
