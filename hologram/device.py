@@ -63,6 +63,12 @@ class Kernel(Protocol):
         """How many workgroups a launch over this grid takes; None where the device has no such thing."""
         ...
 
+    def schedule(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> str:
+        """How that launch maps to threads, in a few words; see bind."""
+        ...
+
     def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
         """The text that a launch over this grid is compiled from; see Device.source."""
         ...

@@ -26,9 +26,13 @@ else:  # needed to show a profile, not to open an executor
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """What the launches of one kernel add up to; `share` is the part of all launches' time, 0 to 1."""
+    """What the launches of one kernel add up to; `share` is the part of all launches' time, 0 to 1.
+
+    One that ran on several `schedule`s has one of these for each.
+    """
 
     name: str
+    schedule: str
     count: int
     total_ns: int
     median_ns: int
@@ -77,13 +81,14 @@ class Profile:
 
     @property
     def kernels(self) -> list[KernelTime]:
-        times: dict[str, list[int]] = {}
+        times: dict[tuple[str, str], list[int]] = {}
         for launch in self.launches:
-            times.setdefault(launch.subject.kernel, []).append(launch.duration_ns)
+            key = (launch.subject.kernel, launch.subject.schedule)
+            times.setdefault(key, []).append(launch.duration_ns)
         everything = sum(map(sum, times.values())) or 1
         totals = [
-            KernelTime(name, len(t), sum(t), round(float(np.median(t))), sum(t) / everything)
-            for name, t in times.items()
+            KernelTime(*key, len(t), sum(t), round(float(np.median(t))), sum(t) / everything)
+            for key, t in times.items()
         ]
         return sorted(totals, key=lambda k: -k.total_ns)
 
@@ -98,6 +103,7 @@ class Profile:
         busy_ns = sum(launch.duration_ns for launch in self.launches)
         shown = display.table(
             "kernel",
+            "schedule",
             "count",
             "total",
             "median",
@@ -106,7 +112,7 @@ class Profile:
         )
         for k in self.kernels:
             times = (display.duration(ns * 1e-9) for ns in (k.total_ns, k.median_ns))
-            shown.add_row(k.name, str(k.count), *times, f"{k.share:.1%}")
+            shown.add_row(k.name, k.schedule, str(k.count), *times, f"{k.share:.1%}")
         count = f"{len(self.launches)} launch{'' if len(self.launches) == 1 else 'es'}"
         busy, span = display.duration(busy_ns * 1e-9), display.duration(self.duration_ns * 1e-9)
         clock = self.clock.value if self.clock else "none yet"

@@ -62,7 +62,7 @@ def _name(kind: str, process: int, row: int, name: str) -> Event:
 def _events(number: int, launch: LaunchTime, row: int) -> Iterator[Event]:
     """The call, the execution, and the two ends of the arrow between them."""
     subject = launch.subject
-    arguments = {"grid": list(subject.grid), "bytes bound": subject.bytes_bound}
+    arguments = {"grid": list(subject.grid), "bytes bound": subject.bytes_bound, "schedule": subject.schedule}
     if subject.workgroups is not None:
         arguments["workgroups"] = subject.workgroups
     named = {"name": subject.kernel}

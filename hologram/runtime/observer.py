@@ -19,6 +19,7 @@ class Subject:
     grid: tuple[int, ...]  # elements for a Program, workgroups for a Tile
     workgroups: int | None  # None: the device has no such thing
     bytes_bound: int
+    schedule: str  # how it maps to threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +61,10 @@ def subject(step: Step, kernel: Kernel, bindings: Sequence[Binding]) -> Subject:
     """What the launch of a step is."""
     # Memory that is bound twice is counted once.
     places = {(id(b.memory), b.offset, b.nbytes): b.nbytes for b in bindings}
-    return Subject(name_of(step.kernel), step.grid, kernel.workgroups(step.grid), sum(places.values()))
+    return Subject(
+        name_of(step.kernel),
+        step.grid,
+        kernel.workgroups(step.grid),
+        sum(places.values()),
+        kernel.schedule(bindings, step.scalars, step.grid),
+    )

@@ -86,7 +86,7 @@ def test_a_profile_prints_as_a_table(profile: Any) -> None:
     first, header, *rows = str(profile).splitlines()
     assert first.startswith("6 launches, ")
     assert profile.clock.value in first
-    assert header.split() == ["kernel", "count", "total", "median", "share"]
+    assert header.split() == ["kernel", "schedule", "count", "total", "median", "share"]
     assert [row.split()[0] for row in rows] == [k.name for k in profile.kernels]
 
 
@@ -242,3 +242,15 @@ def test_events_that_nobody_waits_for_take_no_memory(executor: Any) -> None:
     end = executor.stream().record()
     assert last.elapsed_ms(end) > 0
     assert executor.memory_stats()["reserved"] == before["reserved"]
+
+
+def test_a_profile_says_which_schedule_ran(executor: Any) -> None:
+    long, short = (executor.ones(shape) for shape in ((4, 300_000), (3, 5)))
+    ran = []
+    for x in (long, short, long):
+        with executor.profile() as profile:
+            hg.sum(x, axis=1)
+        ran.append([t.subject.schedule for t in profile.launches])
+        assert {k.schedule for k in profile.kernels} == set(ran[-1])
+        assert all(schedule in str(profile) for schedule in ran[-1])
+    assert ran[0] == ran[2] != ran[1]

@@ -30,6 +30,11 @@ class InterpretedKernel:
             buffers[parameter.name] = b.memory.bytes[b.offset : b.offset + usable].view(parameter.dtype.numpy)
         return lambda: evaluate(program, buffers, numbers, sizes)
 
+    def schedule(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> str:
+        return "interpreted"
+
     def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
         """A line that says what runs."""
         return f"; {self.program.name} is interpreted by Atlas' evaluator: there is no compiler for this CPU"

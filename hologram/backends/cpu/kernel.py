@@ -85,18 +85,35 @@ class ProgramKernel:
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:
         """See device.Kernel. The launch runs on the calling thread, or on all threads if it is long enough."""
-        program = self.program
-        if _empty(program, grid):
+        if _empty(self.program, grid):
             return nothing
+        plan = self._scheduled(bindings, scalars, grid)
+        scratch = np.zeros(plan.scratch + 1, np.int64)
+        block = self._arguments(bindings, scalars, grid, plan, scratch)
+        return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
+
+    def _scheduled(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> Schedule:
+        program = self.program
         lanes = Lanes.of(program, scalars, grid, I64)
         spans = [
             (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
         ]
-        found = references(self._paths, lanes)
-        plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
-        scratch = np.zeros(plan.scratch + 1, np.int64)
-        block = self._arguments(bindings, scalars, grid, plan, scratch)
-        return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
+        return schedule(
+            self._facts, references(self._paths, lanes), lanes, tuple(grid), spans, self._host.threads
+        )
+
+    def schedule(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> str:
+        """The form of the code, and in how many slices threads share it."""
+        if _empty(self.program, grid):
+            return "nothing to do"
+        plan = self._scheduled(bindings, scalars, grid)
+        counts = [-(-total // size) for total, size in zip(plan.totals, plan.slices, strict=True) if size]
+        shared = "on one thread" if plan.alone else f"in {' + '.join(map(str, counts))} slices"
+        return f"{plan.variant.form} {shared}"
 
     def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
         """The LLVM IR that a launch over this grid would get; see device.Device.source."""

@@ -146,6 +146,10 @@ class WebGPUKernel:
         spelling = self.plain.spelling
         return math.prod(self.plain.variant(spelling.schedule(grid)).text.groups(grid))
 
+    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        """That of a launch that binds whole buffers."""
+        return self.plain.spelling.mapping(grid)
+
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """The WGSL of a launch over this grid; it depends on no scalar."""
         spelling = self.plain.spelling

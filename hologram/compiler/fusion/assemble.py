@@ -19,7 +19,6 @@ from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.steps import Steps
 from hologram.plan import Plan
 
-
 IDENTITY_DIGITS = 6
 
 

@@ -42,6 +42,16 @@ class Schedule:
     elements: int = 1
     threads: int = 1
 
+    @property
+    def text(self) -> str:
+        """For people."""
+        what = (
+            f"{self.threads} threads a row"
+            if self.sweep is Sweep.ROW
+            else f"{self.elements} elements a thread"
+        )
+        return f"{what}, {self.workgroup} a workgroup"
+
     def groups(self, grid: Sequence[int], reduced: int) -> int:
         """How many workgroups a grid of elements takes."""
         lanes = prod(grid[: len(grid) - reduced])

@@ -22,8 +22,8 @@ from hologram.frontend.jit.compiled import Compiled
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
-from hologram.runtime.observer import name_of
 from hologram.runtime.engine import Engine
+from hologram.runtime.observer import name_of
 from hologram.runtime.planner import spread_rows
 
 

@@ -91,6 +91,9 @@ class TileKernel:
                 self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
             ) from error
 
+    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "BLAS"
+
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """A line that says what runs, and the program behind it where the tile has an epilogue."""
         pooled = self.host is not None and loaded_library() is not None

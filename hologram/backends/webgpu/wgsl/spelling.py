@@ -46,6 +46,10 @@ class Spelling(Protocol):
 
     def text(self, schedule: Schedule | None) -> Text: ...
 
+    def mapping(self, grid: Sequence[int]) -> str:
+        """How a launch over the grid maps to threads, in a few words."""
+        ...
+
 
 class ProgramSpelling:
     """A generated kernel. `read_write`: every buffer is declared so, because some lie in one GPU buffer."""
@@ -81,6 +85,9 @@ class ProgramSpelling:
             self._schedules[key] = choose(self._lowered, self.dialect, self.limits, grid)
         return self._schedules[key]
 
+    def mapping(self, grid: Sequence[int]) -> str:
+        return (self.schedule(grid) or choose(self._lowered, self.dialect, self.limits)).text
+
     def text(self, schedule: Schedule | None) -> Text:
         source = kept_source(
             store.key(self._identity, f"{schedule}"),
@@ -106,6 +113,9 @@ class TileSpelling:
 
     def schedule(self, grid: Sequence[int]) -> None:
         return None
+
+    def mapping(self, grid: Sequence[int]) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.tile.constants) or self.tile.stem
 
     def text(self, schedule: Schedule | None) -> Text:
         tile, dialect = self.tile, wgsl(self.limits.dtypes)
