@@ -1,0 +1,109 @@
+"""A backend in one folder, for an example: host memory, and Atlas' evaluator in place of a compiler and a driver.
+
+CONTRIBUTING.md goes through it step by step, and tests/backends/test_third_party.py runs operations on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas.evaluate import evaluate
+from hologram.atlas.program import Program
+from hologram.atlas.text import format_program
+from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Launch, Probe
+from hologram.errors import BackendUnavailable, CompileError
+from hologram.limits import Limits
+from hologram.plan import Tile
+from hologram.recent import Recent
+
+NAME = "abacus"
+PREFERENCE = 110  # behind the CPU: nobody wants it unasked
+LIMITS = Limits(
+    dtypes=frozenset(dtypes.ALL),
+    max_buffer_bytes=1 << 32,
+    max_binding_bytes=1 << 32,
+    max_bindings=64,
+    max_workgroups=65_535,
+    max_workgroup_threads=256,
+    shared_bytes=16 << 10,
+    subgroup=1,
+    matrix_units=False,
+    unified_memory=True,
+    parallelism=1,
+    software=False,
+    serial_workgroups=True,
+    tile_dtypes=frozenset(),  # it has no hand-written kernels
+)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A kernel; see hologram.device.Kernel."""
+
+    program: Program
+
+    def bind(
+        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> Launch:
+        sizes, numbers, arrays = tuple(grid), {}, {}
+        for parameter, number in zip(self.program.scalars, scalars, strict=True):
+            numbers[parameter.name] = number
+        for parameter, b in zip(self.program.buffers, bindings, strict=True):
+            whole = b.nbytes // parameter.dtype.itemsize * parameter.dtype.itemsize
+            arrays[parameter.name] = b.memory[b.offset : b.offset + whole].view(parameter.dtype.numpy)
+        return lambda: evaluate(self.program, arrays, numbers, sizes)
+
+    def workgroups(self, grid: Sequence[int]) -> None:
+        """None: there are none."""
+
+    def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+        return format_program(self.program)
+
+
+class Abacus(Device):
+    """An open device; what it does not say it does as hologram.device.Device does."""
+
+    info = DeviceInfo(NAME, 0, "beads on wires", "Atlas' evaluator", LIMITS)
+
+    def __init__(self) -> None:
+        self._kernels: Recent[Program | Tile, Evaluated] = Recent(MAX_KERNELS)
+
+    def allocate(self, nbytes: int) -> np.ndarray:
+        return np.empty(nbytes, np.uint8)
+
+    def write(self, memory: np.ndarray, offset: int, data: memoryview) -> None:
+        memory[offset : offset + data.nbytes] = np.frombuffer(data, np.uint8)
+
+    def read(self, memory: np.ndarray, offset: int, out: memoryview) -> None:
+        np.frombuffer(out, np.uint8)[:] = memory[offset : offset + out.nbytes]
+
+    def compile(self, kernel: Program | Tile) -> Evaluated:
+        return self._kernels.get(kernel, _evaluated)
+
+
+def _evaluated(kernel: Program | Tile) -> Evaluated:
+    if isinstance(kernel, Tile):
+        raise CompileError(kernel.entry, f"{NAME} has no hand-written kernels, and its limits say so")
+    return Evaluated(kernel)
+
+
+def probe() -> Probe:
+    return Probe(NAME, (Abacus.info,))
+
+
+def open_device(index: int) -> Abacus:
+    if index != 0:
+        raise BackendUnavailable(f"{NAME}: there is one device, number 0, got {index}")
+    return Abacus()
+
+
+def usual_limits() -> Limits:
+    return LIMITS
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    return _evaluated(kernel).source(grid, scalars)
