@@ -31,7 +31,14 @@ class Limits:
     software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
     host_resident: bool = False
-    spreads_rows: bool = False  # the backend spreads one long row over all its threads by itself
+    splits_rows: bool = False  # a launch shares one long row out over the whole device by itself
+    cheap_launches: bool = (
+        False  # a launch costs a call of a function; elsewhere as much as thousands of elements
+    )
+    own_products: bool = (
+        False  # a library of the backend's own multiplies matrices, and chooses its tiles and parts
+    )
+    serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
@@ -49,4 +56,4 @@ class Limits:
     @property
     def workgroup_memory(self) -> bool:
         """Whether threads of a workgroup gain from sharing memory: a GPU, neither a CPU nor one that a CPU plays."""
-        return not (self.software or self.spreads_rows)
+        return not (self.software or self.serial_workgroups)

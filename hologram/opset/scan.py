@@ -81,7 +81,7 @@ def _tiled(x: Layout, out: Layout, computed: DType, limits: Limits) -> bool:
 
 def chunk_length(rows: int, n: int, limits: Limits) -> int:
     """Elements one lane takes: as many as leave every core or compute unit several lanes."""
-    lanes = 64 * (limits.parallelism or 4) if limits.software or limits.spreads_rows else 65_536
+    lanes = 65_536 if limits.workgroup_memory else 64 * (limits.parallelism or 4)  # a core takes them in turn
     return min(n, MOST_TURNS, max(64, -(-rows * n // lanes)))
 
 

@@ -21,7 +21,7 @@ def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
 
     `operands` counts the plan's inputs and outputs: its scratch comes after them.
     """
-    if limits.spreads_rows or not any(split.should_split(s.kernel, s.grid, limits) for s in plan.steps):
+    if limits.splits_rows or not any(split.should_split(s.kernel, s.grid, limits) for s in plan.steps):
         return plan
     steps = assembly.Steps(operands)
     steps.scratch += plan.scratch

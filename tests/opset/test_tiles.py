@@ -180,7 +180,7 @@ def test_gpus_take_the_tile_and_others_do_not(name: str, shapes: list[tuple[int,
     inputs = [Layout.contiguous(dtypes.f32, s) for s in shapes]
     assert stem in _stems(name, inputs, software=False)
     assert stem not in _stems(name, inputs, software=True)
-    assert stem not in _stems(name, inputs, software=False, spreads_rows=True)
+    assert stem not in _stems(name, inputs, software=False, serial_workgroups=True)
     assert stem not in _stems(name, inputs, software=False, max_binding_bytes=512)
     if stem == "sort":
         wide = [Layout.contiguous(dtypes.f64, s) for s in shapes]

@@ -73,7 +73,10 @@ def describe() -> DeviceInfo:
         parallelism=thread_count(),
         software=False,
         host_resident=True,
-        spreads_rows=True,
+        splits_rows=True,
+        cheap_launches=True,
+        own_products=True,
+        serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
     )

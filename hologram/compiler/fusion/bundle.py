@@ -30,7 +30,7 @@ def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[li
     """
     found: list[list[int]] = []
     for k, step in enumerate(steps):
-        small = not limits.spreads_rows and _small(step)
+        small = not limits.cheap_launches and _small(step)
         host = _host(found, steps, k, most_buffers) if small else None
         if host is None:
             found.append([k])

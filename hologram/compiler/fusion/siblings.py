@@ -17,7 +17,7 @@ class Siblings:
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
-        self.dear = not fusion.limits.spreads_rows
+        self.dear = not fusion.limits.cheap_launches
         self.readers = Counter(v for group in fusion.groups for v in group.sources)
         # Sets of groups as bits, by the identity of a group: what it is made of, and what it waits for.
         self.made_of = {id(group): 1 << k for k, group in enumerate(fusion.groups)}

@@ -31,10 +31,10 @@ SKINNY = 4  # rows or columns up to which a product is a handful of dot products
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
     """Whether dot products along memory beat tiles of 8 x 8 results: few rows or columns, both read along k.
 
-    The CPU has BLAS for these too.
+    A library of the backend's own takes these too.
     """
     along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
-    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.spreads_rows
+    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.own_products
 
 
 def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:

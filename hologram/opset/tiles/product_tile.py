@@ -103,7 +103,7 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     batch, m, _, n = sizes
     whole = [c for c in found if c.parts == found[0].parts]
     chosen = whole[0]
-    if limits.spreads_rows:
+    if limits.own_products:
         return chosen
     if limits.software:
         for candidate in whole:  # largest tiles first
@@ -127,7 +127,7 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
     """Every way the device can go, those of one tile with more and more parts."""
     batch, _, k, _ = sizes
     least = -(-k // SOFTWARE_DEPTH) if limits.software else 1
-    most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.spreads_rows else 1
+    most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.own_products else 1
     # Parts are kept, and added up, in the dtype of the operands.
     if types.computing(dtype) != dtype:
         most = 1
@@ -139,7 +139,7 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
 
 
 def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
-    if limits.spreads_rows:  # BLAS chooses its own
+    if limits.own_products:  # which chooses its own
         yield Candidate("matmul", _quads(2, 2, 16), (8, 8))
     elif not limits.software:
         itemsize = types.computing(dtype).itemsize

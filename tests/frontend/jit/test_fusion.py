@@ -176,7 +176,7 @@ def test_small_updates_of_different_sizes_share_kernels_where_launches_are_dear(
     wanted = [[t.to_numpy() for t in three] for three in step(*lists)]
     jitted = hg.jit(step)
     kernels = jitted.dispatches(*lists)
-    assert kernels == len(sizes) if executor.limits.spreads_rows else kernels <= 2
+    assert kernels == len(sizes) if executor.limits.cheap_launches else kernels <= 2
     for _ in range(2):
         for ours, eager in zip(jitted(*lists), wanted, strict=True):
             for a, b in zip(ours, eager, strict=True):
@@ -209,7 +209,7 @@ def test_many_updates_share_kernels_where_launches_are_dear(executor: hg.Executo
     wanted = [[t.to_numpy() for t in three] for three in step(*lists)]
     jitted = hg.jit(step, donate=(0, 2, 3))
     kernels = jitted.dispatches(*lists)
-    assert kernels == 50 if executor.limits.spreads_rows else kernels <= 10
+    assert kernels == 50 if executor.limits.cheap_launches else kernels <= 10
     for ours, eager in zip(jitted(*lists), wanted, strict=True):
         for a, b in zip(ours, eager, strict=True):
             np.testing.assert_allclose(a.to_numpy(), b, rtol=1e-6)
