@@ -10,7 +10,7 @@ from dataclasses import replace
 from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
-from hologram.backends.webgpu.kernel import WebGPUKernel, Workshop
+from hologram.backends.webgpu.kernel import Facilities, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
@@ -36,7 +36,7 @@ class WebGPUDevice(Device):
         self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
-        self.workshop = Workshop(self.encoder, self.pipelines, limits, immediates)
+        self.facilities = Facilities(self.encoder, self.pipelines, limits, immediates)
         self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
         self._closed = False
         _open.add(self)
@@ -44,7 +44,7 @@ class WebGPUDevice(Device):
     def describe(self, info: DeviceInfo) -> None:
         """Replaces what is known of the device, before any kernel is compiled."""
         self.info = info
-        self.workshop = replace(self.workshop, limits=info.limits)
+        self.facilities = replace(self.facilities, limits=info.limits)
 
     # Memory.
 
@@ -151,7 +151,7 @@ class WebGPUDevice(Device):
 
     def _make(self, kernel: Program | Tile) -> WebGPUKernel:
         compiled(kernel)
-        return WebGPUKernel(kernel, self.workshop)
+        return WebGPUKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.device.Device."""
@@ -213,7 +213,9 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
         info = replace(info, limits=replace(info.limits, **lowered))
     device = WebGPUDevice(info, LogicalDevice(library(), adapter))
     if info.limits.software and "Subgroup" in adapter.features:
-        device.describe(replace(info, limits=replace(info.limits, subgroup=subgroup(device))))
+        device.describe(
+            replace(info, limits=replace(info.limits, subgroup=subgroup(device.pipelines, device.transfers)))
+        )
     return device
 
 

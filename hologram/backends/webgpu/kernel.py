@@ -22,7 +22,7 @@ from hologram.plan import Tile
 
 
 @dataclass(frozen=True)
-class Workshop:
+class Facilities:
     """What kernels of a device share."""
 
     encoder: Encoder
@@ -51,14 +51,14 @@ class Variant:
 class Form:
     """A program or tile as it is compiled: once for each schedule."""
 
-    def __init__(self, kernel: Program | Tile, workshop: Workshop, read_write: bool = False) -> None:
+    def __init__(self, kernel: Program | Tile, facilities: Facilities, read_write: bool = False) -> None:
         self.kernel = kernel
-        self.workshop = workshop
-        limits = workshop.limits
+        self.facilities = facilities
+        limits = facilities.limits
         self.spelling: Spelling = (
             TileSpelling(kernel, limits)
             if isinstance(kernel, Tile)
-            else ProgramSpelling(kernel, limits, workshop.max_immediate_bytes, read_write)
+            else ProgramSpelling(kernel, limits, facilities.max_immediate_bytes, read_write)
         )
         self._variants: dict[Schedule | None, Variant] = {}
 
@@ -71,14 +71,14 @@ class Form:
             signature = Signature(
                 text.writable, size if text.immediates else 0, uniform=size > 0 and not text.immediates
             )
-            pipeline = self.workshop.pipelines.compile(text.entry, text.text, text.entry, signature)
+            pipeline = self.facilities.pipelines.compile(text.entry, text.text, text.entry, signature)
             self._variants[schedule] = Variant(pipeline, text)
         return self._variants[schedule]
 
     def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """A call that appends one dispatch."""
-        workshop = self.workshop
-        with workshop.encoder.lock:
+        facilities = self.facilities
+        with facilities.encoder.lock:
             variant = self.variant(self.spelling.schedule(grid))
             groups = variant.text.groups(grid)
             if math.prod(groups) == 0:
@@ -87,25 +87,25 @@ class Form:
             size = layout.signature.immediate_bytes
             parameters = variant.text.pack(scalars, grid)
             padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
-            uniform = workshop.pipelines.uniform(parameters) if layout.signature.uniform else None
-            group = workshop.pipelines.group(layout, padded, uniform)
-            immediates = workshop.encoder.ffi.new("char[]", parameters) if size else None
+            uniform = facilities.pipelines.uniform(parameters) if layout.signature.uniform else None
+            group = facilities.pipelines.group(layout, padded, uniform)
+            immediates = facilities.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
             dispatch = Dispatch(variant.pipeline.handle, group, immediates, size, *groups, owners)
-            return workshop.encoder.launch([dispatch])
+            return facilities.encoder.launch([dispatch])
 
 
 class WebGPUKernel:
     """See hologram.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
-    def __init__(self, kernel: Program | Tile, workshop: Workshop) -> None:
+    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
         self.kernel = kernel
-        self.workshop = workshop
+        self.facilities = facilities
         self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        count, most = len(kernel.buffers), workshop.limits.max_bindings
+        count, most = len(kernel.buffers), facilities.limits.max_bindings
         if count > most:
             raise CompileError(self.name, f"it has {count} buffers, this adapter lets a kernel see {most}")
-        self.plain = Form(kernel, workshop)
+        self.plain = Form(kernel, facilities)
         self._distinct = tuple(range(count))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
         if isinstance(kernel, Tile) or not kernel.reduced:
@@ -121,7 +121,7 @@ class WebGPUKernel:
         reduced = 0 if isinstance(self.kernel, Tile) else self.kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return _nothing
-        limit = self.workshop.limits.max_binding_bytes
+        limit = self.facilities.limits.max_binding_bytes
         if isinstance(self.kernel, Tile):
             largest = max((b.nbytes for b in bindings), default=0)
             if largest > limit:
@@ -139,7 +139,7 @@ class WebGPUKernel:
         cut, found = pages(program, bound, scalars, grid, limit)
         form = self._form(replace(shape, cut=cut))
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
-        return sequence(self.workshop.encoder, launches)
+        return sequence(self.facilities.encoder, launches)
 
     def workgroups(self, grid: Sequence[int]) -> int:
         """Those of a launch over this grid that binds whole buffers."""
@@ -171,9 +171,9 @@ class WebGPUKernel:
         return program if shape.cut is None else paged(program, shape.cut)
 
     def _form(self, shape: Shape) -> Form:
-        with self.workshop.encoder.lock:
+        with self.facilities.encoder.lock:
             if shape not in self._forms:
-                self._forms[shape] = Form(self._program(shape), self.workshop, shape.read_write)
+                self._forms[shape] = Form(self._program(shape), self.facilities, shape.read_write)
             return self._forms[shape]
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hologram.backends.webgpu.encoder import Dispatch
-from hologram.backends.webgpu.pipeline import Signature
+from hologram.backends.webgpu.memory import Transfers
+from hologram.backends.webgpu.pipeline import Pipelines, Signature
 from hologram.device import Binding
-
-if TYPE_CHECKING:
-    from hologram.backends.webgpu.device import WebGPUDevice
 
 THREADS = 128
 TEXT = f"""
@@ -27,15 +23,17 @@ fn main(
 """
 
 
-def subgroup(device: WebGPUDevice) -> int:
+def subgroup(pipelines: Pipelines, transfers: Transfers) -> int:
     """Threads of a subgroup; 1 unless each is made of neighbours in a workgroup, in order."""
     found = np.empty((THREADS, 2), np.uint32)
-    pipeline = device.pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
-    memory = device.allocate(found.nbytes)
-    group = device.pipelines.group(pipeline.layout, [Binding(memory, 0, found.nbytes)])
-    device.encoder.launch([Dispatch(pipeline.handle, group, None, 0, 1, 1, 1, (memory,))])()
-    device.read(memory, 0, found.data)
-    device.release(memory)
+    pipeline = pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
+    with pipelines.encoder.lock:
+        memory = transfers.allocate(found.nbytes)
+        group = pipelines.group(pipeline.layout, [Binding(memory, 0, found.nbytes)])
+        pipelines.encoder.launch([Dispatch(pipeline.handle, group, None, 0, 1, 1, 1, (memory,))])()
+        transfers.read(memory, 0, found.reshape(-1).view(np.uint8).data)
+        pipelines.forget(memory)
+        transfers.release(memory)
     size = int(found[0, 0])
     regular = size and (found[:, 0] == size).all() and (found[:, 1] == np.arange(THREADS) % size).all()
     return size if regular else 1
