@@ -41,6 +41,8 @@ class Limits:
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
+    exact_division: bool = True  # quotients and square roots are correctly rounded
+    fused_multiply_add: bool = True  # with one rounding
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin

@@ -62,7 +62,7 @@ def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) ->
         with pytest.raises(hg.UnsupportedDType):
             executor.allocate(4, dtype)
         return
-    ulp = operation.ulp_by_backend.get(executor.backend, operation.ulp)
+    ulp = operation.ulp_on(executor.limits)
     integers = getattr(operation, "types", None) is types.floating
     seed = sum(map(ord, operation.name))
     for sample in operation.samples(np.random.default_rng(seed), dtype):

@@ -54,7 +54,7 @@ def kernels(
     chosen = selector.choose().name if backend == "auto" else backend
     probe = registry.probe(chosen)
     limits = probe.devices[0].limits if probe.available else registry.usual_limits(chosen)
-    found = [explained(OPERATIONS[name], chosen, limits) for name in sorted(names or OPERATIONS)]
+    found = [explained(OPERATIONS[name], limits) for name in sorted(names or OPERATIONS)]
     if as_json:
         print_json({"backend": chosen, "operations": [asdict(e) for e in found]})
         return
@@ -66,7 +66,7 @@ def kernels(
     output.print(shown)
 
 
-def explained(operation: Operation, backend: str, limits: Limits) -> ExplainedOperation:
+def explained(operation: Operation, limits: Limits) -> ExplainedOperation:
     """Plans the operation's samples of one dtype for a device of these limits; runs nothing."""
     known = [d for d in operation.dtypes if d in limits.dtypes]
     dtype = dtypes.f32 if dtypes.f32 in known else known[0]
@@ -76,7 +76,7 @@ def explained(operation: Operation, backend: str, limits: Limits) -> ExplainedOp
     return ExplainedOperation(
         name=operation.name,
         dtypes=tuple(d.name for d in known),
-        ulp=operation.ulp_by_backend.get(backend, operation.ulp),
+        ulp=operation.ulp_on(limits),
         dtype=dtype.name,
         composite=operation.composite,
         generated=tuple(dict.fromkeys(programs)),

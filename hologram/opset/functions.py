@@ -11,6 +11,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import FLOATS
 from hologram.opset.forms import types
+from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.samples import binary, unary
 
@@ -50,28 +51,28 @@ def _angle(y: Value, x: Value) -> Value:
     return _with_sign(select((x != x) | (y != y), x + y, angle), y)
 
 
-@elementwise(types=types.floating, reference=np.arctan2, samples=binary(), ulp=4, ulp_by_backend={"webgpu": 6},
+@elementwise(types=types.floating, reference=np.arctan2, samples=binary(), ulp=4, looser=(QUOTIENT,),
              aten=("atan2",))  # fmt: skip
 def atan2(y, x):
     """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
     return _angle(y, x)
 
 
-@elementwise(types=types.floating, reference=np.arcsin, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+@elementwise(types=types.floating, reference=np.arcsin, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
              aten=("asin",))  # fmt: skip
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
-@elementwise(types=types.floating, reference=np.arccos, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+@elementwise(types=types.floating, reference=np.arccos, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
              aten=("acos",))  # fmt: skip
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
-@elementwise(types=types.floating, reference=np.sinh, samples=unary(-100, 100), ulp=6, ulp_by_backend={"webgpu": 9},
+@elementwise(types=types.floating, reference=np.sinh, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
              aten=("sinh",))  # fmt: skip
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
@@ -81,7 +82,7 @@ def sinh(x):
     return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
 
 
-@elementwise(types=types.floating, reference=np.cosh, samples=unary(-100, 100), ulp=6, ulp_by_backend={"webgpu": 9},
+@elementwise(types=types.floating, reference=np.cosh, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
              aten=("cosh",))  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
@@ -89,7 +90,7 @@ def cosh(x):
     return half * 0.5 * half + 0.5 / half / half
 
 
-@elementwise(types=types.floating, reference=np.arcsinh, samples=unary(-50, 50), ulp=5, ulp_by_backend={"webgpu": 8},
+@elementwise(types=types.floating, reference=np.arcsinh, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
              aten=("asinh",))  # fmt: skip
 def asinh(x):
     """The number whose hyperbolic sine is x."""
@@ -98,7 +99,7 @@ def asinh(x):
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
-@elementwise(types=types.floating, reference=np.arccosh, samples=unary(1, 50), ulp=5, ulp_by_backend={"webgpu": 8},
+@elementwise(types=types.floating, reference=np.arccosh, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
              aten=("acosh",))  # fmt: skip
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
@@ -107,7 +108,7 @@ def acosh(x):
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
-@elementwise(types=types.floating, reference=np.arctanh, samples=unary(-1, 1), ulp=5, ulp_by_backend={"webgpu": 8},
+@elementwise(types=types.floating, reference=np.arctanh, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
              aten=("atanh",))  # fmt: skip
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
@@ -115,7 +116,7 @@ def atanh(x):
     return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
 
 
-@elementwise(types=types.floating, reference=np.hypot, samples=binary(), ulp=3, ulp_by_backend={"webgpu": 6},
+@elementwise(types=types.floating, reference=np.hypot, samples=binary(), ulp=3, looser=(QUOTIENT, POLYNOMIAL),
              aten=("hypot",))  # fmt: skip
 def hypot(x, y):
     """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""

@@ -11,6 +11,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import ALL, NUMBERS
 from hologram.opset.forms import types
+from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.samples import binary, ternary, unary
 
@@ -46,7 +47,7 @@ def multiply(x, y):
 
 @elementwise(
     types=types.floating, dtypes=NUMBERS, reference=np.divide, samples=binary(), ulp=0.5,
-    ulp_by_backend={"webgpu": 2.5}, aten=("div.Tensor",), out_names=("vector_div", "scalar_div"),
+    looser=(QUOTIENT,), aten=("div.Tensor",), out_names=("vector_div", "scalar_div"),
     gradient=lambda g, x, y: (g / y, -g * x / (y * y)),
 )  # fmt: skip
 def divide(x, y):
@@ -170,7 +171,7 @@ def square(x):
     return x * x
 
 
-@elementwise(types=types.floating, reference=np.reciprocal, samples=unary(), ulp=0.5, ulp_by_backend={"webgpu": 2.5},
+@elementwise(types=types.floating, reference=np.reciprocal, samples=unary(), ulp=0.5, looser=(QUOTIENT,),
              aten=("reciprocal",))  # fmt: skip
 def reciprocal(x):
     """1 / x."""
@@ -249,28 +250,28 @@ def trunc(x):
 
 
 @elementwise(types=types.floating, dtypes=NUMBERS, reference=np.sqrt, samples=unary(), ulp=0.5,
-             ulp_by_backend={"webgpu": 2.5}, aten=("sqrt",))  # fmt: skip
+             looser=(QUOTIENT,), aten=("sqrt",))  # fmt: skip
 def sqrt(x):
     """The square root; NaN below 0."""
     return atlas.sqrt(x)
 
 
 @elementwise(types=types.floating, reference=lambda x: 1 / np.sqrt(x), samples=unary(), ulp=2, aten=("rsqrt",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def rsqrt(x):
     """1 / sqrt(x)."""
     return atlas.rsqrt(x)
 
 
 @elementwise(types=types.floating, dtypes=NUMBERS, reference=np.exp, samples=unary(-80, 80), ulp=2, aten=("exp",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def exp(x):
     """e to the power x."""
     return atlas.exp(x)
 
 
 @elementwise(types=types.floating, reference=np.exp2, samples=unary(-80, 80), ulp=2, aten=("exp2",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def exp2(x):
     """2 to the power x."""
     return atlas.exp2(x)
@@ -283,21 +284,21 @@ def expm1(x):
 
 
 @elementwise(types=types.floating, reference=np.log, samples=unary(0, 99), ulp=2, aten=("log",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def log(x):
     """The natural logarithm; NaN below 0, minus infinity at 0."""
     return atlas.log(x)
 
 
 @elementwise(types=types.floating, reference=np.log2, samples=unary(0, 99), ulp=2, aten=("log2",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def log2(x):
     """The logarithm to base 2."""
     return atlas.log2(x)
 
 
 @elementwise(types=types.floating, reference=np.log10, samples=unary(0, 99), ulp=3, aten=("log10",),
-             ulp_by_backend={"webgpu": 4})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def log10(x):
     """The logarithm to base 10."""
     return atlas.log(x) * (1.0 / math.log(10.0))
@@ -310,28 +311,28 @@ def log1p(x):
 
 
 @elementwise(types=types.floating, reference=np.sin, samples=unary(-50, 50), ulp=2, aten=("sin",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def sin(x):
     """The sine of x radians."""
     return atlas.sin(x)
 
 
 @elementwise(types=types.floating, reference=np.cos, samples=unary(-50, 50), ulp=2, aten=("cos",),
-             ulp_by_backend={"webgpu": 3})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def cos(x):
     """The cosine of x radians."""
     return atlas.cos(x)
 
 
 @elementwise(types=types.floating, reference=np.tan, samples=unary(-50, 50), ulp=3, aten=("tan",),
-             ulp_by_backend={"webgpu": 5})  # fmt: skip
+             looser=(QUOTIENT,))  # fmt: skip
 def tan(x):
     """The tangent of x radians."""
     return atlas.tan(x)
 
 
 @elementwise(types=types.floating, reference=np.arctan, samples=unary(), ulp=3, aten=("atan",),
-             ulp_by_backend={"webgpu": 4})  # fmt: skip
+             looser=(POLYNOMIAL,))  # fmt: skip
 def atan(x):
     """The angle in radians whose tangent is x."""
     return atlas.atan(x)

@@ -19,4 +19,6 @@ LIMITS = Limits(
     unified_memory=False,
     parallelism=0,
     software=False,
+    exact_division=False,
+    fused_multiply_add=False,
 )

@@ -16,6 +16,7 @@ from hologram.dtypes import FLOATS, DType, Number
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
+from hologram.opset.forms.accuracy import Loss
 from hologram.plan import Plan
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
@@ -46,7 +47,7 @@ class Operation:
 
     `function` is the declaration; `reference` computes the same in NumPy, from float64 where floats come in;
     `samples` makes test arguments of a dtype; `ulp` bounds the error of float results, in units in the last place of
-    the result's dtype, on every backend (`ulp_by_backend` where one is worse).
+    the result's dtype, on devices that lack nothing; `looser` are the reasons why it is larger on others.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Operation:
     samples: Callable[[np.random.Generator, DType], Iterable[Sample]]
     dtypes: tuple[DType, ...] = FLOATS
     ulp: float = 0.0
-    ulp_by_backend: Mapping[str, float] = field(default_factory=dict)
+    looser: tuple[Loss, ...] = ()
     # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
     # behind each result (at most 2048).
     absolute: float = 0.0
@@ -66,6 +67,10 @@ class Operation:
     parts: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
+
+    def ulp_on(self, limits: Limits) -> float:
+        """The bound `ulp` on a device of these limits."""
+        return self.ulp + sum(loss.ulp for loss in self.looser if not loss.spared(limits))
 
     @cached_property
     def signature(self) -> inspect.Signature:

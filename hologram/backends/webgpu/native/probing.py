@@ -84,6 +84,8 @@ def limits(adapter: Adapter) -> Limits:
         parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",
         tracks_whole_buffers=True,
+        exact_division=False,
+        fused_multiply_add=False,
     )
 
 
