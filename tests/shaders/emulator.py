@@ -34,6 +34,8 @@ FLAGS = (
     "-Wno-tautological-constant-compare",
     f"-I{HEADERS}",
 )
+POISON = 0xAB
+SURROUNDINGS = 4096  # bytes on each side of a buffer, a multiple of every vector's alignment
 # By a source file's suffix: the standard, and what is included ahead, outside of the kernels' namespaces.
 LANGUAGES = {
     "metal": ("-std=c++14", ("metal_stdlib",)),
@@ -78,17 +80,22 @@ class Emulation:
         grid: Sequence[int],
         limits: Limits,
     ) -> dict[str, np.ndarray]:
-        """What the buffers, 1-D arrays by name, hold after a launch."""
+        """What the buffers, 1-D arrays by name, hold after a launch, which must have left the rest of memory alone."""
         source = self.sources[name]
-        memory = {n: _padded(buffers[n]) for n in (b.name for b in program.buffers)}
+        names = [b.name for b in program.buffers]
+        rooms = {n: _padded(buffers[n]) for n in names}
+        memory = {n: room[SURROUNDINGS:] for n, room in rooms.items()}
         addresses = (ctypes.c_void_p * len(memory))(*(m.ctypes.data for m in memory.values()))
         groups = (ctypes.c_uint * 3)(*source.groups(grid, limits))
-        words = ctypes.create_string_buffer(source.pack(scalars, grid))
+        words = ctypes.create_string_buffer(source.pack(scalars, grid, [buffers[n].size for n in names]))
         launch = self.library[f"launch_{list(self.sources).index(name)}"]
         threads = int(np.prod(source.workgroup))
         assert launch(addresses, words, groups, ctypes.c_uint(threads)) == 0, (
             "threads ended, others wait at a barrier"
         )
+        for n, room in rooms.items():
+            around = np.delete(room, slice(SURROUNDINGS, SURROUNDINGS + buffers[n].nbytes))
+            assert (around == POISON).all(), f"{name} wrote outside of {n}"
         return {n: m[: buffers[n].nbytes].view(buffers[n].dtype) for n, m in memory.items()}
 
 
@@ -106,10 +113,12 @@ def _launcher(number: int, source: Source, suffix: str) -> str:
 
 
 def _padded(array: np.ndarray) -> np.ndarray:
-    """The bytes, aligned and with room to a multiple of 16, which the last vector may reach into."""
-    size = -(-max(array.nbytes, 1) // 16) * 16
-    room = np.full(size + 64, 0xAB, np.uint8)
+    """The bytes, aligned, between surroundings of poison."""
+    size = 2 * SURROUNDINGS + array.nbytes
+    room = np.full(size + 64, POISON, np.uint8)
     start = -room.ctypes.data % 64
     memory = room[start : start + size]
-    memory[: array.nbytes] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+    memory[SURROUNDINGS : SURROUNDINGS + array.nbytes] = (
+        np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+    )
     return memory

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hologram import store
 from hologram.backends.cpu.engine import Code, Engine
-from hologram.compiler.source.digest import generator_digest
+from hologram.compiler.source.kept import kept
 
-KIND = "cpu"
+FOLDER = Path(__file__).parent
 Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order
 
 
@@ -24,9 +24,9 @@ def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Writ
         text, functions = write()
         return json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
 
-    generator = generator_digest(Path(__file__).parent)
-    key = None if generator is None else store.key(identity, engine.target, generator)
-    return store.shared().kept(KIND, key, compiled, lambda content: _loaded(engine, content))
+    return kept(
+        FOLDER, store.key(identity, engine.target), compiled, lambda content: _loaded(engine, content)
+    )
 
 
 def _loaded(engine: Engine, content: bytes) -> Code:

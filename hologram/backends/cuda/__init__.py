@@ -103,5 +103,5 @@ def usual_limits() -> Limits:
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-    """The CUDA C++ of a kernel on a usual device; none has to be here. It depends on no scalar."""
-    return listing.listing(kernel, dialect.cuda(), usual.LIMITS, grid)
+    """The CUDA C++ of a kernel on a usual device; none has to be here."""
+    return listing.listing(kernel, dialect.cuda(), usual.LIMITS, grid, scalars)

@@ -210,4 +210,5 @@ def cuda(index_bits: int = 32) -> Dialect:
         head=_head,
         index_bits=index_bits,
         prelude=PRELUDE,
+        options=f"index_bits {index_bits}",
     )

@@ -32,5 +32,5 @@ def usual_limits() -> Limits:
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-    """The WGSL of a kernel on a usual device; none has to be here. It depends on no scalar."""
-    return listing.listing(kernel, dialect.wgsl(immediates=True), usual.LIMITS, grid)
+    """The WGSL of a kernel on a usual device; none has to be here."""
+    return listing.listing(kernel, dialect.wgsl(immediates=True), usual.LIMITS, grid, scalars)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
-from hologram.backends.webgpu.wgsl.spelling import ProgramSpelling, Spelling, Text, TileSpelling
+from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiler.source.codegen import Source
+from hologram.compiler.source.dialect import words
+from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
-from hologram.compiler.source.schedule import Schedule
+from hologram.compiler.source.shader import Shader
 from hologram.device import Binding, Launch
 from hologram.dtypes import Number
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import ALIGNMENT, Limits
 from hologram.plan import Tile
+
+FOLDER = Path(__file__).parent  # all that decides the text
 
 
 @dataclass(frozen=True)
@@ -41,57 +47,54 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """A form compiled for a schedule."""
+class Compiled:
+    """A form compiled for a variant of its launches."""
 
     pipeline: Pipeline
-    text: Text
+    source: Source | Shader
 
 
 class Form:
-    """A program or tile as it is compiled: once for each schedule."""
+    """A program or tile as it is compiled: once for each variant of its launches."""
 
     def __init__(self, kernel: Program | Tile, facilities: Facilities, read_write: bool = False) -> None:
         self.kernel = kernel
         self.facilities = facilities
         limits = facilities.limits
-        self.spelling: Spelling = (
-            TileSpelling(kernel, limits)
-            if isinstance(kernel, Tile)
-            else ProgramSpelling(kernel, limits, facilities.max_immediate_bytes, read_write)
-        )
-        self._variants: dict[Schedule | None, Variant] = {}
+        self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= facilities.max_immediate_bytes
+        dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
+        self.generator = generator(kernel, dialect, limits, FOLDER)
+        self._compiled: dict[Variant, Compiled] = {}
 
-    def variant(self, schedule: Schedule | None) -> Variant:
+    def compiled(self, variant: Variant) -> Compiled:
         """Raises CompileError."""
-        if schedule not in self._variants:
-            text = self.spelling.text(schedule)
-            generated(text.entry, "WGSL", lambda: text.text)
-            size = text.parameter_bytes
-            signature = Signature(
-                text.writable, size if text.immediates else 0, uniform=size > 0 and not text.immediates
-            )
-            pipeline = self.facilities.pipelines.compile(text.entry, text.text, text.entry, signature)
-            self._variants[schedule] = Variant(pipeline, text)
-        return self._variants[schedule]
+        if variant not in self._compiled:
+            source = self.generator.source(variant)
+            generated(source.entry, "WGSL", lambda: source.text)
+            size = source.parameter_bytes
+            uniform = size > 0 and not self.immediates
+            signature = Signature(source.writable, size if self.immediates else 0, uniform=uniform)
+            pipeline = self.facilities.pipelines.compile(source.entry, source.text, source.entry, signature)
+            self._compiled[variant] = Compiled(pipeline, source)
+        return self._compiled[variant]
 
     def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """A call that appends one dispatch."""
         facilities = self.facilities
         with facilities.encoder.lock:
-            variant = self.variant(self.spelling.schedule(grid))
-            groups = variant.text.groups(grid)
+            made = self.compiled(self.generator.variant(grid))
+            groups = made.source.groups(grid, facilities.limits)
             if math.prod(groups) == 0:
                 return _nothing
-            layout = variant.pipeline.layout
+            layout = made.pipeline.layout
             size = layout.signature.immediate_bytes
-            parameters = variant.text.pack(scalars, grid)
+            parameters = made.source.pack(scalars, grid)
             padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
             uniform = facilities.pipelines.uniform(parameters) if layout.signature.uniform else None
             group = facilities.pipelines.group(layout, padded, uniform)
             immediates = facilities.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
-            dispatch = Dispatch(variant.pipeline.handle, group, immediates, size, *groups, owners)
+            dispatch = Dispatch(made.pipeline.handle, group, immediates, size, *groups, owners)
             return facilities.encoder.launch([dispatch])
 
 
@@ -109,7 +112,7 @@ class WebGPUKernel:
         self._distinct = tuple(range(count))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
         if isinstance(kernel, Tile) or not kernel.reduced:
-            self.plain.variant(self.plain.spelling.schedule(()))  # no other can be asked for: compile it now
+            self.plain.compiled(PLAIN)  # no other can be asked for: compile it now
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """A call that appends the kernel to the open compute pass; see hologram.device.Kernel.
@@ -143,17 +146,16 @@ class WebGPUKernel:
 
     def workgroups(self, grid: Sequence[int]) -> int:
         """Those of a launch over this grid that binds whole buffers."""
-        spelling = self.plain.spelling
-        return math.prod(self.plain.variant(spelling.schedule(grid)).text.groups(grid))
+        made = self.plain.compiled(self.plain.generator.variant(grid))
+        return math.prod(made.source.groups(grid, self.facilities.limits))
 
     def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         """That of a launch that binds whole buffers."""
-        return self.plain.spelling.mapping(grid)
+        return self.plain.generator.mapping(grid)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """The WGSL of a launch over this grid; it depends on no scalar."""
-        spelling = self.plain.spelling
-        return spelling.text(spelling.schedule(grid)).text
+        return self.plain.generator.source(self.plain.generator.variant(grid)).text
 
     def _check(self, bindings: Sequence[Binding]) -> None:
         if len(bindings) != len(self.kernel.buffers):
@@ -175,6 +177,11 @@ class WebGPUKernel:
             if shape not in self._forms:
                 self._forms[shape] = Form(self._program(shape), self.facilities, shape.read_write)
             return self._forms[shape]
+
+
+def _words(program: Program) -> int:
+    """How many words of 32 bits a launch passes: the extents, then the scalars."""
+    return program.rank + sum(words(s.dtype) for s in program.scalars)
 
 
 def _nothing() -> None:

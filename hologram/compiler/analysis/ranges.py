@@ -7,6 +7,7 @@ every lane decides alike, and which axis to vectorise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ Place = tuple[str, int]  # of an access: the buffer's name, and the value that i
 
 # What an index holds: on every device, and in 64 bits. Sums and products of more wrap and may come back; order,
 # quotients and conversions of more are another number's.
+MOST_GROUPS = 2**15  # that surely lie along one dimension
 U32, I64 = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
 
 
@@ -128,15 +130,18 @@ def reached(found: Iterable[Reference]) -> dict[str, Interval]:
 def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range]:
     """The ranges of values, as far as they are known; instructions come in order, an inner block's after its owner."""
     known: dict[int, Range] = {}
+    facts: dict[int, tuple[Fact, ...]] = {}
     for i in instructions:
         if i.opcode is O.LOOP:
             start, stop = (known.get(v) for v in i.operands[:2])
             if start is not None and stop is not None:
                 known[i.blocks[0].arguments[0]] = Range(start.low, max(start.low, stop.high - 1), None)
         elif len(i.results) == 1 and not i.blocks:
-            found = _range(i, known, lanes)
+            found = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
             if found is not None:
                 known[i.result] = found
+            if i.type.kind == "bool":
+                facts[i.result] = _facts(i, known, facts, lanes)
     return known
 
 
@@ -147,9 +152,6 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
     if opcode is O.CONSTANT or opcode is O.SCALAR:
         number = i.attribute if opcode is O.CONSTANT else lanes.scalars[str(i.attribute)]
         return Range(int(number), int(number))  # type: ignore[arg-type]
-    if opcode is O.SELECT:
-        x, y = (known.get(v) for v in i.operands[1:])
-        return _hull(x, y) if x is not None and y is not None else None
     if kind == "bool" or opcode in COMPARISONS:
         return Range(0, 1, None)
     if opcode in _POSITIONS:
@@ -172,6 +174,50 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
     return found if found.within((low, low + (1 << i.type.bits) - 1)) else None
 
 
+# Choices.
+
+Fact = tuple[int, float, float]  # a value, what it is at least and at most
+
+
+def _facts(
+    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]], lanes: Lanes
+) -> tuple[Fact, ...]:
+    """What holds where a bool does."""
+    if i.opcode is O.AND:
+        return tuple(fact for v in i.operands for fact in facts.get(v, ()))
+    if i.opcode not in _ORDERS:
+        return ()
+    first, second = i.operands if i.opcode in (O.LT, O.LE) else reversed(i.operands)
+    strict = i.opcode in (O.LT, O.GT)
+    x, y = known.get(first), known.get(second)
+    if (
+        x is None
+        or y is None
+        or (
+            lanes.program.types[first].kind == "index"
+            and not (x.within(lanes.index) and y.within(lanes.index))
+        )
+    ):
+        return ()
+    return (first, -math.inf, y.high - strict), (second, x.low + strict, math.inf)
+
+
+def _chosen(
+    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]]
+) -> Range | None:
+    """A select, its first operand as far as the condition lets it be chosen."""
+    condition, first, second = i.operands
+    x, y = known.get(first), known.get(second)
+    if x is None or y is None or i.type.is_float:
+        return None
+    held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
+    low, high = max([x.low, *(f[1] for f in held)]), min([x.high, *(f[2] for f in held)])
+    return _hull(Range(int(low), int(high)), y) if low <= high else y
+
+
+_ORDERS = frozenset({O.LT, O.LE, O.GT, O.GE})
+
+
 # Positions.
 
 
@@ -186,7 +232,10 @@ def _lane(lanes: Lanes, _: int) -> Range:
 
 def _group(lanes: Lanes, _: int) -> Range | None:
     lane, threads = _lane(lanes, 0), lanes.program.workgroup
-    return Range(lane.low // threads, lane.high // threads, None) if threads else None
+    # More are folded into two dimensions, the last row of which may run over.
+    if threads is None or lane.high // threads >= MOST_GROUPS:
+        return None
+    return Range(lane.low // threads, lane.high // threads, None)
 
 
 def _thread(lanes: Lanes, _: int) -> Range | None:

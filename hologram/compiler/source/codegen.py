@@ -20,6 +20,7 @@ from hologram.compiler.source.dialect import (
     Dialect,
     Number,
     SharedDeclaration,
+    words,
 )
 from hologram.compiler.source.emit import Emitter, identifier
 from hologram.compiler.source.schedule import SOFTWARE_TURNS, Schedule, Sweep, choose, fold, vector_buffers
@@ -48,13 +49,24 @@ class Source:
     sweeps: int  # passes over a row
     index_bits: int = 32
     binding_multiple: int = 16
+    measured: tuple[int, ...] = ()  # the last parameters: the lengths of these buffers, in elements
 
-    def pack(self, scalars: Sequence[Number], grid: Sequence[int]) -> bytes:
+    @property
+    def writable(self) -> tuple[bool, ...]:
+        """How each buffer is declared."""
+        return tuple(b.access is not Access.READ for b in self.buffers)
+
+    @property
+    def parameter_bytes(self) -> int:
+        return 4 * sum(words(p.dtype, self.index_bits) for p in self.parameters)
+
+    def pack(self, scalars: Sequence[Number], grid: Sequence[int], lengths: Sequence[int] = ()) -> bytes:
         """The launch words, little-endian, 64-bit ones as low and high word without padding.
 
-        Raises ShapeError for axes, or rows, that an index cannot count.
+        `lengths` are those of all buffers, where the text asks for some. Raises ShapeError for axes, or rows, that an
+        index cannot count.
         """
-        values = [*grid, *scalars]
+        values = [*grid, *scalars, *(lengths[k] for k in self.measured)]
         if len(values) != len(self.parameters):
             what = ", ".join(p.name for p in self.parameters)
             raise ProgramError(

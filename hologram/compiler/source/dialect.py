@@ -134,6 +134,8 @@ class Dialect:
     index_bits: int = 32
     read_write: bool = False  # every buffer is declared writable
     prelude: Prelude | None = None  # None: no hand-written files
+    options: str = ""  # what tells it apart from others of its name
+    checks_bounds: bool = False  # the language itself sees to it that an access outside a buffer does nothing
 
     def spells(self, opcode: Opcode, dtype: DType) -> bool:
         """Whether the table of operators has the opcode for operands of that dtype."""

@@ -1,26 +1,29 @@
-"""The source of any kernel in a dialect, generated or hand-written."""
+"""The source of any kernel in a dialect, generated or hand-written, without a device."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hologram.atlas.program import Program
-from hologram.compiler.lowering.lower import lower
-from hologram.compiler.source.codegen import generate
+from hologram.compiler.analysis.ranges import Lanes, paths, reached, references
 from hologram.compiler.source.dialect import Dialect
-from hologram.compiler.source.shader import load
+from hologram.compiler.source.generator import generator
+from hologram.dtypes import Number
 from hologram.limits import Limits
 from hologram.plan import Tile
 
 
-def listing(kernel: Program | Tile, dialect: Dialect, limits: Limits, grid: Sequence[int]) -> str:
-    """What a device of these limits would compile for a launch over a grid.
+def listing(
+    kernel: Program | Tile, dialect: Dialect, limits: Limits, grid: Sequence[int], scalars: Sequence[Number]
+) -> str:
+    """What a device of these limits would compile for a launch over a grid, its buffers as large as it reaches.
 
-    Raises UnsupportedDType where the language lacks a type of the kernel.
+    Without scalars each counts as 1. Raises UnsupportedDType where the language lacks a type of the kernel.
     """
+    written = generator(kernel, dialect, limits)
+    numbers, lengths = scalars, ()
     if isinstance(kernel, Program):
-        return generate(lower(kernel, dialect), dialect, limits, grid=grid).text
-    if kernel.epilogue is not None:
-        kernel = replace(kernel, epilogue=lower(kernel.epilogue, dialect))
-    return load(kernel, dialect).text
+        numbers = scalars or (1,) * len(kernel.scalars)
+        reach = reached(references(paths(kernel), Lanes.of(kernel, numbers, grid)))
+        lengths = tuple(reach.get(b.name, (0, -1))[1] + 1 for b in kernel.buffers)
+    return written.source(written.variant(grid, numbers, lengths)).text

@@ -20,7 +20,8 @@ from hologram.atlas.program import Access, Block, Instruction, Program, ScalarPa
 from hologram.compiler.source.dialect import BufferDeclaration, Declarations, Dialect, Prelude
 from hologram.compiler.source.emit import Emitter, identifier
 from hologram.dtypes import DType, Number
-from hologram.errors import CompileError, ProgramError, UnsupportedDType
+from hologram.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
+from hologram.limits import Limits
 from hologram.plan import Tile
 
 # The name of a tile's type of accumulation: what `epilogue` takes and gives.
@@ -40,7 +41,25 @@ class Shader:
     buffers: tuple[tuple[str, DType, str], ...]  # in the order of their bindings; the parameters come after
     scalars: tuple[ScalarParameter, ...]
 
-    def pack(self, scalars: Sequence[Number]) -> bytes:
+    @property
+    def writable(self) -> tuple[bool, ...]:
+        """How each buffer is declared: all alike."""
+        return (True,) * len(self.buffers)
+
+    @property
+    def parameter_bytes(self) -> int:
+        return 4 * len(self.scalars)
+
+    def groups(self, grid: Sequence[int], limits: Limits) -> tuple[int, int, int]:
+        """The grid, which counts workgroups; ShapeError where the device takes fewer."""
+        x, y, z = (*grid, 1, 1)[:3]
+        if max(x, y, z) > limits.max_workgroups:
+            raise ShapeError(
+                f"{self.entry}: {x} x {y} x {z} workgroups, this adapter takes {limits.max_workgroups} along an axis"
+            )
+        return x, y, z
+
+    def pack(self, scalars: Sequence[Number], grid: Sequence[int] = (), lengths: Sequence[int] = ()) -> bytes:
         """The bytes of the file's `Params`: little-endian, 4 a member."""
         if len(scalars) != len(self.scalars):
             names = ", ".join(s.name for s in self.scalars) or "no scalars"

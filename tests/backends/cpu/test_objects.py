@@ -127,9 +127,10 @@ def test_only_the_same_code_for_the_same_processor_is_found(folder: Path, monkey
     elsewhere = Engine()
     elsewhere.target = elsewhere.target.replace(elsewhere.cpu, "another processor")
     assert [kept(elsewhere), kept(elsewhere), kept(engine)] == [1, 0, 0]
-    monkeypatch.setattr(objects, "generator_digest", lambda folder: f"another generator than {folder}")
+    generator = "hologram.compiler.source.kept.generator_digest"
+    monkeypatch.setattr(generator, lambda folder: f"another generator than {folder}")
     assert [kept(engine), kept(engine)] == [1, 0]
-    assert store.shared().stats(objects.KIND).compiled == 4
+    assert store.shared().stats(objects.FOLDER.name).compiled == 4
 
 
 def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:

@@ -38,6 +38,8 @@ OPERATIONS: tuple[Callable[[Value, Value], Value], ...] = (
     minimum,
     maximum,
     lambda x, y: select(x < y, x, y + 1),
+    lambda x, y: select((x >= 2) & (x < y + 1), x, y),
+    lambda x, y: select((y > x) & (7 >= x), x * 2, x),
     lambda x, y: x.to(i32).to(index) + y.to(u8).to(index),
     lambda x, y: x.to(i64).to(f32).to(index) - y,
 )
@@ -109,6 +111,14 @@ def test_what_does_not_fit_an_index_has_no_order() -> None:
     assert reach(below, (8,)) is None  # 2^32 - 1, where an index has 32 bits
     assert reach(below, (8,), I64) == Range(0, 6, None)
     assert reach(one(lambda b: b.coordinate(0) - 1 + 1), (8,)) == Range(0, 7, {0: 1})
+
+
+def test_a_choice_is_known_by_its_condition() -> None:
+    def padded(b: Builder) -> Value:
+        place = b.coordinate(0) * 2
+        return select((place >= 3) & (place < 13), place, 3) - 3
+
+    assert reach(one(padded), (10,)) == Range(0, 9, None)
 
 
 def test_reach_and_proof() -> None:

@@ -220,9 +220,9 @@ def test_columns(agrees: Run) -> None:
 def test_threads_that_share_a_row_agree(
     threads: int, webgpu: object, limits: Limits, agrees: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hologram.backends.webgpu.wgsl import spelling
+    from hologram.compiler.source import generator
 
-    monkeypatch.setattr(spelling, "choose", lambda *_: Schedule(Sweep.ROW, 256, 4, threads))
+    monkeypatch.setattr(generator, "choose", lambda *_: Schedule(Sweep.ROW, 256, 4, threads))
     for grid in ((3, 100), (9, 1030)):
         x = numbers(grid[0] * grid[1]) / np.float32(8)
         agrees(scaled_rows(), [x, np.zeros_like(x)], (grid[1],), grid, rtol=1e-5, atol=1e-3)

@@ -13,7 +13,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Lane
-from hologram.backends.cpu.llvm.nests import GROUP, positions, runs
+from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
 

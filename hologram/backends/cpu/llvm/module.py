@@ -12,7 +12,7 @@ from collections.abc import Callable
 from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.arguments import Variant
 from hologram.backends.cpu.llvm.columns import column_body
-from hologram.backends.cpu.llvm.nests import map_body, row_body
+from hologram.backends.cpu.llvm.loops import map_body, row_body
 from hologram.backends.cpu.llvm.nontemporal import stream_body
 from hologram.backends.cpu.llvm.split import phase_body, tail_body
 from hologram.backends.cpu.llvm.workgroups import workgroup_body

@@ -11,7 +11,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
-from hologram.backends.cpu.llvm.nests import GROUP, positions
+from hologram.backends.cpu.llvm.loops import GROUP, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, to_memory
 
 VECTOR_BYTES = 64

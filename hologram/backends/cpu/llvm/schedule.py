@@ -11,8 +11,8 @@ from typing import Any
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
-from hologram.backends.cpu.llvm.keep import ELEMENTS
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
+from hologram.backends.cpu.llvm.reuse import ELEMENTS
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import rows

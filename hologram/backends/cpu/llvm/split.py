@@ -12,7 +12,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import Slots, Variant, load_slot, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Frame, Lane
-from hologram.backends.cpu.llvm.nests import GROUP, decompose, positions, sweep
+from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions, sweep
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
 

@@ -14,7 +14,7 @@ from hologram.atlas.opcodes import POSITIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
-from hologram.backends.cpu.llvm.nests import GROUP, decompose, positions
+from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, register_type
 from hologram.dtypes import DType
 

@@ -306,4 +306,6 @@ def wgsl(
         folds=True,
         read_write=read_write,
         prelude=PRELUDE,
+        options=f"immediates {immediates}, read_write {read_write}",
+        checks_bounds=True,
     )

@@ -8,8 +8,8 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
-from hologram.backends.cpu.llvm.keep import ELEMENTS, Sweep, kept, recomputed
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Position
+from hologram.backends.cpu.llvm.reuse import ELEMENTS, Sweep, kept, recomputed
 from hologram.backends.cpu.llvm.writer import Writer, register_type
 from hologram.compiler.analysis.phases import Phase
 

@@ -1,0 +1,189 @@
+"""From kernels to source for one device, in as many variants as its launches ask for; kept from process to process.
+
+A launching backend needs no more: it compiles a variant's source, packs the launch's numbers and counts its workgroups.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from hologram import dtypes, store
+from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
+from hologram.atlas.text import digest
+from hologram.compiler.analysis.ranges import I64, U32, Lanes, Place, paths, references, unproven
+from hologram.compiler.lowering.bounds import guarded
+from hologram.compiler.lowering.lower import lower
+from hologram.compiler.source.codegen import Source, generate
+from hologram.compiler.source.dialect import Dialect
+from hologram.compiler.source.kept import kept
+from hologram.compiler.source.schedule import Schedule, Sweep, choose
+from hologram.compiler.source.shader import Shader, load
+from hologram.dtypes import Number
+from hologram.limits import Limits
+from hologram.plan import Tile
+
+VARIANTS_KEPT = 1024
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a launch knows and the source depends on. Equal variants of a kernel have one source."""
+
+    schedule: Schedule | None = None  # None: there is one for every grid
+    guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
+
+    @property
+    def text(self) -> str:
+        """The same for equal variants, in every process."""
+        return f"{self.schedule} {sorted(self.guarded)}"
+
+
+PLAIN = Variant()
+
+
+class Generator(Protocol):
+    """A kernel that can be written for any launch."""
+
+    def variant(
+        self, grid: Sequence[int], scalars: Sequence[Number] = (), lengths: Sequence[int] = ()
+    ) -> Variant:
+        """What suits a launch; `lengths` are those of the bound buffers, in elements, in order."""
+        ...
+
+    def source(self, variant: Variant) -> Source | Shader:
+        """Raises UnsupportedDType for what the language lacks."""
+        ...
+
+    def mapping(self, grid: Sequence[int]) -> str:
+        """How a launch over the grid maps to threads, in a few words."""
+        ...
+
+
+class ProgramGenerator:
+    """Of a program. `folder`: the backend's, whose sources count as well for what is kept; None: nothing is."""
+
+    def __init__(self, program: Program, dialect: Dialect, limits: Limits, folder: Path | None) -> None:
+        self.program = program
+        self.dialect = dialect
+        self.limits = limits
+        self.folder = folder
+        self.checks = not dialect.checks_bounds and bool(program.buffers or program.shared)
+        self._schedules: dict[tuple[int, ...], Schedule] = {}
+
+    @cached_property
+    def _lowered(self) -> Program:
+        return lower(self.program, self.dialect)
+
+    @cached_property
+    def _paths(self):
+        return paths(self.program)
+
+    @cached_property
+    def _identity(self) -> str:
+        """Of all that decides the sources, but the variant."""
+        return store.key(digest(self.program), self.limits.text, self.dialect.name, self.dialect.options)
+
+    def variant(
+        self, grid: Sequence[int], scalars: Sequence[Number] = (), lengths: Sequence[int] = ()
+    ) -> Variant:
+        """See Generator. A program without reductions has one schedule for all grids."""
+        schedule = self._schedule(tuple(grid))
+        return Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
+
+    def _schedule(self, grid: tuple[int, ...]) -> Schedule | None:
+        if not self.program.reduced:
+            return None
+        if grid not in self._schedules:
+            if len(self._schedules) >= VARIANTS_KEPT:
+                self._schedules.clear()
+            self._schedules[grid] = choose(self._lowered, self.dialect, self.limits, grid)
+        return self._schedules[grid]
+
+    def _guarded(
+        self, grid: Sequence[int], scalars: Sequence[Number], lengths: Sequence[int]
+    ) -> frozenset[Place]:
+        lanes = Lanes.of(self.program, scalars, grid, U32 if self.dialect.index_bits == 32 else I64)
+        known = dict(zip((b.name for b in self.program.buffers), lengths, strict=True))
+        known |= {s.name: s.size for s in self.program.shared}
+        return unproven(references(self._paths, lanes), known)
+
+    def mapping(self, grid: Sequence[int]) -> str:
+        return (self._schedule(tuple(grid)) or choose(self._lowered, self.dialect, self.limits)).text
+
+    def source(self, variant: Variant) -> Source:
+        """See Generator."""
+        if self.folder is None:
+            return self._generated(variant)
+        identity = store.key(self._identity, variant.text)
+        return kept(self.folder, identity, lambda: _packed(self._generated(variant)), _unpacked)
+
+    def _generated(self, variant: Variant) -> Source:
+        program, measured = guarded(self.program, variant.guarded, signed=self.dialect.index_bits == 64)
+        lowered = lower(program, self.dialect) if measured or variant.guarded else self._lowered
+        source = generate(lowered, self.dialect, self.limits, schedule=variant.schedule)
+        return replace(source, measured=measured)
+
+
+class TileGenerator:
+    """Of a hand-written kernel, which has one source and checks its bounds itself."""
+
+    def __init__(self, tile: Tile, dialect: Dialect, limits: Limits) -> None:
+        self.tile = tile
+        self.dialect = dialect
+        self.limits = limits
+
+    def variant(
+        self, grid: Sequence[int], scalars: Sequence[Number] = (), lengths: Sequence[int] = ()
+    ) -> Variant:
+        return PLAIN
+
+    def mapping(self, grid: Sequence[int]) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.tile.constants) or self.tile.stem
+
+    def source(self, variant: Variant) -> Shader:
+        """See Generator; raises as `shader.load`."""
+        tile, dialect = self.tile, self.dialect
+        if tile.epilogue is not None:
+            tile = replace(tile, epilogue=lower(tile.epilogue, dialect))
+        return load(tile, dialect, missing=frozenset(dtypes.ALL) - self.limits.dtypes)
+
+
+def generator(
+    kernel: Program | Tile, dialect: Dialect, limits: Limits, folder: Path | None = None
+) -> Generator:
+    """That of a kernel in a language."""
+    if isinstance(kernel, Tile):
+        return TileGenerator(kernel, dialect, limits)
+    return ProgramGenerator(kernel, dialect, limits, folder)
+
+
+def _packed(source: Source) -> bytes:
+    schedule = source.schedule
+    values = {field.name: getattr(source, field.name) for field in fields(source)} | {
+        "buffers": [(b.name, b.dtype.name, b.access.value) for b in source.buffers],
+        "parameters": [(p.name, p.dtype.name) for p in source.parameters],
+        "schedule": (schedule.sweep.value, schedule.workgroup, schedule.elements, schedule.threads),
+    }
+    return json.dumps(values).encode()
+
+
+def _unpacked(content: bytes) -> Source:
+    """Raises ValueError, TypeError or KeyError for what `_packed` did not make."""
+    values = json.loads(content)
+    sweep, *numbers = values["schedule"]
+    x, y, z = values["workgroup"]
+    return Source(
+        **values
+        | {
+            "workgroup": (x, y, z),
+            "buffers": tuple(BufferParameter(n, dtypes.named(d), Access(a)) for n, d, a in values["buffers"]),
+            "parameters": tuple(ScalarParameter(n, dtypes.named(d)) for n, d in values["parameters"]),
+            "schedule": Schedule(Sweep(sweep), *numbers),
+            "measured": tuple(values["measured"]),
+        }
+    )
