@@ -21,7 +21,6 @@ from hologram.compiler.source.dialect import LANES, Dialect, spell, words
 from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
 
 O = Opcode
-Table = Mapping[tuple[Opcode, DType], str]
 SIGNED = (i32, i64)
 UNSIGNED = (u32, u64)
 INTEGERS = SIGNED + UNSIGNED
@@ -197,7 +196,9 @@ def structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
     return [f"struct {name} {{", *(f"    {t} {n};" for n, t in fields), "};"]
 
 
-def dialect(names: Names, vectors: Mapping[DType, str], extra: Table, **spelled: Any) -> Dialect:
+def dialect(
+    names: Names, vectors: Mapping[DType, str], extra: dict[tuple[Opcode, DType], str], **spelled: Any
+) -> Dialect:
     """A language of this family: what is alike, `extra` operators, and what it spells of its own."""
     return Dialect(
         types=names.types,
