@@ -82,12 +82,12 @@ index = DType("index", "index", 64, "int64")
 
 _BY_NAME = {d.name: d for d in ALL} | {d.numpy_name: d for d in ALL}
 _REFUSED = f"dtype must be one of {' '.join(d.name for d in ALL)} in native byte order, got {{!r}}"
-_BY_PYTHON = {float: f32, int: i64, bool: bool_}
 
 
 def dtype(spec: Any) -> DType:
     """The DType named by a DType, a name ("f32", "float32"), a NumPy dtype or scalar type, or a Python type.
 
+    Python's types mean what they do to NumPy: `float` is f64, `int` i64. Only where no dtype is given are floats f32.
     Raises UnsupportedDType for anything else, None, complex numbers and strings included.
     """
     if type(spec) is DType:
@@ -103,11 +103,9 @@ def dtype(spec: Any) -> DType:
 def _found(spec: Any) -> DType:
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
-    if isinstance(spec, type) and spec in _BY_PYTHON:
-        return _BY_PYTHON[spec]
     try:
         name = np.dtype(spec).name
-    except TypeError:
+    except (TypeError, ValueError):
         name = str(spec).rpartition(".")[2]  # torch.float32 and its like
     found = _BY_NAME.get(name)
     # None is float64 to NumPy.

@@ -180,11 +180,19 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def whole(number: Any, who: str) -> int:
+    """An integer of Python or NumPy as Python's; TypeError for anything else, bools included."""
+    try:
+        if not isinstance(number, bool):
+            return index(number)
+    except TypeError:
+        pass
+    raise TypeError(f"{who} must be an integer, got {number!r}")
+
+
 def normalize_axis(axis: int, ndim: int, who: str) -> int:
     """`axis` counted from the front; ShapeError if there is none such."""
-    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise TypeError(f"{who}: axis must be an integer, got {axis!r}")
-    axis = index(axis)
+    axis = whole(axis, f"{who}: axis")
     if not -ndim <= axis < ndim:
         raise ShapeError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
     return axis % ndim

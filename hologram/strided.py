@@ -9,10 +9,10 @@ import numpy as np
 
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, normalize_axis
+from hologram.layout import Layout, normalize_axes, normalize_axis
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 class Strided:
@@ -121,11 +121,9 @@ class Strided:
         if axis is None:
             axes = [k for k, n in enumerate(self.shape) if n == 1]
         else:
-            axes = [
-                normalize_axis(a, self.ndim, "squeeze") for a in ((axis,) if isinstance(axis, int) else axis)
-            ]
+            axes = normalize_axes(axis, self.ndim, "squeeze")
         layout = self.layout
-        for k in sorted(set(axes), reverse=True):
+        for k in reversed(axes):
             if self.shape[k] != 1:
                 raise ShapeError(f"squeeze: axis {k} must have size 1, got shape {self.shape}")
             layout = layout.squeeze(k)

@@ -52,26 +52,27 @@ class Executor(Engine):
 
     # Tensors.
 
-    def empty(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
+    def empty(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor with undefined contents."""
         return tensors.empty(self, shape, dtype)
 
     def tensor(self, array: Any, dtype: Any = None) -> Tensor:
         """A Tensor with the elements of a NumPy array, or of anything NumPy makes one from.
 
-        Arrays keep their dtype; Python floats become f32, integers i64, unless `dtype` says otherwise.
+        Arrays keep their dtype; Python floats become f32, integers i64. With a `dtype`, arrays are converted as by
+        `astype`; Python's numbers must fit, as in `full`: UnsupportedDType for 300 as u8 or 1.7 as i32.
         """
         return tensors.constant(self, array, dtype)
 
-    def full(self, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
+    def full(self, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor filled with a number."""
         return tensors.full(self, shape, value, dtype)
 
-    def zeros(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
+    def zeros(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor of zeros."""
         return self.full(shape, 0, dtype)
 
-    def ones(self, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
+    def ones(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor of ones."""
         return self.full(shape, 1, dtype)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hologram import dtypes, opset
 from hologram.dtypes import DType
-from hologram.errors import InteropError, ShapeError, UnsupportedDType
+from hologram.errors import InteropError, ShapeError
 from hologram.frontend import representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
@@ -77,13 +77,7 @@ class Tensor(View, Operators):
     def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
         target = self._view(indexed(self.layout, index))
         if not isinstance(value, Tensor):
-            try:
-                value = np.asarray(value, self.dtype.numpy)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise UnsupportedDType(
-                    f"{self.dtype} elements cannot be set to {value!r}: {error}"
-                ) from error
-            value = constant(self.executor, value)
+            value = constant(self.executor, value, self.dtype)
         self.executor.copy(value, target)
 
     def __iter__(self) -> Any:
@@ -193,7 +187,7 @@ def as_tensor(buffer: Buffer) -> Tensor:
 # What makes tensors, each a request that a trace may record instead.
 
 
-def empty(engine: Engine, shape: Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
+def empty(engine: Engine, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
     """A tensor with undefined contents."""
     return engine.dispatch(make_empty, "empty", engine, sizes(shape, "empty"), engine.supported(dtype))
 
@@ -202,7 +196,7 @@ def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
     return Tensor(engine.new_buffer(engine.kind(shape, dtype)), Layout.contiguous(dtype, shape))
 
 
-def full(engine: Engine, shape: Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
+def full(engine: Engine, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
     """A tensor filled with a number."""
     return engine.dispatch(make_full, "full", engine, sizes(shape, "full"), value, engine.supported(dtype))
 

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.errors import ShapeError
+from hologram import dtypes, lazy
+from hologram.errors import ShapeError, UnsupportedDType
+
+if TYPE_CHECKING:
+    from hologram.atlas import arithmetic
+else:
+    arithmetic = lazy.module("hologram.atlas.arithmetic")
 
 
 def host_values(array: Any, dtype: Any) -> np.ndarray:
-    """What a tensor is made from, as an array: Python floats become f32, unless a dtype is wanted."""
+    """What a tensor is made from, as an array: Python floats become f32, unless a dtype is wanted.
+
+    Arrays are converted as `astype` does. Python's numbers are not: those that the dtype cannot hold are refused.
+    """
     known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
     try:
         values = np.asarray(array)
     except ValueError as error:
         raise ShapeError(f"tensor: the elements form no array: {error}") from error
-    dtypes.dtype(values.dtype)  # refuses what is no number
-    if dtype is not None:
-        values = values.astype(dtypes.dtype(dtype).numpy, copy=False)
-    elif not known and values.dtype == np.float64:
-        values = values.astype(np.float32)
-    return values
+    own = dtypes.dtype(values.dtype)  # refuses what is no number
+    if dtype is None:
+        return values if known or own is not dtypes.f64 else values.astype(np.float32)
+    wanted = dtypes.dtype(dtype)
+    with np.errstate(all="ignore"):
+        if known:
+            return values if own is wanted else arithmetic.convert(wanted, values)
+        try:
+            held = np.asarray(array, wanted.numpy)
+        except (OverflowError, ValueError) as error:  # a NaN is a ValueError
+            raise UnsupportedDType(f"tensor: {wanted} cannot hold the elements: {error}") from error
+        if own.is_float and wanted.is_integer and (held != values).any():
+            raise UnsupportedDType(f"tensor: {wanted} cannot hold {values[held != values].flat[0]}")
+    return held

@@ -12,7 +12,7 @@ from hologram import dtypes
 from hologram.atlas.builder import select
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, normalize_axes, normalize_axis
+from hologram.layout import Layout, normalize_axes, normalize_axis, whole
 from hologram.limits import Limits
 from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
@@ -121,7 +121,10 @@ def roll(x, *, shift, axis=None):
     if axis is None:
         return roll(x.flatten(), shift=shift, axis=0).reshape(x.shape)
     axes = _listed(axis, x.ndim, "roll")
-    shifts = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    shifts = [
+        whole(by, "roll: shift")
+        for by in (shift if isinstance(shift, (tuple, list)) else [shift] * len(axes))
+    ]
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: a shift for every axis is needed, got {shift} for {axis}")
     for by, k in zip(shifts, axes, strict=True):
@@ -129,6 +132,12 @@ def roll(x, *, shift, axis=None):
         if cut:
             x = movement.concat([x.slice(k, cut), x.slice(k, None, cut)], axis=k)
     return x
+
+
+def _count(number: Any, who: str) -> int:
+    if whole(number, who) < 0:
+        raise ShapeError(f"{who} must be at least 0, got {number}")
+    return whole(number, who)
 
 
 @composite(dtypes=ALL, reference=lambda x, repeats, axis=None: np.repeat(x, repeats, axis),
@@ -139,8 +148,7 @@ def repeat(x, *, repeats, axis=None):
     if axis is None:
         return repeat(x.flatten(), repeats=repeats, axis=0)
     k = normalize_axis(axis, x.ndim, "repeat")
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
-        raise ShapeError(f"repeat: repeats must be an integer of at least 0, got {repeats!r}")
+    repeats = _count(repeats, "repeat: repeats")
     wide = x.unsqueeze(k + 1).expand(*x.shape[: k + 1], repeats, *x.shape[k + 1 :])
     return wide.reshape(*x.shape[:k], x.shape[k] * repeats, *x.shape[k + 1 :])
 
@@ -150,8 +158,9 @@ def repeat(x, *, repeats, axis=None):
                           ((), {"repetitions": (2,)})))  # fmt: skip
 def tile(x, *, repetitions):
     """x side by side with itself, so many times along each axis; missing axes are added in front."""
-    rank = max(x.ndim, len(repetitions))
-    counts = (1,) * (rank - len(repetitions)) + tuple(repetitions)
+    given = repetitions if isinstance(repetitions, (tuple, list)) else (repetitions,)
+    rank = max(x.ndim, len(given))
+    counts = (1,) * (rank - len(given)) + tuple(_count(n, "tile: repetitions") for n in given)
     shape = (1,) * (rank - x.ndim) + x.shape
     within = [size for n in shape for size in (1, n)]
     wide = x.reshape(within).expand([size for n, r in zip(shape, counts, strict=True) for size in (r, n)])
@@ -162,13 +171,17 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape, axis in (((9,), 0), ((4, 5), -1)):
         index = rng.integers(0, shape[axis], 6).astype(np.int64)
         yield Sample((array(rng, dtype, shape), index), {"axis": axis})
+    yield Sample((array(rng, dtype, (4, 5)), rng.integers(0, 4, (2, 3)).astype(np.int8)))
+    yield Sample((array(rng, dtype, (300,)), np.array(299, np.uint16)))
 
 
 @composite(dtypes=ALL, samples=_take_samples,
            reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
 def take(x, indices, *, axis=0):
-    """The slices of x along an axis at the positions in `indices`, of one axis; see index_select."""
-    return indexing.index_select(x, indices, axis=axis)
+    """The slices of x along an axis at the positions in `indices`, whose shape replaces the axis; see index_select."""
+    k = normalize_axis(axis, x.ndim, "take")
+    found = indexing.index_select(x, indices.flatten(), axis=k)
+    return found if indices.ndim == 1 else found.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
 
 
 def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -226,7 +239,7 @@ def count_nonzero(x, *, axis=None, keepdims=False):
 def diff(x, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over."""
     k = normalize_axis(axis, x.ndim, "diff")
-    for _ in range(n):
+    for _ in range(min(_count(n, "diff: n"), x.shape[k])):
         x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
     return x
 

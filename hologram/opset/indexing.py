@@ -13,7 +13,7 @@ from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, normalize_axis
 from hologram.opset.forms.map import IndexedOperand, indexed
-from hologram.opset.forms.operation import Input, Sample
+from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
@@ -24,6 +24,8 @@ LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 
 def _inside(position: Value, extent: Value) -> tuple[Value, Value]:
     """Whether a position, counted from the end where negative, lies in [0, extent); and one that does."""
+    if position.dtype.bits < 32:  # too narrow to be counted from the end
+        position = position.to(dtypes.i32)
     size = extent.to(position.dtype)
     if position.dtype.kind == "uint":
         inside = position < size
@@ -33,12 +35,10 @@ def _inside(position: Value, extent: Value) -> tuple[Value, Value]:
     return inside, select(inside, wrapped, 0).to(dtypes.index)
 
 
-def _positions(who: str, layout: Input, extent: int) -> Layout:
+def _positions(who: str, layout: Layout, extent: int) -> Layout:
     """Refuses positions of another dtype, or of one too narrow for an axis of that extent."""
-    if not isinstance(layout, Layout) or layout.dtype.name not in ("i32", "i64", "u32"):
-        raise UnsupportedDType(
-            f"{who}: positions must be i32, u32 or i64, got {getattr(layout, 'dtype', layout)}"
-        )
+    if not layout.dtype.is_integer:
+        raise UnsupportedDType(f"{who}: positions must be integers, got {layout.dtype}")
     if extent > LONGEST and layout.dtype.bits < 64:
         raise UnsupportedDType(f"{who}: positions along an axis of {extent} must be i64, got {layout.dtype}")
     return layout

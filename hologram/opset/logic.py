@@ -3,67 +3,101 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS
+from hologram.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS, DType
 from hologram.opset.forms import types
-from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.map import Elementwise, elementwise
+from hologram.opset.forms.operation import Operation, register
 from hologram.opset.forms.samples import binary, ternary, unary
 
 # Comparisons and choice.
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.equal, samples=binary(-2, 2), aten=("eq.Tensor",)
-)
-def equal(x, y):
-    """x == y."""
-    return x == y
+@dataclass(frozen=True, eq=False)
+class Comparison(Elementwise):
+    """An element-wise comparison. An integer that the other operand's dtype cannot hold counts as infinite."""
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        operands, attributes = super().bind(args, kwargs)
+        x, y = operands
+        if type(y) is int or isinstance(y, np.integer):
+            y = _held(int(y), x)
+        elif type(x) is int or isinstance(x, np.integer):
+            x = _held(int(x), y)
+        return (x, y), attributes
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.not_equal, samples=binary(-2, 2), aten=("ne.Tensor",)
-)
-def not_equal(x, y):
-    """x != y; true where either is NaN."""
-    return x != y
+def _held(number: int, beside: Any) -> int | float:
+    """The number, or infinity where the dtype that it is compared in does not hold it."""
+    known = getattr(beside, "dtype", None)
+    if not isinstance(known, DType):
+        return number
+    dtype = dtypes.weak(known, number)
+    lowest = -(1 << dtype.bits - 1) if dtype.kind == "int" else 0
+    fits = not dtype.is_integer or 0 <= number - lowest < 1 << dtype.bits
+    return number if fits else math.inf if number > 0 else -math.inf
+
+
+def comparison(aten: str) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares a comparison; what it means says NumPy's function of the same name."""
+
+    def declare(function: Callable[..., Any]) -> Operation:
+        name = function.__name__
+        return register(
+            Comparison(
+                name=name, function=function, reference=getattr(np, name), samples=binary(-2, 2), dtypes=ALL,
+                types=types.comparison, aten=(f"{aten}.Tensor", f"{aten}.Scalar"),
+            )
+        )  # fmt: skip
+
+    return declare
 
 
 def _ordered(x: Value) -> Value:
     return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.less, samples=binary(-2, 2), aten=("lt.Tensor",)
-)
+@comparison("eq")
+def equal(x, y):
+    """x == y."""
+    return x == y
+
+
+@comparison("ne")
+def not_equal(x, y):
+    """x != y; true where either is NaN."""
+    return x != y
+
+
+@comparison("lt")
 def less(x, y):
     """x < y."""
     return _ordered(x) < _ordered(y)
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.less_equal, samples=binary(-2, 2), aten=("le.Tensor",)
-)
+@comparison("le")
 def less_equal(x, y):
     """x <= y."""
     return _ordered(x) <= _ordered(y)
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.greater, samples=binary(-2, 2), aten=("gt.Tensor",)
-)
+@comparison("gt")
 def greater(x, y):
     """x > y."""
     return _ordered(x) > _ordered(y)
 
 
-@elementwise(
-    types=types.comparison, dtypes=ALL, reference=np.greater_equal, samples=binary(-2, 2), aten=("ge.Tensor",)
-)
+@comparison("ge")
 def greater_equal(x, y):
     """x >= y."""
     return _ordered(x) >= _ordered(y)

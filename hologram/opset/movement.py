@@ -213,7 +213,7 @@ concat = register(
     reference=lambda tensors, axis=0: np.stack(tensors, axis=axis), dtypes=ALL, aten=("stack",), methods=False,
     samples=lambda rng, d: [Sample((tuple(array(rng, d, (3, 4)) for _ in range(3)),), {"axis": a}) for a in (0, 1, -1)],
 )  # fmt: skip
-def stack(tensors, *, axis=0):
+def stack(tensors: Sequence[Any], *, axis=0):
     """Tensors of one shape joined along a new axis."""
     if len({t.shape for t in tensors}) != 1:
         raise ShapeError(f"stack: tensors must have one shape, got {[t.shape for t in tensors]}")

@@ -20,6 +20,13 @@ U64 = np.array([0, 2**63, 2**64 - 1], np.uint64)
 F32 = np.array([-1.5, np.nan, 3.0, np.inf, -np.inf, -0.0], np.float32)
 TRUTH = np.array([[True, False], [True, True]])
 
+BEYOND = (2**40, -1, -(2**40), 2**63, 2**64, -(2**63) - 1, 10**400)
+
+
+def comparisons(m: Any) -> tuple[Callable[..., Any], ...]:
+    return m.equal, m.not_equal, m.less, m.less_equal, m.greater, m.greater_equal
+
+
 # The same expression of arrays and of tensors; `m` is the module that computes.
 EXPRESSIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "number too large for ==": (lambda m, x: x == 300, (U8,)),
@@ -27,6 +34,16 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "number too small for >": (lambda m, x: x > -1, (U8,)),
     "number too small for i8": (lambda m, x: m.less_equal(-129, x), (I8,)),
     "lowest number of i8": (lambda m, x: x == -128, (I8,)),
+    "beyond i64": (
+        lambda m, x: [c(x, n) for c in comparisons(m) for n in BEYOND],
+        (np.array([-(2**63), 0, 2**63 - 1]),),
+    ),
+    "beyond i32": (
+        lambda m, x: [c(n, x) for c in comparisons(m) for n in BEYOND],
+        (np.array([-(2**31), 2**31 - 1], "i4"),),
+    ),
+    "beyond u64": (lambda m, x: [c(x, n) for c in comparisons(m) for n in BEYOND], (U64,)),
+    "beyond bool": (lambda m, x: [c(x, n) for c in comparisons(m) for n in (2, -1, 2**40)], (TRUTH,)),
     "largest number of u64": (lambda m, x: x == 2**64 - 1, (U64,)),
     "bool + bool": (lambda m, x: x + x.T, (TRUTH,)),
     "bool * bool": (lambda m, x: x * x.T, (TRUTH,)),
@@ -44,10 +61,10 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_as_in_numpy(name: str, executor: hg.Executor) -> None:
     expression, arrays = EXPRESSIONS[name]
-    got = expression(hg, *map(executor.tensor, arrays))
-    want = expression(np, *arrays)
-    np.testing.assert_array_equal(got.to_numpy(), want)
-    assert got.dtype == hg.dtypes.dtype(want.dtype)
+    found, wanted = expression(hg, *map(executor.tensor, arrays)), expression(np, *arrays)
+    for got, want in zip(found, wanted, strict=True) if isinstance(found, list) else [(found, wanted)]:
+        np.testing.assert_array_equal(got.to_numpy(), want)
+        assert got.dtype == hg.dtypes.dtype(want.dtype)
 
 
 SPECIAL = np.array([1.5, np.inf, -np.inf, np.nan, 0.0, -0.0, -2.0, 3e38])

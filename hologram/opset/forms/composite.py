@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ class Composite(Operation):
     def composite(self) -> bool:
         return True
 
+    @cached_property
+    def sequences(self) -> frozenset[str]:
+        """Operands that are several tensors, because their declaration says `Sequence[Any]`."""
+        parameters = self.signature.parameters
+        return frozenset(n for n in self.operands if parameters[n].annotation == "Sequence[Any]")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
         known = next((o for o in _each(operands) if hasattr(o, "__apply__")), None)
@@ -52,11 +59,12 @@ class Composite(Operation):
 
     def _tensor(self, known: Any, name: str, operand: Any) -> Any:
         """The operand as a tensor, made beside a known one where it is numbers."""
-        if isinstance(operand, (tuple, list)) and any(hasattr(o, "__apply__") for o in operand):
+        if isinstance(operand, (tuple, list)) and name in self.sequences:
             return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
         if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
             return operand
-        if not isinstance(operand, (bool, int, float, np.ndarray, np.generic, list, tuple)):
+        numbers = isinstance(operand, (bool, int, float, np.ndarray, np.generic, list, tuple))
+        if not numbers or any(hasattr(o, "__apply__") for o in _each((operand,))):
             raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
         return known.executor.tensor(operand)
 

@@ -42,7 +42,10 @@ class Kernelled(Operation):
     def split_attributes(self, attributes: Attributes) -> tuple[Static, dict[str, Any]]:
         """Attributes that shape the code, and those passed at launch."""
         runtime = {n: attributes[n] for n in self.runtime_scalars() if n in attributes}
-        return tuple((n, v) for n, v in attributes.items() if n not in runtime), runtime
+        static = (
+            (n, tuple(v) if isinstance(v, list) else v) for n, v in attributes.items() if n not in runtime
+        )
+        return tuple(static), runtime
 
     def scalar_values(
         self, builder: Builder, static: Static, computed: DType, attributes: Sequence[str]

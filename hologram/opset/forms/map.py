@@ -100,6 +100,9 @@ class Indexed(Kernelled):
         return super().operands[self.hidden :]
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        for name, given in zip(self.operands, inputs, strict=True):
+            if not isinstance(given, Layout) and not (given is None and name in self.optional):
+                raise TypeError(f"{self.name}: {name} must be a Tensor, got {given!r}")
         result = self.shape_of(*inputs, **attributes)
         return result if isinstance(result, tuple) else (result,)
 
@@ -129,7 +132,7 @@ class Indexed(Kernelled):
                 tuple(map(Address.of, targets)),
                 over.ndim,
                 len(window),
-                _freeze(static),
+                static,
                 tuple(runtime),
             )
             grid = (*over.shape, *window)
@@ -194,11 +197,6 @@ def _indexed_program(
 
 def _at_least_1d(layout: Layout) -> Layout:
     return layout if layout.ndim else layout.unsqueeze(0)
-
-
-def _freeze(static: Static) -> Static:
-    """Attributes made hashable: lists become tuples."""
-    return tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in static)
 
 
 def _copy_step(source: Layout, target: Layout, source_operand: int, target_operand: int) -> Step:

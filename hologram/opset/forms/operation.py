@@ -193,6 +193,11 @@ class Operation:
                 if parameters[name].default is inspect.Parameter.empty:
                     raise TypeError(f"{self.name} needs the argument {name!r}")
                 given[name] = parameters[name].default
+            kind = type(given[name])
+            if kind.__hash__ is None and kind is not list and name in self.attributes:
+                raise TypeError(
+                    f"{self.name}: {name} must be a number, a name or a sequence of them, got {kind.__name__}"
+                )
         return tuple(given[n] for n in self.operands), {n: given[n] for n in self.attributes}
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from hologram.dtypes import DType, bool_, f32, i8, i16, i32, i64, promote, u8, u16, u32, u64, weak
+from hologram.dtypes import DType, bool_, f32, i64, promote, u64, weak
 from hologram.errors import UnsupportedDType
 
 OperandType = DType | bool | int | float  # a number stands for itself
@@ -68,19 +68,8 @@ def integer(who: str, operands: Sequence[OperandType]) -> Types:
 
 
 def comparison(who: str, operands: Sequence[OperandType]) -> Types:
-    """Any dtype; the result is bool. Integers that the tensor's dtype cannot hold are compared in one that can."""
-    dtype = promoted(operands)
-    if dtype.is_integer:
-        dtype = reduce(promote, (_holding(int(o)) for o in operands if not isinstance(o, DType)), dtype)
-    return (computing(dtype),) * len(operands), bool_
-
-
-def _holding(number: int) -> DType:
-    """The narrowest integer dtype that holds a number; unsigned where it can be."""
-    for dtype in (u8, u16, u32, u64) if number >= 0 else (i8, i16, i32, i64):
-        if max(number, ~number).bit_length() <= dtype.bits - (dtype.kind == "int"):
-            return dtype
-    return i64
+    """Any dtype; the result is bool."""
+    return same(who, operands)[0], bool_
 
 
 def logical(who: str, operands: Sequence[OperandType]) -> Types:
