@@ -44,7 +44,7 @@ def broadcast_to(x, *, shape):
     return x.expand(shape)
 
 
-@composite(dtypes=ALL, aten=("view",), methods=False, reference=lambda x, shape: np.reshape(x, shape),
+@composite(dtypes=ALL, aten=("reshape", "view"), methods=False, reference=lambda x, shape: np.reshape(x, shape),
            samples=_cases(((4, 6), {"shape": (3, -1)}), ((), {"shape": (1, 1)}),
                           ((0, 3), {"shape": (3, 0)})))  # fmt: skip
 def reshape(x, *, shape):
@@ -226,9 +226,10 @@ def triu(at, x, *, k: Any = 0):
 # Counting and differences.
 
 
-@composite(dtypes=ALL, aten=("count_nonzero.dim_IntList",),
+@composite(dtypes=ALL, aten=("count_nonzero", "count_nonzero.dim_IntList"),
            reference=lambda x, axis=None, keepdims=False: np.count_nonzero(x, axis=axis, keepdims=keepdims),
-           samples=_cases(((4, 5), {"axis": 1, "keepdims": True}), ((4, 5), {}), ((0,), {})))  # fmt: skip
+           samples=_cases(((4, 5), {"axis": 1, "keepdims": True}), ((4, 5), {}), ((4, 5), {"axis": (0,)}),
+                          ((0,), {})))  # fmt: skip
 def count_nonzero(x, *, axis=None, keepdims=False):
     """How many elements are not 0, as i64."""
     return reduce.sum_(logic.not_equal(x, 0), axis=axis, keepdims=keepdims)
@@ -293,7 +294,7 @@ def _fill_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 fill = register(
     Fill(
         name="fill", function=_fill, dtypes=ALL, scalars={"value": None}, samples=_fill_samples, methods=False,
-        aten=("fill.Scalar",), reference=lambda value, shape=(), dtype="f32": np.full(shape, value),
+        reference=lambda value, shape=(), dtype="f32": np.full(shape, value),
         shape_of=_filled,
     )
 )  # fmt: skip

@@ -61,6 +61,7 @@ def _index_select_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sa
     for shape, axis in (((9,), 0), ((4, 5), 1), ((3, 4, 5), -2)):
         index = rng.integers(-shape[axis], shape[axis], 6).astype(np.int32)
         yield Sample((array(rng, dtype, shape, special=True), index), {"axis": axis})
+        yield Sample((array(rng, dtype, shape), (index % shape[axis]).astype(np.uint8)), {"axis": axis})
 
 
 @indexed(shape_of=_index_select_shape, dtypes=ALL, samples=_index_select_samples, aten=("index_select",),
@@ -112,7 +113,7 @@ def _embedding_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
         yield Sample((rng.integers(0, 11, shape).astype(np.int32), array(rng, dtype, (11, 6))))
 
 
-@indexed(shape_of=_embedding_shape, dtypes=ALL, samples=_embedding_samples, aten=("embedding",), methods=False,
+@indexed(shape_of=_embedding_shape, dtypes=ALL, samples=_embedding_samples, methods=False,
          reference=lambda index, weight: weight[index])  # fmt: skip
 def embedding(at, index, weight):
     """The rows of weight (V, D) that index (...) names, as (..., D); out of range: zeros."""

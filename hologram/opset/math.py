@@ -155,7 +155,7 @@ def positive(x):
     return x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.sign, samples=unary(), aten=("sign",))
+@elementwise(types=types.number, dtypes=NUMBERS, reference=np.sign, samples=unary())
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
     if x.dtype.kind == "uint":
@@ -179,7 +179,7 @@ def reciprocal(x):
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=lambda x, y, z: x * y + z, samples=ternary(special=False),
-             ulp=0.5, absolute=64.0, aten=("addcmul",), out_names=("vector_mad",))  # fmt: skip
+             ulp=0.5, absolute=64.0, out_names=("vector_mad",))  # fmt: skip
 def mad(x, y, z):
     """x * y + z, rounded once or twice."""
     return atlas.mad(x, y, z)
@@ -195,12 +195,13 @@ def _clip_samples(rng, dtype):
     for sample in from_binary:
         x = sample.operands[0]
         yield type(sample)((x, 1, 3))
+        yield type(sample)((x, x[::-1] if x.ndim else x, np.full(x.shape, 2, x.dtype)))
         yield type(sample)((x, None, 2))
         yield type(sample)((x, 2, None))
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_clip_reference, samples=_clip_samples, aten=("clamp",),
-             out_names=("vector_clip",))  # fmt: skip
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_clip_reference, samples=_clip_samples,
+             aten=("clamp", "clamp.Tensor"), out_names=("vector_clip",))  # fmt: skip
 def clip(x, min=None, max=None):
     """x held between `min` and `max`, either of which may be missing."""
     x = x if min is None else atlas.maximum(x, min)

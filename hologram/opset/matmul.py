@@ -98,6 +98,7 @@ def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         ((7,), (7, 3)),
         ((5, 7), (7,)),
         ((2, 3, 4), (4, 5)),
+        ((3, 2, 4), (3, 4, 5)),
         ((2, 1, 3, 4), (5, 4, 6)),
         ((0, 4), (4, 3)),
         ((3, 0), (0, 2)),
@@ -306,6 +307,6 @@ def _linear_parts(operation, x, weight, bias, *, activation):
 linear = register(
     Linear(
         name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
-        aten=("linear", "addmm"), parts=_linear_parts,
+        aten=("linear",), parts=_linear_parts,
     )
 )  # fmt: skip

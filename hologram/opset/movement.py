@@ -116,7 +116,6 @@ cast = register(
         reference=lambda x, dtype: saturated(x, dtypes.dtype(dtype)),
         samples=_cast_samples,
         dtypes=ALL,
-        aten=("_to_copy",),
         out_names=("vector_cast",),
     )
 )
@@ -247,7 +246,6 @@ def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     shape_of=_pad_shape,
     dtypes=ALL,
     samples=_pad_samples,
-    aten=("constant_pad_nd",),
     reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
 )
 def pad(at, x, *, padding, value: float = 0.0):

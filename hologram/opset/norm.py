@@ -40,7 +40,7 @@ def _log_softmax_reference(x, dim=-1):
     absolute=1.0,
     axis_name="dim",
     keeps_shape=True,
-    aten=("_softmax",),
+    aten=("softmax.int", "_softmax"),
 )
 def softmax(x, *, dim=-1):
     """exp(x) / sum(exp(x)) along `dim`, shifted by the largest element so that nothing overflows."""
@@ -49,7 +49,7 @@ def softmax(x, *, dim=-1):
 
 
 @row(types=types.floating, reference=_log_softmax_reference, samples=normalizing("dim"), ulp=8, absolute=2.0,
-     axis_name="dim", keeps_shape=True, aten=("_log_softmax",))  # fmt: skip
+     axis_name="dim", keeps_shape=True, aten=("log_softmax.int", "_log_softmax"))  # fmt: skip
 def log_softmax(x, *, dim=-1):
     """x - log(sum(exp(x))) along `dim`, shifted by the largest element so that nothing overflows."""
     shifted = x - reduce_max(x)
@@ -108,7 +108,7 @@ def _layer_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
 
 
 @row(types=types.floating, reference=_layer_norm_reference, samples=_layer_norm_samples, ulp=8, absolute=16.0,
-     keeps_shape=True, axis_name="normalized_shape", aten=("native_layer_norm",),
+     keeps_shape=True, axis_name="normalized_shape", aten=("layer_norm",),
      arrange=lambda i, o, a: _trailing(i, o, a, "layer_norm"))  # fmt: skip
 def layer_norm(x, weight=None, bias=None, *, normalized_shape=None, eps: float = 1e-5):
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last axes (Ba, Kiros, Hinton 2016).
@@ -189,7 +189,7 @@ def _group_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
 
 
 @row(types=types.floating, reference=_group_norm_reference, samples=_group_norm_samples, ulp=8, absolute=16.0,
-     keeps_shape=True, axis_name="num_groups", arrange=_groups, aten=("native_group_norm",))  # fmt: skip
+     keeps_shape=True, axis_name="num_groups", arrange=_groups, aten=("group_norm",))  # fmt: skip
 def group_norm(x, weight=None, bias=None, *, num_groups=1, eps: float = 1e-5):
     """Normalises each group of channels of x (N, C, ...) with weight and bias (C) (Wu, He 2018)."""
     return _normalised(x, weight, bias, eps)
@@ -222,7 +222,7 @@ def _batch_norm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
 
 
 @row(types=types.floating, reference=_batch_norm_reference, samples=_batch_norm_samples, ulp=8, absolute=16.0,
-     keeps_shape=True, axis_name="", arrange=_batch, aten=("native_batch_norm",))  # fmt: skip
+     keeps_shape=True, axis_name="", arrange=_batch)  # fmt: skip
 def batch_norm(x, weight=None, bias=None, *, eps: float = 1e-5):
     """Normalises each channel of x (N, C, ...) over the batch (Ioffe, Szegedy 2015), as in training."""
     return _normalised(x, weight, bias, eps)

@@ -24,7 +24,7 @@ from hologram.opset.forms.samples import reduction
     samples=reduction(),
     ulp=2,
     absolute=1.0,
-    aten=("sum.dim_IntList",),
+    aten=("sum", "sum.dim_IntList"),
     out_names=("reduce_sum",),
 )
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
@@ -33,7 +33,7 @@ def sum_(x, *, axis=None, keepdims=False, dtype=None):
 
 
 @row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
-     aten=("prod.dim_int",))  # fmt: skip
+     aten=("prod", "prod.dim_int"))  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
     return reduce_mul(x)
@@ -53,7 +53,14 @@ def max_(x, *, axis=None, keepdims=False):
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
 
 
-@row(types=types.floating, reference=np.mean, samples=reduction(), ulp=2, absolute=1.0, aten=("mean.dim",))
+@row(
+    types=types.floating,
+    reference=np.mean,
+    samples=reduction(),
+    ulp=2,
+    absolute=1.0,
+    aten=("mean", "mean.dim"),
+)
 def mean(x, *, axis=None, keepdims=False):
     """The arithmetic mean; NaN for a row without elements."""
     return reduce_add(x) / width(x)
@@ -65,14 +72,16 @@ def _variance(x, correction):
 
 
 @row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
-     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("var.correction",))  # fmt: skip
+     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("var.correction",),
+     aten_defaults={"correction": 1.0})  # fmt: skip
 def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The variance, in two passes: mean squared deviation from the mean, over width - correction."""
     return _variance(x, correction)
 
 
 @row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
-     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",))  # fmt: skip
+     samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",),
+     aten_defaults={"correction": 1.0})  # fmt: skip
 def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The standard deviation: the square root of `var`."""
     return atlas.sqrt(_variance(x, correction))
@@ -110,13 +119,13 @@ def argmax(x, *, axis=None, keepdims=False):
     return _first_of(x, reduce_max(x))
 
 
-@row(types=types.logical, dtypes=ALL, samples=reduction(-1, 1), reference=np.any, aten=("any.dims",))
+@row(types=types.logical, dtypes=ALL, samples=reduction(-1, 1), reference=np.any, aten=("any", "any.dims"))
 def any_(x, *, axis=None, keepdims=False):
     """Whether any element is true (not 0)."""
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_)
 
 
-@row(types=types.logical, dtypes=ALL, samples=reduction(0.2, 5), reference=np.all, aten=("all.dims",))
+@row(types=types.logical, dtypes=ALL, samples=reduction(0.2, 5), reference=np.all, aten=("all", "all.dims"))
 def all_(x, *, axis=None, keepdims=False):
     """Whether all elements are true (not 0)."""
     return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_)

@@ -186,7 +186,7 @@ def conv1d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1,
     reference=_conv_reference,
     ulp=4,
     absolute=64.0,
-    aten=("conv2d", "convolution"),
+    aten=("conv2d",),
 )
 def conv2d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1, groups=1):
     """The cross-correlation of x (N, C, H, W) with weight (O, C / groups, KH, KW), plus bias (O)."""

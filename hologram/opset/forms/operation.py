@@ -25,6 +25,20 @@ Layouts = Sequence[Layout]
 Attributes = Mapping[str, Any]
 
 
+# What ATen calls attributes that it does not call the same. Reductions of losses it numbers: none, mean, sum.
+ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
+    "axes": ("dims",),
+    "axis": ("dim", "dims"),
+    "causal": ("is_causal",),
+    "k": ("diagonal",),
+    "keepdims": ("keepdim",),
+    "repetitions": ("repeats",),
+    "shape": ("size",),
+    "shift": ("shifts",),
+    "value": ("fill_value",),
+}
+
+
 @dataclass(frozen=True)
 class Sample:
     """Arguments of one call in a test: NumPy arrays or numbers, and attributes."""
@@ -60,7 +74,11 @@ class Operation:
     # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
     # behind each result (at most 2048).
     absolute: float = 0.0
+    # Operators of PyTorch's ATen that are this operation. Attributes go by name (ATEN_WORDS), or not at all if None;
+    # operands are the operator's other arguments, in its order; what is left of these stays at its default (False or
+    # None if it has none), and so do attributes that the operator has not.
     aten: tuple[str, ...] = ()
+    aten_defaults: Mapping[str, Any] = field(default_factory=dict)  # of attributes, where ATen has others
     gradient: Callable[..., Any] | None = None
     # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
     # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
