@@ -234,8 +234,11 @@ class Operation:
 
         An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
         """
-        if not self.operands and args:
-            executor, *rest = args
+        if not self.operands:
+            executor, *rest = args or (None,)
+            if not hasattr(executor, "apply"):
+                found = type(executor).__name__
+                raise TypeError(f"{self.name}: the first argument must be an Executor, got {found}")
             return executor.apply(self, *self.bind(tuple(rest), kwargs))
         operands, attributes = self.bind(args, kwargs)
         chosen: Any = None
