@@ -196,7 +196,9 @@ def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
     return Tensor(engine.new_buffer(engine.kind(shape, dtype)), Layout.contiguous(dtype, shape))
 
 
-def full(engine: Engine, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
+def full(
+    engine: Engine, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32
+) -> Tensor:
     """A tensor filled with a number."""
     return engine.dispatch(make_full, "full", engine, sizes(shape, "full"), value, engine.supported(dtype))
 

@@ -107,7 +107,8 @@ def test_schemas_agree(operation: Operation, name: str) -> None:
         kinds = ("Optional[Tensor]", "Optional[number]") if optional else ("Tensor", "number", "List[Tensor]")
         assert str(argument.type) in kinds, f"{own} cannot be {argument.name}"
     for argument in free[len(taken) :]:
-        argument.has_default_value() or no_default(argument)
+        if not argument.has_default_value():
+            no_default(argument)
     for argument in schema.arguments:
         own = by_name.get(argument.name)
         known = inspect.Parameter.empty if own is None else operation.attributes[own]

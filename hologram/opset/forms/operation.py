@@ -235,11 +235,11 @@ class Operation:
         An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
         """
         if not self.operands:
-            executor, *rest = args or (None,)
+            executor: Any = args[0] if args else None
             if not hasattr(executor, "apply"):
                 found = type(executor).__name__
                 raise TypeError(f"{self.name}: the first argument must be an Executor, got {found}")
-            return executor.apply(self, *self.bind(tuple(rest), kwargs))
+            return executor.apply(self, *self.bind(args[1:], kwargs))
         operands, attributes = self.bind(args, kwargs)
         chosen: Any = None
         for operand in operands:
