@@ -190,6 +190,11 @@ def whole(number: Any, who: str) -> int:
     raise TypeError(f"{who} must be an integer, got {number!r}")
 
 
+def integers(given: Any, who: str) -> tuple[int, ...]:
+    """An integer or a sequence of some, as a tuple."""
+    return tuple(whole(n, who) for n in (given if isinstance(given, (tuple, list)) else (given,)))
+
+
 def normalize_axis(axis: int, ndim: int, who: str) -> int:
     """`axis` counted from the front; ShapeError if there is none such."""
     axis = whole(axis, f"{who}: axis")

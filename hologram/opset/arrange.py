@@ -12,7 +12,7 @@ from hologram import dtypes
 from hologram.atlas.builder import select
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, normalize_axes, normalize_axis, whole
+from hologram.layout import Layout, integers, normalize_axes, normalize_axis, whole
 from hologram.limits import Limits
 from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
@@ -283,7 +283,7 @@ def _fill(at, *, value: Any, shape=(), dtype="f32"):
 
 
 def _filled(value, shape, dtype):
-    return Layout.contiguous(dtypes.dtype(dtype), (shape,) if isinstance(shape, int) else tuple(shape))
+    return Layout.contiguous(dtypes.dtype(dtype), integers(shape, "fill: a size"))
 
 
 def _fill_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

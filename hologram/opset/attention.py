@@ -1,73 +1,21 @@
-"""Scaled dot-product attention: one tile kernel where it applies, else two products with a softmax between them."""
+"""Scaled dot-product attention."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, reduce_add, reduce_max, select
-from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Access, Program
-from hologram.dtypes import FLOATS, DType, f32, u32
+from hologram.dtypes import FLOATS, DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, broadcast, collapse
+from hologram.layout import Layout, broadcast
 from hologram.limits import Limits
-from hologram.opset.forms import types
-from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
-from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Step, Tile
-
-
-@lru_cache(maxsize=256)
-def weights_program(scores: Address, mask: Address | None, out: Address, causal: bool) -> Program:
-    """out = softmax(scores * scale, masked) along the last axis; rows of -infinity give zeros, as in torch."""
-    rank = len(scores.steps)
-    b = Builder(f"atlas_attention_weights_{scores.dtype}", rank=rank, reduced=1)
-    at = [b.coordinate(axis) for axis in range(rank)]
-    value = Operand(b, "scores", scores, Access.READ, scores.dtype).at(*at)
-    value = value * b.scalar("scale", scores.dtype)
-    lowest = -math.inf
-    if mask is not None:
-        given = Operand(
-            b, "mask", mask, Access.READ, mask.dtype if mask.dtype.kind == "bool" else scores.dtype
-        )
-        found = given.at(*at)
-        value = select(found, value, lowest) if mask.dtype.kind == "bool" else value + found
-    if causal:
-        value = select(at[-1] <= at[-2], value, lowest)
-    top = reduce_max(value)
-    weight = atlas.exp(value - select(top == lowest, 0.0, top))
-    total = reduce_add(weight)
-    target = Operand(b, "out", out, Access.WRITE, scores.dtype)
-    target.put(weight / select(total == 0.0, 1.0, total), *at)
-    return b.build()
-
-
-@dataclass(frozen=True)
-class Attended:
-    """The operands of an attention, checked and broadcast."""
-
-    q: Layout  # (batch..., l, e)
-    k: Layout  # (batch..., s, e)
-    v: Layout  # (batch..., s, ev)
-    mask: Layout | None  # (batch..., l, s)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (*self.q.shape[:-1], self.v.shape[-1])
-
-    @property
-    def dtype(self) -> DType:
-        return self.q.dtype
+from hologram.opset.tiles.attention import Attended, attention_plan
+from hologram.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,143 +60,10 @@ class Attention(Operation):
             return Plan(())
         found = self._checked(inputs)
         given = attributes["scale"]
+        if not isinstance(given, (int, float, type(None))):
+            raise TypeError(f"{self.name}: scale must be a number, got {given!r}")
         scale = 1.0 / math.sqrt(max(found.q.shape[-1], 1)) if given is None else float(given)
-        return _steps(found, outputs[0], attributes["causal"], scale, limits)
-
-
-def _steps(found: Attended, out: Layout, causal: bool, scale: float, limits: Limits) -> Plan:
-    """Everything in the computing dtype: through the tile where it applies, else composed."""
-    steps = Steps(5)
-    computed = types.computing(found.dtype)
-    q, k, v = (_converted(steps, Place(p, i), computed) for p, i in enumerate((found.q, found.k, found.v)))
-    result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
-    if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, limits):
-        _composed(steps, (q, k, v), found.mask, result, causal, scale, limits)
-    if result.position != 4:
-        steps.copy(result, Place(4, out))
-    return steps.plan()
-
-
-def _composed(
-    steps: Steps,
-    operands: tuple[Place, Place, Place],
-    mask: Layout | None,
-    result: Place,
-    causal: bool,
-    scale: float,
-    limits: Limits,
-) -> None:
-    """Scores, their softmax in place, and the second product."""
-    q, k, v = operands
-    computed = q.layout.dtype
-    keys = k.layout.permute((*range(k.layout.ndim - 2), k.layout.ndim - 1, k.layout.ndim - 2))
-    scores = steps.place(computed, (*q.layout.shape[:-1], keys.shape[-1]))
-    if scores.layout.size:
-        plan = product_plan(q.layout, keys, scores.layout, computed, limits)
-        steps.extend(plan, (q.position, k.position, scores.position))
-        masks = () if mask is None else (mask,)
-        layouts = (scores.layout, *masks, scores.layout)
-        numbers = numbers_of(("scores", *("mask" for _ in masks), "out"), layouts, {"scale": scale})
-        address = Address.of(scores.layout)
-        program = weights_program(address, None if mask is None else Address.of(mask), address, causal)
-        positions = (scores.position, *(3 for _ in masks), scores.position)
-        steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
-    plan = product_plan(scores.layout, v.layout, result.layout, computed, limits)
-    steps.extend(plan, (scores.position, v.position, result.position))
-
-
-LARGEST_HEAD = 64  # elements of a row that the tile keeps in registers
-ROWS, KEYS = 64, 32  # of a workgroup, and of what it has in workgroup memory
-TILE_AXES = ("offset", "batch", "head", "row", "column")
-TILE_SCALARS = (
-    *((name, u32) for name in ("l", "s", "e", "ev")),
-    ("scale", f32),
-    *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in TILE_AXES),
-)
-
-
-def _tile_steps(
-    steps: Steps,
-    operands: tuple[Place, Place, Place],
-    mask: Layout | None,
-    result: Place,
-    causal: bool,
-    scale: float,
-    limits: Limits,
-) -> bool:
-    """Appends the tile kernel; False where it does not apply: large heads, other dtypes, batches of many strides."""
-    q, k, v = operands
-    e, ev, keys = q.layout.shape[-1], v.layout.shape[-1], k.layout.shape[-2]
-    dtype = q.layout.dtype
-    fits = dtype is f32 and dtype in limits.tile_dtypes and max(e, ev) <= LARGEST_HEAD and min(e, keys) > 0
-    if not fits or not limits.workgroup_memory:
-        return False
-    masking = Place(3, mask) if mask is not None else Place(q.position, q.layout)
-    places = [q, k, v, masking, result]
-    batches = collapse([_batch_of(p.layout) for p in places])
-    if batches[0].ndim > 2:
-        return False
-    if mask is not None and mask.dtype is not f32:
-        masking = places[3] = _additive(steps, mask)
-        batches = collapse([_batch_of(p.layout) for p in places])
-        if batches[0].ndim > 2:
-            return False
-    outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
-    if max(outer, heads) > limits.max_workgroups:
-        return False
-    rows = q.layout.shape[-2]
-    scalars: list[int | float] = [rows, keys, e, ev, scale]
-    for place, batch in zip(places, batches, strict=True):
-        lead = batch.strides if batch.ndim == 2 else (0, *batch.strides)
-        scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    tile = Tile(
-        stem="attention",
-        entry="atlas_attention",
-        buffers=(*((n, dtype, "read") for n in ("q", "k", "v", "mask")), ("out", dtype, "write")),
-        scalars=TILE_SCALARS,
-        types=(("T", dtype),),
-        constants=(("KEYS", KEYS), ("CAUSAL", causal), ("MASKED", mask is not None)),
-        workgroup=(ROWS, 1, 1),
-    )
-    step = Step(tile, tuple(range(5)), tuple(scalars), (-(-rows // ROWS), heads, outer))
-    steps.add(step, [p.position for p in places])
-    return True
-
-
-def _batch_of(layout: Layout) -> Layout:
-    """The batch axes alone."""
-    return Layout(layout.dtype, layout.shape[:-2] or (1,), layout.strides[:-2] or (0,), 0)
-
-
-def _additive(steps: Steps, mask: Layout) -> Place:
-    """The mask as f32 to add: 0 where a bool one is true, else -infinity; as small as before broadcasting."""
-    own = replace(mask, shape=tuple(n if s else 1 for n, s in zip(mask.shape, mask.strides, strict=True)))
-    target = steps.place(f32, own.shape)
-    address = Address.of(own)
-    step = step_of(additive_program(address), (0, 1), numbers_of(("mask",), (own,), {}), own.shape)
-    steps.add(step, (3, target.position))
-    return Place(target.position, target.layout.expand(mask.shape))
-
-
-@lru_cache(maxsize=64)
-def additive_program(mask: Address) -> Program:
-    b = Builder(f"atlas_attention_mask_{mask.dtype}", rank=len(mask.steps))
-    at = [b.coordinate(axis) for axis in range(b.rank)]
-    is_bool = mask.dtype.kind == "bool"
-    value = Operand(b, "mask", mask, Access.READ, mask.dtype if is_bool else f32).at(*at)
-    result = b.buffer("out", f32, Access.WRITE)
-    chosen = select(value, b.constant(0.0, f32), -math.inf) if is_bool else value
-    b.store(result, b.position(Opcode.LANE), chosen)
-    return b.build()
-
-
-def _converted(steps: Steps, source: Place, dtype: DType) -> Place:
-    """The operand in another dtype, if it has not that one."""
-    if source.layout.dtype == dtype:
-        return source
-    target = steps.place(dtype, source.layout.shape)
-    steps.copy(source, target)
-    return target
+        return attention_plan(found, outputs[0], bool(attributes["causal"]), scale, limits)
 
 
 def _attention_reference(q, k, v, mask=None, causal=False, scale=None):

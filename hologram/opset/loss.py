@@ -13,6 +13,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, reduce_add, reduce_max, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
+from hologram.layout import whole
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import elementwise
@@ -25,7 +26,7 @@ REDUCTIONS = {"none": lambda x: x, "mean": mean, "sum": sum_}
 
 
 def _reduced(losses: Any, reduction: str, who: str) -> Any:
-    if reduction not in REDUCTIONS:
+    if reduction not in tuple(REDUCTIONS):
         raise ValueError(f"{who}: reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
     return REDUCTIONS[reduction](losses)
 
@@ -163,7 +164,7 @@ def _counted(target: Value) -> Value:
 
 def _is_class(target: Value, number: int) -> Value:
     """Whether it is that number, which its dtype need not be able to hold."""
-    bounds = np.iinfo(target.dtype.numpy)
+    number, bounds = whole(number, "ignore_index"), np.iinfo(target.dtype.numpy)
     return target == number if bounds.min <= number <= bounds.max else target != target
 
 

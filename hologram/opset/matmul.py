@@ -11,9 +11,9 @@ import numpy as np
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
+from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, broadcast
+from hologram.layout import Layout, broadcast, whole
 from hologram.limits import Limits
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
@@ -28,7 +28,7 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.math import NUMBERS, add
+from hologram.opset.math import add
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan
 
@@ -148,7 +148,7 @@ class Gemm(MatMul):
         return None  # its operands may be flat: traced, it is a matmul
 
     def _shaped(self, inputs: Inputs, attributes: Attributes) -> list[Layout]:
-        m, k, n = (attributes[name] for name in ("m", "k", "n"))
+        m, k, n = (whole(attributes[name], f"gemm: {name}") for name in ("m", "k", "n"))
         found = []
         for layout, shape in zip(inputs, ((m, k), (k, n)), strict=True):
             view = (
@@ -229,7 +229,7 @@ class Linear(MatMul):
 
     def _operands(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, Layout, Layout | None]:
         x, weight, bias = inputs
-        if attributes["activation"] not in ACTIVATIONS:
+        if attributes["activation"] not in tuple(ACTIVATIONS):
             raise ValueError(
                 f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}"
             )

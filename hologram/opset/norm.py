@@ -10,7 +10,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout
+from hologram.layout import Layout, integers, whole
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.operation import Attributes, Input, Layouts, Sample
@@ -75,7 +75,7 @@ def _trailing(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes,
     shape = attributes["normalized_shape"]
     if shape is None:
         shape = inputs[1].shape if len(inputs) > 1 and isinstance(inputs[1], Layout) else x.shape[-1:]
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = integers(shape, f"{who}: normalized_shape")
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(f"{who}: the last axes must be normalized_shape {shape}, got {x.shape}")
     views = tuple(i.expand(x.shape) if isinstance(i, Layout) else i for i in inputs)
@@ -159,7 +159,7 @@ def _channels(layout: Input, shape: tuple[int, ...]) -> Input:
 def _groups(inputs: Sequence[Input], outputs: Layouts, attributes: Attributes) -> Arrangement:
     x = inputs[0]
     assert isinstance(x, Layout)
-    groups = attributes["num_groups"]
+    groups = whole(attributes["num_groups"], "group_norm: num_groups")
     if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(f"group_norm: axis 1 must split into {groups} groups, got shape {x.shape}")
     split = (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])

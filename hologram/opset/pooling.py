@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas.builder import reduce_add, reduce_max, select
-from hologram.dtypes import FLOATS, DType
+from hologram.dtypes import FLOATS, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout
+from hologram.opset.convolution import per_axis, tapped, windows
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
-from hologram.opset.math import NUMBERS
-from hologram.opset.window import per_axis, tapped, windows
 
 
 def _pool_shape(who: str, axes: int):

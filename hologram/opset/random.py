@@ -20,7 +20,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, mulhi, select
 from hologram.dtypes import FLOATS, DType, u32
 from hologram.errors import UnsupportedDType
-from hologram.layout import Layout
+from hologram.layout import Layout, integers
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
 
@@ -100,7 +100,7 @@ def _shape_of(*, shape, dtype, **rest):
     element = dtypes.dtype(dtype)
     if not element.is_float:
         raise UnsupportedDType(f"random numbers must be floats, got {element}")
-    return Layout.contiguous(element, (shape,) if isinstance(shape, int) else tuple(shape))
+    return Layout.contiguous(element, integers(shape, "random numbers: a size"))
 
 
 def _random_samples(**attributes: float):

@@ -67,6 +67,8 @@ class Row(Expression):
         shapes = [i.shape for i in present if isinstance(i, Layout)]
         shape = shapes[0] if self.arrange else broadcast(shapes, self.name)
         if self.arrange:
+            if not isinstance(present[0], Layout):
+                raise TypeError(f"{self.name}: {self.operands[0]} must be a Tensor, got {present[0]!r}")
             self.arrange(present, (Layout.contiguous(result, shape),), attributes)
         if not self.keeps_shape:
             axes = self.axes(len(shape), attributes)

@@ -11,7 +11,8 @@ import numpy as np
 from hologram.atlas.builder import reduce_add
 from hologram.atlas.program import Program
 from hologram.candidates import Candidate, Problem
-from hologram.dtypes import DType
+from hologram.dtypes import NUMBERS, DType
+from hologram.errors import ShapeError
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -20,7 +21,6 @@ from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.math import NUMBERS
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product_tile import KERNEL, Product
 from hologram.plan import Plan, Step
@@ -171,6 +171,9 @@ def _product_window(a, b):
 
 
 def _product_shape(a, b):
+    if min(a.ndim, b.ndim) < 2 or (*a.shape[:-2], a.shape[-1]) != b.shape[:-1]:
+        wanted = "a (..., m, k) and b (..., k, n) are needed"
+        raise ShapeError(f"product_by_reduction: {wanted}, got {a.shape} and {b.shape}")
     return Layout.contiguous(types.promoted((a.dtype, b.dtype)), (*a.shape[:-1], b.shape[-1]))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hologram.atlas.builder import Value, reduce_add, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout
+from hologram.layout import Layout, integers, whole
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
@@ -23,7 +23,9 @@ from hologram.opset.tiles.convolution import convolution
 
 def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:
     """A number for each spatial axis."""
-    found = (value,) * axes if isinstance(value, int) else tuple(value)
+    found = integers(value, f"{who}: a number for each axis") * (
+        1 if isinstance(value, (tuple, list)) else axes
+    )
     if len(found) != axes:
         raise ShapeError(f"{who}: {axes} numbers are needed, got {value}")
     return found
@@ -74,7 +76,11 @@ def _conv_shape(who: str, axes: int):
             raise ShapeError(
                 f"{who}: x and weight must have {axes + 2} axes, got {x.shape} and {weight.shape}"
             )
-        if groups < 1 or x.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups:
+        if (
+            whole(groups, f"{who}: groups") < 1
+            or x.shape[1] != weight.shape[1] * groups
+            or weight.shape[0] % groups
+        ):
             raise ShapeError(
                 f"{who}: x {x.shape} has other channels than weight {weight.shape} with {groups} groups"
             )
@@ -201,7 +207,7 @@ def _transposed_shape(who: str, axes: int):
         if (
             x.ndim != axes + 2
             or weight.ndim != axes + 2
-            or groups < 1
+            or whole(groups, f"{who}: groups") < 1
             or x.shape[1] != weight.shape[0]
             or x.shape[1] % groups
         ):
