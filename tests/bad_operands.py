@@ -327,6 +327,7 @@ ARGUMENTS = [
         TypeError,
         "gemm: m must be an integer, got None",
     ),
+    Bad("dropout None", lambda b: hg.dropout(b.t, p=None), ValueError, "dropout: p must lie in .*, got None"),
     Bad("None", lambda b: hg.add(b.t, None), TypeError, "add: y must be a Tensor or a number, got None"),
     Bad(
         "object",

@@ -163,8 +163,8 @@ def _dropout_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
 
 
 def _dropout_shape(x, *, p, **rest):
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p must lie in [0, 1], got {p}")
+    if not isinstance(p, (int, float)) or not 0 <= p <= 1:
+        raise ValueError(f"dropout: p must lie in [0, 1], got {p!r}")
     return Layout.contiguous(x.dtype, x.shape)
 
 
