@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 
-from hologram.candidates import Tuned, untuned
 from hologram.dtypes import DType, f32
 
 ALIGNMENT = (
@@ -46,13 +45,11 @@ class Limits:
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
-    # Choices measured on the device: an executor's; no part of what the device is.
-    tuned: Tuned = field(default=untuned, compare=False, repr=False)
 
     @cached_property
     def text(self) -> str:
         """The same for equal limits, in every process."""
-        values = [(f.name, getattr(self, f.name)) for f in fields(self) if f.compare]
+        values = [(f.name, getattr(self, f.name)) for f in fields(self)]
         return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
 
     @property

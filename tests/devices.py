@@ -101,4 +101,4 @@ class MemoryExecutor(Engine):
 
     def __init__(self, device: Any = None) -> None:
         device = device or MemoryDevice()
-        super().__init__(device, device.limits)
+        super().__init__(device)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hologram.candidates import Problem
+from hologram.choices import Problem
 from hologram.cli.display import errors, output, print_json
 from hologram.display import duration, table
 from hologram.frontend.executor import Executor

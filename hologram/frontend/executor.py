@@ -6,7 +6,6 @@ import functools
 import itertools
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
@@ -48,7 +47,7 @@ class Executor(Engine):
         opened = module.open_device(index)
         self._tuner: tuner.Background | None = None
         self._number = next(_numbers)  # tells apart executors of one device
-        super().__init__(opened, replace(opened.limits, tuned=self._tuned(opened.info)))
+        super().__init__(opened, self._tuned(opened.info))
 
     # Tensors.
 

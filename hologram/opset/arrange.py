@@ -10,6 +10,7 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import select
+from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, integers, normalize_axes, normalize_axis, whole
@@ -272,9 +273,16 @@ def vecdot(x, y, *, axis=-1):
 class Fill(Indexed):
     """Takes the shape and dtype of a given output from it."""
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         given = {**attributes, "shape": outputs[0].shape, "dtype": outputs[0].dtype}
-        return super().plan(inputs, outputs, given, limits)
+        return super().plan(inputs, outputs, given, limits, choices)
 
 
 def _fill(at, *, value: Any, shape=(), dtype="f32"):

@@ -12,6 +12,7 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
+from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
@@ -62,7 +63,14 @@ class Copy(Operation):
         wanted = attributes.get("dtype")
         return (Layout.contiguous(x.dtype if wanted is None else dtypes.dtype(wanted), x.shape),)
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         (x,) = inputs
         assert isinstance(x, Layout)
         return copy_plan(x, outputs[0])
@@ -130,7 +138,14 @@ class Overwrite(Operation):
         assert isinstance(x, Layout)
         return (Layout.contiguous(x.dtype, x.shape),)
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         x, y = inputs
         assert isinstance(x, Layout)
         assert isinstance(y, Layout)
@@ -174,7 +189,14 @@ class Concat(Operation):
         shape = (*first.shape[:axis], sum(i.shape[axis] for i in layouts), *first.shape[axis + 1 :])
         return (Layout.contiguous(promoted([i.dtype for i in layouts]), shape),)
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         axis = normalize_axis(attributes["axis"], outputs[0].ndim, self.name)
         steps: list[Step] = []

@@ -14,6 +14,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
+from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType, f32, u32
 from hologram.errors import ShapeError
 from hologram.layout import Layout, collapse, normalize_axis
@@ -159,7 +160,14 @@ class Cumsum(Operation):
         x, dtype = self._typed(inputs[0], attributes)
         return (Layout.contiguous(dtype, x.shape),)
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, dtype = self._typed(inputs[0], attributes)
         if not x.size:

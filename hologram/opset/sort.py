@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType, i64, u32
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
@@ -110,7 +111,14 @@ class Ordering(Operation):
         kinds = [x.dtype] * self.values + [i64] * self.positions
         return tuple(Layout.contiguous(dtype, shape) for dtype in kinds)
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, k = self._checked(inputs[0], attributes)
         if not outputs[0].size:

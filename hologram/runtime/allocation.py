@@ -38,9 +38,9 @@ class Kind:
 class Allocation(Dispatch):
     """An open device and its pools: the ground of an executor. Any thread may allocate."""
 
-    def __init__(self, device: Device, limits: Limits) -> None:
+    def __init__(self, device: Device) -> None:
         self.device = device
-        self.limits = limits
+        self.limits: Limits = device.limits
         self.pool = Pool(device)
         self.boundary = BoundaryPool(self.pool)
         self.closed = False

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
+from hologram.choices import Choices, untuned
 from hologram.device import Device, Launch, Timeline
 from hologram.dtypes import Number
 from hologram.layout import Layout
-from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
@@ -40,8 +40,9 @@ MAX_INFERRED = 8192
 class Engine(Allocation):
     """Runs operations on one device, from buffers to buffers. Any thread may use it."""
 
-    def __init__(self, device: Device, limits: Limits) -> None:
-        super().__init__(device, limits)
+    def __init__(self, device: Device, choices: Choices = untuned) -> None:
+        super().__init__(device)
+        self.choices = choices  # that plans are handed
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
@@ -146,6 +147,7 @@ class Engine(Allocation):
                 [t.layout for t in targets],
                 attributes,
                 self.limits,
+                self.choices,
             )
             checks.check_dtypes(self, operation.name, [*apart, *targets])
             copied = any(v is not a for v, a in zip(views, apart, strict=True))
@@ -209,7 +211,7 @@ class Engine(Allocation):
                 return
             step = Step(kernel, tuple(range(len(views))), values, grid)
             distinct = len({id(v.buffer.live_block()) for v in views}) == len(views)
-            plan = recognition.chosen(step, [v.size for v in views], self.limits, distinct)
+            plan = recognition.chosen(step, [v.size for v in views], self.limits, distinct, self.choices)
             self.check_open()
             launch = self.bound.prepare(key, plan, [self._part(v) for v in views])
         launch()

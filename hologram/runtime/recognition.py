@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hologram import debug, lazy
 from hologram.atlas.program import Program
+from hologram.choices import Choices
 from hologram.debug import Rung
 from hologram.limits import Limits
 from hologram.plan import Plan, Step
@@ -17,7 +18,7 @@ else:  # needed to compute, not to open
     recognise = lazy.module("hologram.compiler.recognition.recognise")
 
 
-def chosen(step: Step, sizes: Sequence[int], limits: Limits, apart: bool) -> Plan:
+def chosen(step: Step, sizes: Sequence[int], limits: Limits, apart: bool, choices: Choices) -> Plan:
     """The plan for a step whose operand k has `sizes[k]` elements, however they were viewed.
 
     A program whose buffers share memory (which is not `apart`) may work in place, so it runs as it is written.
@@ -27,5 +28,5 @@ def chosen(step: Step, sizes: Sequence[int], limits: Limits, apart: bool) -> Pla
         if found is not None and found.pays(limits):
             if debug.shows(Rung.LAUNCH):
                 debug.show(Rung.LAUNCH, f"{step.kernel.name}: {found}")
-            return found.plan(limits)
+            return found.plan(limits, choices)
     return Plan((step,))

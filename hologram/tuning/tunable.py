@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.candidates import Candidate, Problem
+from hologram.choices import Candidate, Choices, Problem
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.tiles import product_tile
@@ -21,7 +21,7 @@ class Trial:
 
     inputs: tuple[Layout, ...]
     output: Layout
-    plan: Callable[[Limits], Plan]
+    plan: Callable[[Limits, Choices], Plan]
     operations: int  # of arithmetic, in floating point
 
 
@@ -48,7 +48,7 @@ def _product_trial(problem: Problem) -> Trial:
     return Trial(
         (a, b),
         out,
-        lambda limits: product_plan(a, b, out, problem.dtype, limits),
+        lambda limits, choices: product_plan(a, b, out, problem.dtype, limits, choices=choices),
         2 * math.prod(problem.sizes),
     )
 

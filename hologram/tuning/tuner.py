@@ -11,13 +11,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, Protocol
 
 import numpy as np
 
-from hologram.candidates import Candidate, Problem
+from hologram.choices import Candidate, Problem
 from hologram.device import Device, Launch
 from hologram.errors import HologramError
 from hologram.limits import Limits
@@ -79,7 +80,8 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
     calls: dict[Candidate, Launch] = {}
     for candidate in (default, *tunable.candidates(problem, host.limits)):
         if candidate not in calls and not stop():
-            calls[candidate] = host.bound.prepare(None, trial.plan(_chosen(host.limits, candidate)), buffers)
+            plan = trial.plan(host.limits, partial(_only, candidate))
+            calls[candidate] = host.bound.prepare(None, plan, buffers)
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in calls}
     repeats: dict[Candidate, int] = {}
     for candidate, call in calls.items():
@@ -104,9 +106,9 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
     return Measured(problem, default, winner, seconds, trial.operations)
 
 
-def _chosen(limits: Limits, candidate: Candidate) -> Limits:
-    """Limits whose plans take a candidate."""
-    return replace(limits, tuned=lambda problem: candidate)
+def _only(candidate: Candidate, _problem: Problem) -> Candidate:
+    """A choice, whatever the problem."""
+    return candidate
 
 
 def _time(host: Host, call: Launch, repeats: int) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hologram import lazy
-from hologram.candidates import Candidate, Problem
+from hologram.choices import Candidate, Problem
 from hologram.device import DeviceInfo
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ FORMAT = "1"  # of the records
 
 
 class Winners:
-    """The measured choice for a problem, as `Limits.tuned` asks for it; looked up on disk once.
+    """The measured choice for a problem, as plans are handed it; looked up on disk once.
 
     `missed` hears of problems that have none.
     """

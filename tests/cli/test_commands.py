@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import hologram as hg
 from hologram import dtypes
-from hologram.candidates import Problem
+from hologram.choices import Problem
 from hologram.cli import app, bench, doctor
 from hologram.device import DeviceInfo
 from hologram.tuning import tuner

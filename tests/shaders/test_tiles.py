@@ -145,8 +145,14 @@ def candidate_cases() -> list[Case]:
             lying = (np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)) if crossed else (a, b)
             layouts = [Layout.contiguous(dtypes.f32, i.shape) for i in lying]
             first, second = (i.permute((1, 0)) if crossed else i for i in layouts)
-            tuned = replace(adapter, tuned=lambda problem, chosen=candidate: chosen)
-            plan = product_plan(first, second, outputs[0], dtypes.f32, tuned)
+            plan = product_plan(
+                first,
+                second,
+                outputs[0],
+                dtypes.f32,
+                adapter,
+                choices=lambda problem, chosen=candidate: chosen,
+            )
             found.append(Case(OPERATIONS["matmul"], Sample((a, b)), plan, outputs, lying))
     return found
 

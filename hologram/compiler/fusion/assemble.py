@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.compiler.canonical.form import canonical, identity_of
 from hologram.compiler.fusion.bundle import bundled, bundles
 from hologram.compiler.fusion.fuse import Fusion
@@ -37,7 +38,7 @@ class Assembly:
     donations: Mapping[int, int]
 
 
-def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
+def assemble(graph: Graph, limits: Limits, fast_math: bool = False, choices: Choices = untuned) -> Assembly:
     """Fuses a graph for a device and plans its launches."""
     siblings = Siblings(Fusion(graph, limits))
     groups = tuple(ordered(siblings.groups))
@@ -52,7 +53,7 @@ def assemble(graph: Graph, limits: Limits, fast_math: bool = False) -> Assembly:
     in_place: dict[int, int] = {}
     for group in groups:
         before, pairs = len(steps.steps), siblings.in_place(group)
-        _emit(group, graph, limits, steps, places, pairs, fast_math)
+        _emit(group, graph, limits, steps, places, pairs, fast_math, choices)
         counts.append(len(steps.steps) - before)
         in_place |= pairs
     plan, counts = _together(steps.plan(), counts, limits, siblings.fusion.most_streams)
@@ -101,6 +102,7 @@ def _emit(
     places: Mapping[int, int],
     in_place: Mapping[int, int],
     fast_math: bool,
+    choices: Choices,
 ) -> None:
     """Appends a group's launches."""
     node = group.anchor
@@ -117,10 +119,10 @@ def _emit(
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
         program = _named(canonical(after.program, fast_math=fast_math))
-        plan = node.operation.finished(node.inputs, layout, node.settings, limits, program)
+        plan = node.operation.finished(node.inputs, layout, node.settings, limits, program, choices)
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
-    plan = node.operation.plan(node.inputs, node.layouts, node.settings, limits)
+    plan = node.operation.plan(node.inputs, node.layouts, node.settings, limits, choices)
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])

@@ -16,6 +16,7 @@ from typing import Any
 
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.compiler.canonical.form import canonical
 from hologram.compiler.lowering.specialise import Specialised, specialised
 from hologram.compiler.recognition.templates import (
@@ -90,12 +91,12 @@ class Recognition:
         """Whether the operation is the faster on a device."""
         return self.pattern.pays(self.sizes, limits)
 
-    def plan(self, limits: Limits) -> Plan:
+    def plan(self, limits: Limits, choices: Choices = untuned) -> Plan:
         """The operation's plan, on the program's buffers."""
         *inputs, out = self._layouts()
         attributes = self.pattern.attributes(self.dtype)
         steps = Steps(self.buffers)
-        steps.extend(self.pattern.operation.plan(inputs, (out,), attributes, limits), self.positions)
+        steps.extend(self.pattern.operation.plan(inputs, (out,), attributes, limits, choices), self.positions)
         return steps.plan()
 
     def _layouts(self) -> list[Layout]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.dtypes import FLOATS, DType, Number
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout
@@ -163,7 +164,13 @@ class Operation:
         return None
 
     def finished(
-        self, inputs: Inputs, out: Layout, attributes: Attributes, limits: Limits, epilogue: Program
+        self,
+        inputs: Inputs,
+        out: Layout,
+        attributes: Attributes,
+        limits: Limits,
+        epilogue: Program,
+        choices: Choices = untuned,
     ) -> Plan:
         """The plan with an epilogue, over the inputs that are tensors, what the epilogue reads, and the output."""
         raise NotImplementedError
@@ -177,7 +184,14 @@ class Operation:
         """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
         raise NotImplementedError
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         """What to run. Depends on nothing but its arguments, so it is computed once per signature."""
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hologram import dtypes
 from hologram.atlas.builder import Value
+from hologram.choices import Choices, untuned
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, broadcast, collapse_apart, normalize_axes
@@ -98,7 +99,14 @@ class Row(Expression):
             targets.append(out)
         return Arrangement(views, tuple(targets), len(axes))
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         present = tuple(i for i in inputs if i is not None)
         computing = self.computing_types(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)

@@ -10,6 +10,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, reduce_add, reduce_max, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
+from hologram.choices import Choices
 from hologram.dtypes import DType, f32, u32
 from hologram.layout import Layout, collapse
 from hologram.limits import Limits
@@ -39,14 +40,16 @@ class Attended:
         return self.q.dtype
 
 
-def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, limits: Limits) -> Plan:
+def attention_plan(
+    found: Attended, out: Layout, causal: bool, scale: float, limits: Limits, choices: Choices
+) -> Plan:
     """Everything in the computing dtype: through the tile where it applies, else composed."""
     steps = Steps(5)
     computed = types.computing(found.dtype)
     q, k, v = (_converted(steps, Place(p, i), computed) for p, i in enumerate((found.q, found.k, found.v)))
     result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
     if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, limits):
-        _composed(steps, (q, k, v), found.mask, result, causal, scale, limits)
+        _composed(steps, (q, k, v), found.mask, result, causal, scale, limits, choices)
     if result.position != 4:
         steps.copy(result, Place(4, out))
     return steps.plan()
@@ -85,6 +88,7 @@ def _composed(
     causal: bool,
     scale: float,
     limits: Limits,
+    choices: Choices,
 ) -> None:
     """Scores, their softmax in place, and the second product."""
     q, k, v = operands
@@ -92,7 +96,7 @@ def _composed(
     keys = k.layout.permute((*range(k.layout.ndim - 2), k.layout.ndim - 1, k.layout.ndim - 2))
     scores = steps.place(computed, (*q.layout.shape[:-1], keys.shape[-1]))
     if scores.layout.size:
-        plan = product_plan(q.layout, keys, scores.layout, computed, limits)
+        plan = product_plan(q.layout, keys, scores.layout, computed, limits, choices=choices)
         steps.extend(plan, (q.position, k.position, scores.position))
         masks = () if mask is None else (mask,)
         layouts = (scores.layout, *masks, scores.layout)
@@ -101,7 +105,7 @@ def _composed(
         program = weights_program(address, None if mask is None else Address.of(mask), address, causal)
         positions = (scores.position, *(3 for _ in masks), scores.position)
         steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
-    plan = product_plan(scores.layout, v.layout, result.layout, computed, limits)
+    plan = product_plan(scores.layout, v.layout, result.layout, computed, limits, choices=choices)
     steps.extend(plan, (scores.position, v.position, result.position))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -44,7 +45,14 @@ class Convolution(Indexed):
     columns: Indexed | None = None
     parts: Callable[..., Any] | None = _without_bias
 
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, limits: Limits) -> Plan:
+    def plan(
+        self,
+        inputs: Inputs,
+        outputs: Layouts,
+        attributes: Attributes,
+        limits: Limits,
+        choices: Choices = untuned,
+    ) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, weight, bias = inputs
         assert isinstance(x, Layout)
@@ -55,9 +63,9 @@ class Convolution(Indexed):
         if isinstance(bias, Layout):
             positions.insert(2, steps.gathered(Place(2, bias)).position)
             epilogue = epilogue_program(types.computing(outputs[0].dtype), bias.dtype, "none")
-        plan = self._as_product(x, weight, outputs[0], attributes, limits, epilogue)
+        plan = self._as_product(x, weight, outputs[0], attributes, limits, epilogue, choices)
         if plan is None:
-            return super().plan(inputs, outputs, attributes, limits)
+            return super().plan(inputs, outputs, attributes, limits, choices)
         steps.extend(plan, positions)
         return steps.plan()
 
@@ -66,13 +74,19 @@ class Convolution(Indexed):
         return result.permute((0, *range(2, result.ndim), 1)) if inputs[2] is None else None
 
     def finished(
-        self, inputs: Inputs, out: Layout, attributes: Attributes, limits: Limits, epilogue: Program
+        self,
+        inputs: Inputs,
+        out: Layout,
+        attributes: Attributes,
+        limits: Limits,
+        epilogue: Program,
+        choices: Choices = untuned,
     ) -> Plan:
         """Steps for out = epilogue(x convolved with weight), for x, weight, what the epilogue reads, and out."""
         x, weight, _ = inputs
         assert isinstance(x, Layout)
         assert isinstance(weight, Layout)
-        plan = self._as_product(x, weight, out, attributes, limits, epilogue)
+        plan = self._as_product(x, weight, out, attributes, limits, epilogue, choices)
         if plan is not None or not out.size:
             return plan or Plan(())
         reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
@@ -82,11 +96,13 @@ class Convolution(Indexed):
         rank = out.ndim
         last = (0, *range(2, rank), 1)  # channels last, and back
         first = (0, rank - 1, *range(1, rank - 1))
-        plain = self._as_product(x, weight, value.layout.permute(first), attributes, limits, None)
+        plain = self._as_product(x, weight, value.layout.permute(first), attributes, limits, None, choices)
         if plain is not None:
             steps.extend(plain, (0, 1, value.position))
         else:
-            plain = super().plan((x, weight, None), (value.layout.permute(first),), attributes, limits)
+            plain = super().plan(
+                (x, weight, None), (value.layout.permute(first),), attributes, limits, choices
+            )
             steps.extend(plain, (0, 1, 2, value.position))
         target = Place(2 + len(reads), out.permute(last))
         add_epilogue(steps, epilogue, value, reads, target, out.shape[1])
@@ -100,6 +116,7 @@ class Convolution(Indexed):
         attributes: Attributes,
         limits: Limits,
         epilogue: Program | None,
+        choices: Choices,
     ) -> Plan | None:
         """The plan by the tile kernel, else by a matrix product; None where neither applies."""
         dtype = types.computing(x.dtype)
@@ -111,7 +128,7 @@ class Convolution(Indexed):
             plan = convolution_plan(x, weight, out, attributes, limits, epilogue)
             if plan is not None:
                 return plan
-        return self._laid_out(x, weight, out, attributes, limits, epilogue)
+        return self._laid_out(x, weight, out, attributes, limits, epilogue, choices)
 
     def _laid_out(
         self,
@@ -121,6 +138,7 @@ class Convolution(Indexed):
         attributes: Attributes,
         limits: Limits,
         epilogue: Program | None,
+        choices: Choices,
     ) -> Plan | None:
         """The plan as a product of the weights and of windows laid out as rows; None where that does not apply."""
         images, channels, *places = out.shape
@@ -145,7 +163,7 @@ class Convolution(Indexed):
             rows = part.reshape((count, area, taps))
             target = flat.narrow(0, first, count).permute((0, 2, 1))
             assert rows is not None
-            plan = product_plan(rows, matrix.permute((1, 0)), target, x.dtype, limits, epilogue)
+            plan = product_plan(rows, matrix.permute((1, 0)), target, x.dtype, limits, epilogue, choices)
             steps.extend(plan, (columns.position, 1, *reads, 2 + len(reads)))
         return steps.plan()
 

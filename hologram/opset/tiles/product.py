@@ -10,7 +10,7 @@ import numpy as np
 
 from hologram.atlas.builder import reduce_add
 from hologram.atlas.program import Program
-from hologram.candidates import Candidate, Problem
+from hologram.choices import Candidate, Choices, Problem, untuned
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout
@@ -49,7 +49,13 @@ def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
 
 
 def product_plan(
-    a: Layout, b: Layout, out: Layout, dtype: DType, limits: Limits, epilogue: Program | None = None
+    a: Layout,
+    b: Layout,
+    out: Layout,
+    dtype: DType,
+    limits: Limits,
+    epilogue: Program | None = None,
+    choices: Choices = untuned,
 ) -> Plan:
     """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
@@ -61,10 +67,10 @@ def product_plan(
     steps = Steps(3 + len(reads))
     target = Place(2 + len(reads), out)
     fused = 3 + len(reads) <= limits.max_bindings
-    if fused and _tiled(steps, a, b, target, dtype, limits, epilogue):
+    if fused and _tiled(steps, a, b, target, dtype, limits, epilogue, choices):
         return steps.plan()
     value = target if epilogue is None else steps.place(dtype, out.shape)
-    if fused or not _tiled(steps, a, b, value, dtype, limits, None):
+    if fused or not _tiled(steps, a, b, value, dtype, limits, None, choices):
         steps.add(_naive_step(a, b, value.layout), (0, 1, value.position))
     if epilogue is not None:
         add_epilogue(steps, epilogue, value, reads, target, out.shape[-1])
@@ -72,7 +78,14 @@ def product_plan(
 
 
 def _tiled(
-    steps: Steps, a: Layout, b: Layout, target: Place, dtype: DType, limits: Limits, epilogue: Program | None
+    steps: Steps,
+    a: Layout,
+    b: Layout,
+    target: Place,
+    dtype: DType,
+    limits: Limits,
+    epilogue: Program | None,
+    choices: Choices,
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
@@ -85,7 +98,7 @@ def _tiled(
     assert view is not None
     sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
-    candidate = product_tile.choice(sizes, asked, limits)
+    candidate = product_tile.choice(sizes, asked, limits, choices)
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False

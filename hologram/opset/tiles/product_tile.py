@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hologram.atlas.program import Program
-from hologram.candidates import Candidate, Problem
+from hologram.choices import Candidate, Choices, Problem
 from hologram.dtypes import DType, u32
 from hologram.layout import Layout
 from hologram.limits import Limits
@@ -85,10 +85,10 @@ class Product:
         )
 
 
-def choice(sizes: tuple[int, int, int, int], asked: Problem, limits: Limits) -> Candidate:
+def choice(sizes: tuple[int, int, int, int], asked: Problem, limits: Limits, choices: Choices) -> Candidate:
     """The tuned way where there is one that the device can go, else the default."""
     found = set(candidates(sizes, asked.dtype, limits))
-    tuned = limits.tuned(asked) if len(found) > 1 else None
+    tuned = choices(asked) if len(found) > 1 else None
     return tuned if tuned in found else default(sizes, asked.dtype, limits)
 
 

@@ -45,8 +45,8 @@ class Problem:
         return Problem(kernel, dtype, tuple(1 << max(n - 1, 0).bit_length() for n in sizes), lines)
 
 
-# The choice for a problem, where one was measured.
-Tuned = Callable[[Problem], "Candidate | None"]
+# What a plan is handed: the choice for a problem, where one was measured.
+Choices = Callable[[Problem], Candidate | None]
 
 
 def untuned(problem: Problem) -> Candidate | None:
