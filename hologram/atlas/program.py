@@ -8,7 +8,7 @@ fold them, and everything else is the same for the whole row. Loads and stores n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 
@@ -103,6 +103,19 @@ class Program:
     reduced: int
     workgroup: int | None  # threads per workgroup, where the program depends on it
     body: Block
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Asked at every look-up of a kernel, and as long to compute as the program is."""
+        parts = (self.name, self.buffers, self.scalars, self.shared, self.rank, self.reduced, self.workgroup)
+        return hash((*parts, self.body))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what was computed: strings have other hashes in another process."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def types(self) -> dict[int, DType]:

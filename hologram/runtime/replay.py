@@ -21,7 +21,9 @@ from hologram.runtime.launches import Records, Workspace, binding
 from hologram.runtime.memory_pool import Block, storage_bytes
 from hologram.runtime.view import View
 
-MAX_SETS = 64  # of buffers that one replay is bound to at a time
+# Sets of buffers that one replay is bound to at a time: as many batches of training data as one keeps on the device,
+# times the two sets of parameters that take turns; to bind anew takes milliseconds.
+MAX_SETS = 512
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 

@@ -196,3 +196,20 @@ def test_what_is_not_a_number_stays_so(executor: hg.Executor) -> None:
         np.testing.assert_array_equal(ours.to_numpy(), eager)
         known = ~np.isnan(eager)
         np.testing.assert_array_equal(np.signbit(ours.to_numpy())[known], np.signbit(eager)[known])
+
+
+def test_all_batches_of_an_epoch_stay_bound(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [executor.ones((4, 6)) for _ in range(100)]
+    step = hg.jit(lambda t: hg.exp(t) + 1.0)
+
+    def epoch() -> None:
+        for batch in batches:
+            step(batch)
+
+    epoch()
+    epoch()
+    bound = []
+    bind = executor.bound.bind
+    monkeypatch.setattr(executor.bound, "bind", lambda *given: bound.append(given) or bind(*given))
+    epoch()
+    assert not bound
