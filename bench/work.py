@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bench import training
+
 Array = NDArray[np.float32]
 Arrays = Mapping[str, Array]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on
@@ -214,6 +216,13 @@ WORKS: dict[str, Work] = {
         head=lambda arrays: {k: v[:, : CHECKED // TENSORS] for k, v in arrays.items()},
         axis=-1,
         label=lambda size: f"{TENSORS}x{format_size(size)}",
+    ),
+    "training_step": Work(
+        training.inputs,
+        lambda a: training.flat(training.step(np, *map(_wide, a.values()))),
+        tolerance=1e-4,
+        head=None,
+        label=lambda batch: f"{batch}x{training.INPUTS}-{training.HIDDEN_UNITS}-{training.CLASSES}",
     ),
 }
 

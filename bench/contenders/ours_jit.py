@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
+from bench import training
 from bench.contenders import Job
 from bench.work import ADAM, Arrays
 
@@ -38,7 +39,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "mlp": _mlp,
     "attention": lambda q, k, v: hg.scaled_dot_product_attention(q, k, v),
     "matmul": lambda a, b: a @ b,
+    "training_step": functools.partial(training.step, hg),
 }
+
+
+def flat(result: Any) -> np.ndarray:
+    """One result, or several in a row."""
+    return training.flat(result) if isinstance(result, tuple) else np.array(result.to_numpy())
 
 
 class OursJit:
@@ -53,7 +60,7 @@ class OursJit:
         arguments = [self.executor.tensor(array) for array in inputs.values()]
         return Job(
             self._waited_for(functools.partial(compiled, *arguments)),
-            lambda: np.array(compiled(*arguments).to_numpy()),
+            lambda: flat(compiled(*arguments)),
             lambda: compiled.dispatches(*arguments),
         )
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bench import training
 from bench.contenders import Job
 from bench.work import ADAM, Arrays
 
@@ -43,7 +46,12 @@ FUNCTIONS = {
     "matmul": jnp.matmul,
     "chain": lambda a, b: jax.nn.sigmoid(a * b + a) * jnp.tanh(b) + jnp.exp(a),
     "mlp": _mlp,
+    "training_step": lambda *arrays: training.step(jnp, *arrays),
 }
+
+
+def _flat(result: Any) -> np.ndarray:
+    return training.flat(result) if isinstance(result, tuple) else np.array(result)
 
 
 class Jax:
@@ -57,8 +65,8 @@ class Jax:
         arguments = [jax.device_put(values, self.cpu) for values in inputs.values()]
         compiled = jax.jit(FUNCTIONS[work])
         return Job(
-            lambda: compiled(*arguments).block_until_ready(),
-            lambda: np.array(compiled(*arguments)),
+            lambda: jax.block_until_ready(compiled(*arguments)),
+            lambda: _flat(compiled(*arguments)),
         )
 
     def _adam(self, inputs: Arrays) -> Job:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from bench import training
 from bench.contenders import Job
 from bench.contenders.torch_adam import Tensors, job
 from bench.work import ADAM, Arrays
@@ -54,10 +55,29 @@ def _foreach(p: Tensors, g: Tensors, m: Tensors, v: Tensors) -> None:
     torch._foreach_addcdiv_(p, m, scales, -ADAM.size)
 
 
+def _training_step(inputs: Arrays) -> Job:
+    x, y, w1, b1, w2, b2 = (torch.from_numpy(array) for array in inputs.values())
+
+    def step() -> tuple[torch.Tensor, ...]:
+        hidden = torch.relu(torch.addmm(b1, x, w1))
+        d = (torch.softmax(torch.addmm(b2, hidden, w2), dim=1) - y) * (1 / len(x))
+        below = (d @ w2.T) * (hidden > 0)
+        rate = training.RATE
+        return (
+            torch.addmm(w1, x.T, below, alpha=-rate),
+            torch.sub(b1, below.sum(dim=0), alpha=rate),
+            torch.addmm(w2, hidden.T, d, alpha=-rate),
+            torch.sub(b2, d.sum(dim=0), alpha=rate),
+        )
+
+    return Job(step, lambda: training.flat(step()))
+
+
 FUNCTIONS: dict[str, Callable[[Arrays], Job]] = {
     "chain": _chain,
     "mlp": _mlp,
     "adam": lambda inputs: job(_foreach, inputs),
+    "training_step": _training_step,
 }
 
 
