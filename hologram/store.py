@@ -16,15 +16,14 @@ import stat
 import struct
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from hologram import debug
 from hologram.config import config
-from hologram.debug import Rung
 
 T = TypeVar("T")
 
@@ -38,6 +37,7 @@ _USED_S = 24 * 3600  # how exactly an entry's last use is known
 _KEPT = 0.75  # of the limit, once it is exceeded
 _SCANS = 16  # sizes are added up again after this part of the limit was written
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_INSTEAD = "HOLOGRAM_CACHE_DIR names another directory, HOLOGRAM_CACHE=0 goes without"
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -94,7 +94,7 @@ class Store:
         self.limit_bytes = limit_bytes
         self.problem = ""
         if root is not None and not root.is_absolute():  # "~" stays as it is where a user has no home
-            self._say(OSError("it must be an absolute path: name one by HOLOGRAM_CACHE_DIR"))
+            self._say(OSError("it must be an absolute path"))
             self.root = None
         self._lock = threading.Lock()
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -123,9 +123,7 @@ class Store:
         if place is None or len(content) > self.limit_bytes:
             return
         try:
-            self._make(kind)
-            self._inspect(kind)
-            _write(place, content)
+            self._enter(kind, place, content)
         except OSError as error:
             self._say(error)
             return
@@ -160,6 +158,17 @@ class Store:
         if key is not None:
             self.put(kind, key, content)
         return use(content)
+
+    def examine(self) -> str:
+        """Why nothing can be kept, or "": an entry is written and removed again."""
+        place = self._place("trial", "")
+        if place is not None and not self.problem:
+            try:
+                self._enter("trial", place, b"")
+                _remove(place)
+            except OSError as error:
+                self.problem = self._problem(error)
+        return self.problem
 
     def stats(self, kind: str) -> CacheStats:
         """This process's counts for a kind."""
@@ -197,11 +206,13 @@ class Store:
         assert self.root is not None
         return self.root, self.root / FORMAT, self.root / FORMAT / kind
 
-    def _make(self, kind: str) -> None:
+    def _enter(self, kind: str, place: Path, content: bytes) -> None:
         root, *inner = self._folders(kind)
         root.parent.mkdir(parents=True, exist_ok=True)
         for folder in (root, *inner):
             folder.mkdir(0o700, exist_ok=True)
+        self._inspect(kind)
+        _write(place, content)
 
     def _inspect(self, kind: str) -> None:
         """Entries are code that will run: raises OSError where somebody else could have put them there."""
@@ -224,11 +235,13 @@ class Store:
             self._counts[kind, what] += 1
 
     def _say(self, error: OSError) -> None:
-        """Notes the first problem, and prints it where HOLOGRAM_DEBUG asks for it."""
+        """Notes the first problem, and warns of it: every process will compile again what it needs."""
         if not self.problem:
-            self.problem = f"kernels are not kept in {self.root}: {error}"
-            if debug.shows(Rung.DEVICE):
-                debug.show(Rung.DEVICE, self.problem)
+            self.problem = self._problem(error)
+            warnings.warn(f"{self.problem}; {_INSTEAD}", RuntimeWarning, stacklevel=2)
+
+    def _problem(self, error: OSError) -> str:
+        return f"kernels are not kept in {self.root}: {error.strerror or error}"
 
 
 def _own(found: os.stat_result, path: Path) -> None:

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hologram.store import CacheStats, Store
 from hologram.tuning import records
 
 LIMIT = 1 << 20
+pytestmark = pytest.mark.filterwarnings("ignore:kernels are not kept")
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes are those of POSIX")
 
 # Run in a process of its own: the test's may hold threads, which do not survive a fork.
@@ -244,16 +246,31 @@ def test_entries_that_others_may_write_to_and_links_are_refused(kept: Store, tmp
     assert kept.get("kind", "a") is None
 
 
-def test_where_nothing_can_be_written_it_goes_without(tmp_path: Path, capsys, monkeypatch) -> None:
-    monkeypatch.setenv("HOLOGRAM_DEBUG", "1")
+def test_where_nothing_can_be_written_it_goes_without_and_warns_once(tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("no directory")
     kept = Store(in_the_way / "cache", LIMIT)
-    for _ in range(3):
-        assert kept.get("kind", "a") is None
-        kept.put("kind", "a", b"content")
+    with pytest.warns(RuntimeWarning, match="are not kept in .*HOLOGRAM_CACHE_DIR names another"):
+        kept.get("kind", "a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            kept.put("kind", "a", b"content")
+            assert kept.get("kind", "a") is None
     assert kept.stats("kind") == CacheStats(misses=3)
-    assert capsys.readouterr().err.count("hologram device: kernels are not kept in") == 1
+
+
+def test_asking_whether_anything_can_be_kept_leaves_nothing_and_warns_of_nothing(
+    kept: Store, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    assert kept.examine() == ""
+    assert kept.usage().entries == 0
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("no directory")
+    other = Store(in_the_way, LIMIT)
+    assert "are not kept in" in other.examine()
+    other.put("kind", "a", b"content")
+    assert not recwarn.list
 
 
 def test_a_user_without_a_home_gets_no_folder_where_he_stands(tmp_path: Path, monkeypatch) -> None:

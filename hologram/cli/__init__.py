@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+import hologram
 from hologram.cli import bench, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
 from hologram.errors import HologramError
 
 app = typer.Typer(
     name="hologram",
-    help="GPU computing for Python on whatever GPU the machine has.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -21,11 +22,26 @@ for command in (info.info, doctor.doctor, demo.demo, explain.explain, kernels.ke
     app.command()(command)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"hologram {hologram.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """GPU computing for Python on whatever GPU the machine has."""
+
+
 def main() -> None:
     """Runs the command line; what the user can mend is printed as one message, without a traceback."""
     try:
         app()
-    except HologramError as error:
+    except (HologramError, OSError) as error:
         errors.print(f"[bold red]error[/] {type(error).__name__}: ", end="")
-        errors.print(str(error), markup=False, highlight=False)
+        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

@@ -47,14 +47,15 @@ class Arguments:
 
 def parse_arguments(text: str) -> Arguments:
     """Reads them; raises typer.BadParameter with the part that is not understood."""
+    wrong = f"arguments must read like those of a call, got {text!r}"
     try:
         call = ast.parse(f"f({text})", mode="eval").body
-    except SyntaxError as error:
-        raise typer.BadParameter(
-            f"arguments must read like those of a call, got {text!r}: {error.msg}"
-        ) from error
-    if not isinstance(call, ast.Call) or any(k.arg is None for k in call.keywords):
-        raise typer.BadParameter(f"arguments must read like those of a call, got {text!r}")
+    except (SyntaxError, ValueError) as error:
+        raise typer.BadParameter(f"{wrong}: {error}") from error
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise typer.BadParameter(wrong)
+    if any(k.arg is None for k in call.keywords):
+        raise typer.BadParameter(wrong)
     return Arguments(tuple(map(_value, call.args)), {str(k.arg): _value(k.value) for k in call.keywords})
 
 
@@ -65,11 +66,11 @@ def _value(node: ast.expr) -> Any:
         return [_value(e) for e in node.elts]
     if isinstance(node, ast.Tuple):
         return tuple(_value(e) for e in node.elts)
-    if isinstance(node, ast.Dict):
-        return {ast.literal_eval(k): _value(v) for k, v in zip(node.keys, node.values, strict=True) if k}
     try:
+        if isinstance(node, ast.Dict):
+            return {ast.literal_eval(k): _value(v) for k, v in zip(node.keys, node.values, strict=True) if k}
         return ast.literal_eval(node)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise typer.BadParameter(
             f"an argument must be a tensor like f32[8,8], a number, a string, a list, a tuple or a dict of them, "
             f"got {ast.unparse(node)}"

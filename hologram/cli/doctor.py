@@ -14,8 +14,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
 from hologram.backends import registry
-from hologram.cli.display import errors, output, print_json
-from hologram.cli.info import cache, cache_line, describe
+from hologram.cli.display import errors, grid, output, print_json
+from hologram.cli.info import add_findings, cache, describe
 from hologram.device import DeviceInfo, Probe
 from hologram.display import duration, table
 from hologram.runtime import selector
@@ -40,6 +40,7 @@ class Check:
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Check every backend: is it here, why not, and does it compute right. Exit status 1 if one that is here fails."""
+    cache()  # before the checks compile: what is wrong with it is said once, below
     probes = registry.probes()
     devices = [device for probe in probes for device in probe.devices]
     checks = []
@@ -109,14 +110,7 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
     for c in checks:
         if c.problem:
             output.print(f"\n[bold red]{c.device} failed[/] {escape(c.problem)}", highlight=False)
-    for probe in probes:
-        if not probe.available:
-            output.print(f"\n[bold]{probe.backend}[/] is unavailable: {escape(probe.reason)}")
-            if probe.remedy:
-                output.print(f"  [cyan]what to do[/] {escape(probe.remedy)}", highlight=False)
-        for note in probe.notes:
-            output.print(f"\n[bold]{probe.backend}[/] note: {escape(note)}", highlight=False)
-    output.print("\n[bold]backend='auto' opens[/]", end=" ")
-    output.print(selector.explain_selection(), markup=False, highlight=False)
     output.print()
-    output.print(cache_line(cache()), markup=False, highlight=False)
+    findings = grid()
+    add_findings(findings, probes)
+    output.print(findings)

@@ -6,7 +6,9 @@ import functools
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import indent
@@ -14,12 +16,13 @@ from typing import Annotated, Any
 
 import typer
 
+import hologram
 from hologram.atlas.program import Program
 from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
 from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
-from hologram.cli.display import output, print_json
+from hologram.cli.display import errors, output, print_json
 from hologram.compiler.canonical.form import canonical_text, identity
 from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.errors import UnsupportedDType
@@ -87,6 +90,10 @@ def explain(
     place, colon, name = target.rpartition(":")
     found: list[Explanation] | list[ExplainedProgram]
     if colon and not Path(target).is_file():
+        if not name:
+            raise typer.BadParameter(f"which of its functions? {target}name")
+        if lanes:
+            raise typer.BadParameter(f"--lanes is for the text of an Atlas program, {target} is a function")
         function = load(place, name)
         given = parse_arguments(arguments)
         found = [explain_function(function, given, b) for b in backend or ["auto"]]
@@ -111,20 +118,56 @@ def load(place: str, name: str) -> Any:
         assert spec
         assert spec.loader
         module = sys.modules[own] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        with _reported(place):
+            spec.loader.exec_module(module)
     else:
-        try:
+        if not _is_module(place):
+            raise typer.BadParameter(f"there is no module {place!r}")
+        with _reported(place):
             module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            raise typer.BadParameter(f"there is no module {place}: {error}") from error
     try:
         return functools.reduce(getattr, name.split("."), module)
     except AttributeError as error:
         raise typer.BadParameter(f"{place} has no {name}: {error}") from error
 
 
+def _is_module(place: str) -> bool:
+    try:
+        return importlib.util.find_spec(place) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+@contextmanager
+def _reported(who: str) -> Iterator[None]:
+    """Says in a line what the user's code raises, and on which of its lines; the way through hologram is not told."""
+    try:
+        yield
+    except Exception as error:
+        told = f"{who} raised {type(error).__name__}: {error}"
+        if isinstance(error, SyntaxError):
+            raise _failed(told) from error
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not _is_own(f.filename)]
+        if frames:
+            told += f"\n  {frames[-1].filename}, line {frames[-1].lineno}: {frames[-1].line}"
+        raise _failed(told) from error
+
+
+def _is_own(filename: str) -> bool:
+    return filename.startswith(("<", str(Path(hologram.__file__).parent)))
+
+
+def _failed(told: str) -> typer.Exit:
+    errors.print("[bold red]error[/] ", end="")
+    errors.print(told, markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(1)
+
+
 def explain_function(function: Any, arguments: Arguments, backend: str) -> Explanation:
     """Compiles a function, jitted already or not, for arguments on a backend; nothing is computed."""
+    name = getattr(function, "__name__", repr(function))
+    if not callable(function):
+        raise typer.BadParameter(f"a function is needed, got {name}, of type {type(function).__name__}")
     jitted = function if isinstance(function, Jitted) else Jitted(function)
     here = backend == "auto" or registry.probe(backend).available
     with Executor(backend=backend if here else "cpu") as executor:
@@ -133,16 +176,23 @@ def explain_function(function: Any, arguments: Arguments, backend: str) -> Expla
             return executor.empty(wanted.shape, wanted.dtype)
 
         positional, named = arguments.filled(tensor)
-        if here:
-            return jitted.explain(*positional, **named)
-        return explained_elsewhere(jitted.compiled(*positional, **named), backend, jitted.fast_math)
+        with _reported(name):
+            if here:
+                return jitted.explain(*positional, **named)
+            compiled = jitted.compiled(*positional, **named)
+        return explained_elsewhere(compiled, backend, jitted.fast_math)
 
 
 def explain_program(path: Path, lanes: str, arguments: str, names: list[str]) -> ExplainedProgram:
     """Reads a program; raises ProgramError for a text that is none."""
     if not path.is_file():
         raise typer.BadParameter(f"{path} is neither a file nor file.py:function nor module:function")
-    program = parse_program(path.read_text(encoding="utf-8"))
+    if path.suffix == ".py":
+        raise typer.BadParameter(f"which of its functions? {path}:name")
+    try:
+        program = parse_program(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{path} is no text of an Atlas program: {error}") from error
     verify(program)
     grid = _grid(program, lanes)
     sizes, scalars = _sizes(program, parse_arguments(arguments)) if arguments else ((), ())

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
 import hologram
 from hologram import store
 from hologram.backends import registry
-from hologram.cli.display import output, print_json
+from hologram.cli.display import grid, output, print_json
 from hologram.device import DeviceInfo, Probe
 from hologram.display import size, table
 from hologram.dtypes import ALL
+from hologram.errors import BackendUnavailable
 from hologram.runtime import selector
 
 # Distributions whose version decides what works; those of extras are shown where they are installed.
@@ -45,23 +48,41 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
         versions.add_row(name, version)
     output.print(versions)
     output.print()
-    devices = table("backend", "device", "driver", "memory", "dtypes missing")
+    shown = grid()
     for backend in facts["backends"]:
         for device in backend["devices"]:
-            devices.add_row(
-                f"{backend['name']}:{device['index']}",
-                device["name"] + (" (software)" if device["software"] else ""),
-                device["driver"],
-                memory(device["max_buffer_bytes"], device["shared_bytes"]),
-                " ".join(d.name for d in ALL if d.name not in device["dtypes"]) or "none",
-            )
-        if not backend["devices"]:
-            devices.add_row(backend["name"], f"[dim]unavailable: {escape(backend['reason'])}[/]", "", "", "")
-    output.print(devices)
-    output.print()
-    output.print(facts["selection"], highlight=False, markup=False)
-    output.print()
-    output.print(cache_line(facts["cache"]), highlight=False, markup=False)
+            shown.add_row(f"{backend['name']}:{device['index']}", "device", escape(device["name"]))
+            shown.add_row("", "driver", escape(device["driver"]))
+            if device["software"]:
+                shown.add_row("", "played by", "software; it is used only where it is asked for by name")
+            shown.add_row("", "memory", memory(device["max_buffer_bytes"], device["shared_bytes"]))
+            missing = [d.name for d in ALL if d.name not in device["dtypes"]]
+            shown.add_row("", "dtypes", f"all but {' '.join(missing)}" if missing else "all")
+    add_findings(shown, registry.probes())
+    output.print(shown)
+
+
+def add_findings(shown: Table, probes: Sequence[Probe]) -> None:
+    """Rows for the backends that are missing, each with its reason, for what `auto` opens, and for the cache."""
+    for probe in probes:
+        if not probe.available:
+            shown.add_row(probe.backend, "unavailable", escape(probe.reason))
+            if probe.remedy:
+                shown.add_row("", "what to do", escape(probe.remedy))
+        for note in probe.notes:
+            shown.add_row(probe.backend, "note", escape(note))
+    try:
+        chosen = selector.choose()
+    except BackendUnavailable as error:
+        shown.add_row("auto", "opens", f"nothing: {escape(str(error))}")
+    else:
+        shown.add_row("auto", "opens", escape(selector.title(chosen)))
+        known = set(map(selector.absence, probes))
+        for reason in chosen.reasons:
+            if reason not in known:
+                shown.add_row("", "because", escape(reason))
+    for name, value in cache_rows(cache()):
+        shown.add_row("cache" if name == "folder" else "", name, escape(value))
 
 
 def gather() -> dict[str, Any]:
@@ -78,26 +99,33 @@ def gather() -> dict[str, Any]:
 def cache() -> dict[str, Any]:
     """Where compiled kernels persist, how large that is, and why nothing is kept, where that showed."""
     kept = store.shared()
+    problem = kept.examine()
     return {
         "directory": str(kept.root) if kept.root else None,
         **asdict(kept.usage()),
         "limit_bytes": kept.limit_bytes,
-        "problem": kept.problem,
+        "problem": problem,
     }
 
 
-def cache_line(facts: dict[str, Any]) -> str:
-    """The cache in words."""
-    if facts["directory"] is None:
-        return "cache: switched off, nothing compiled persists"
-    held = f"{facts['entries']} entries, {size(facts['nbytes'])} of at most {size(facts['limit_bytes'])}"
-    return f"cache: {facts['directory']}, {held}" + (f"; {facts['problem']}" if facts["problem"] else "")
+def cache_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The cache in words: where it is, what it holds, and why nothing is kept."""
+    if facts["directory"] is None and not facts["problem"]:
+        yield "folder", "none: it is switched off, nothing compiled persists"
+        return
+    yield "folder", facts["directory"] or "none"
+    yield (
+        "holds",
+        f"{facts['entries']} entries, {size(facts['nbytes'])} of at most {size(facts['limit_bytes'])}",
+    )
+    if facts["problem"]:
+        yield "problem", facts["problem"]
 
 
 def memory(buffer_bytes: int, shared_bytes: int) -> str:
     """The largest buffer and the memory a workgroup shares, in words."""
     largest = "buffers of any size" if buffer_bytes >= UNLIMITED else f"buffers to {size(buffer_bytes)}"
-    return f"{largest}, {size(shared_bytes)} shared"
+    return f"{largest}, {size(shared_bytes)} shared by a workgroup"
 
 
 def versions() -> dict[str, str]:

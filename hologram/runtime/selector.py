@@ -9,7 +9,7 @@ from hologram import debug
 from hologram.backends.registry import discover, load, probe
 from hologram.config import config
 from hologram.debug import Rung
-from hologram.device import BackendModule, DeviceInfo
+from hologram.device import BackendModule, DeviceInfo, Probe
 from hologram.errors import BackendUnavailable
 
 AUTO = "auto"
@@ -32,7 +32,7 @@ def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendMo
     """
     chosen = choose(name, device)
     if debug.shows(Rung.DEVICE):
-        debug.show(Rung.DEVICE, _title(chosen), "\n".join(chosen.reasons))
+        debug.show(Rung.DEVICE, title(chosen), "\n".join(chosen.reasons))
     return load(chosen.name), chosen.index
 
 
@@ -65,10 +65,16 @@ def explain_selection(name: str = AUTO, device: int | str | None = None) -> str:
         chosen = choose(name, device)
     except BackendUnavailable as error:
         return f"nothing can be opened: {error}"
-    return "\n".join([_title(chosen), *(f"  {r}" for r in chosen.reasons)])
+    return "\n".join([title(chosen), *(f"  {r}" for r in chosen.reasons)])
 
 
-def _title(chosen: Selection) -> str:
+def absence(found: Probe) -> str:
+    """Why a backend is not here and what to do, as a reason for choosing another."""
+    return f"{found.backend}: unavailable, {found.reason}. {found.remedy}".rstrip()
+
+
+def title(chosen: Selection) -> str:
+    """The device that was chosen, in a line."""
     info = probe(chosen.name).devices[chosen.index]
     return f"{chosen.name}: {info.name} (device {info.index}, {info.driver})"
 
@@ -94,7 +100,7 @@ def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int |
     """The device `auto` takes of a backend, or None; either way a reason is added."""
     found = probe(name)
     if not found.available:
-        reasons.append(f"{name}: unavailable, {found.reason}. {found.remedy}".rstrip())
+        reasons.append(absence(found))
         return None
     if isinstance(device, str):  # naming a software adapter is asking for it
         index = _match(found.devices, device)

@@ -16,6 +16,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.choices import Problem
 from hologram.cli import app, bench, doctor
+from hologram.cli import display as cli_display
 from hologram.device import DeviceInfo
 from hologram.tuning import tuner
 
@@ -43,6 +44,24 @@ def test_info_as_json_lists_every_backend() -> None:
         assert backend["available"] or backend["reason"]
 
 
+def test_the_version_is_told() -> None:
+    assert invoke("--version") == f"hologram {hg.__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["info", "doctor"])
+def test_findings_are_told_once_and_in_lines_that_read(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_display.output, "width", 80)
+    lines = invoke(command).splitlines()
+    text = " ".join(" ".join(lines).split())
+    for probe in hg.backends():
+        if not probe.available:
+            assert text.count(probe.reason) == 1
+            assert text.count(probe.remedy) == 1
+    # A ribbon is a cell of a word or two on each of many lines.
+    longest = max((line for line in lines if "unavailable" in line), key=len, default=" " * 60)
+    assert len(longest.rstrip()) >= 50
+
+
 def test_doctor_finds_every_available_device_working() -> None:
     facts = json.loads(invoke("doctor", "--json"))
     devices = [f"{b['name']}:{d['index']}" for b in facts["backends"] for d in b["devices"]]
@@ -60,7 +79,9 @@ def test_where_kernels_persist_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert f"{after['entries']} entries" in " ".join(invoke("info").split())
     (tmp_path / "file").touch()
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "file"))
-    assert "are not kept" in json.loads(invoke("doctor", "--json"))["cache"]["problem"]
+    assert "are not kept" in json.loads(invoke("info", "--json"))["cache"]["problem"]
+    for command in ("info", "doctor"):
+        assert invoke(command).count("are not kept") == 1
     monkeypatch.setenv("HOLOGRAM_CACHE", "0")
     assert "switched off" in invoke("info")
 
@@ -95,6 +116,24 @@ def test_unknown_backend_is_a_message_not_a_traceback() -> None:
     assert result.returncode == 1
     assert "BackendUnavailable" in result.stderr
     assert "abacus" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_what_cannot_be_written_is_a_message_not_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command = [
+        sys.executable,
+        "-m",
+        "hologram",
+        "demo",
+        "--backend",
+        "cpu",
+        "--output",
+        str(tmp_path / "file"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    assert str(tmp_path / "file") in result.stderr
     assert "Traceback" not in result.stderr
 
 

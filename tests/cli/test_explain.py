@@ -165,10 +165,53 @@ def test_a_program_that_a_language_cannot_spell(tmp_path: Path) -> None:
         (("nowhere.py:step",), "there is no file"),
         (("hologram.nowhere:step",), "there is no module"),
         (("hologram:nowhere",), "has no"),
+        (("hologram:",), "which of its functions?"),
+        ((":step",), "there is no module"),
+        ((".relative:step",), "there is no module"),
+        (("hologram:__version__",), "a function is needed"),
+        (("hologram:exp", "--lanes", "4"), "--lanes is for the text"),
+        (("hologram:exp", "--args", "{f32[2]: 1}"), "an argument must be"),
+        (("hologram:exp", "--args", "f32[2])(f32[2]"), "arguments must read"),
     ],
 )
 def test_what_cannot_be_found(arguments: tuple[str, ...], said: str) -> None:
     assert said in " ".join(invoke(*arguments, status=2).replace("│", " ").split())
+
+
+def test_a_file_without_a_function_is_asked_for_one(file: str) -> None:
+    assert "which of its functions?" in " ".join(invoke(file, status=2).replace("│", " ").split())
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.atlas"
+    path.write_bytes(b"\xff\xfe\x00")
+    assert "no text of an Atlas program" in " ".join(invoke(str(path), status=2).replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "def step(x):\n    raise KeyError('gone')",
+            ("step raised KeyError: 'gone'", "line 2: raise KeyError"),
+        ),
+        ("def step(x):\n    return x @ x", ("step raised ShapeError: matmul", "line 2: return x @ x")),
+        ("def step(x, y):\n    return x", ("step raised TypeError", "'y'")),
+        ("import nowhere", ("raised ModuleNotFoundError", "line 1: import nowhere")),
+        ("def step(:", ("raised SyntaxError", "line 1")),
+    ],
+    ids=["function", "operation", "signature", "import", "syntax"],
+)
+@pytest.mark.parametrize("where", ["cpu", "metal"])
+def test_what_a_function_raises_is_told_with_its_line(
+    tmp_path: Path, code: str, said: tuple[str, str], where: str
+) -> None:
+    path = tmp_path / "raises.py"
+    path.write_text(code)
+    text = invoke(f"{path}:step", "--args", "f32[2,3]", "--backend", where, status=1)
+    assert all(part in text for part in said), text
+    assert "Traceback" not in text
+    assert len(text.strip().splitlines()) <= 2
 
 
 def test_lanes_must_fit_the_program(atlas: Path) -> None:
