@@ -1,26 +1,54 @@
 """hologram: compute on whatever GPU the machine has, from Python."""
 
-from __future__ import annotations
+# ruff: noqa: I001  (one line for each name would be forty)
+# What is not public has an underscore: `dir(hologram)` is what a user is offered. The aliases say to checkers that a
+# name is meant to be exported.
+import typing as _typing
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
-
-from hologram import errors
-from hologram.dtypes import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from hologram.dtypes import (
+    bf16 as bf16,
+    bool_ as bool_,
+    f16 as f16,
+    f32 as f32,
+    f64 as f64,
+    i8 as i8,
+    i16 as i16,
+    i32 as i32,
+    i64 as i64,
+    u8 as u8,
+    u16 as u16,
+    u32 as u32,
+    u64 as u64,
+)
 from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
-from hologram.frontend.executor import Executor, from_dlpack
-from hologram.frontend.tensor import Tensor
-from hologram.runtime.buffer import Buffer
+from hologram.frontend.executor import Executor as Executor, from_dlpack as from_dlpack
+from hologram.frontend.tensor import Tensor as Tensor
+from hologram.runtime.buffer import Buffer as Buffer
+
+if _typing.TYPE_CHECKING:
+    from hologram import backend as backend, dtypes as dtypes, ops as ops  # `backends` can be called: Any
+    from hologram.atlas.program import Program as Program
+    from hologram.backend import (
+        explain_selection as explain_selection,
+        get_default_backend as get_default_backend,
+        is_cuda_available as is_cuda_available,
+        is_metal_available as is_metal_available,
+        is_webgpu_available as is_webgpu_available,
+        validate_backend as validate_backend,
+    )
+    from hologram.device import BackendType as BackendType
+    from hologram.frontend.jit.jitted import jit as jit
 
 __version__ = "0.1.0"
 
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
-# first asked for (name -> module), and so are the operations.
+# first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
     "BackendType": "hologram.backend",
     "Program": "hologram.atlas.program",
-    "explain_selection": "hologram.runtime.selector",
+    "explain_selection": "hologram.backend",
     "jit": "hologram.frontend.jit.jitted",
     "get_default_backend": "hologram.backend",
     "is_cuda_available": "hologram.backend",
@@ -28,34 +56,37 @@ _LAZY = {
     "is_webgpu_available": "hologram.backend",
     "validate_backend": "hologram.backend",
 }
+_MODULES = ("backend", "backends", "dtypes", "ops")
 
 
-def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
-    if module is not None:
-        value = getattr(import_module(module), name)
-    elif find_spec(f"hologram.{name}"):
-        value = import_module(f"hologram.{name}")
-    else:  # an operation
-        value = import_module("hologram.opset").OPERATIONS.get(name)
+def __getattr__(name: str) -> _typing.Any:
+    if name in _LAZY:
+        value = getattr(_import_module(_LAZY[name]), name)
+    elif name in _MODULES:
+        value = _import_module(f"hologram.{name}")
+    else:
+        value = None if name.startswith("_") else _operations().get(name)
         if value is None:
-            raise AttributeError(f"module 'hologram' has no attribute {name!r}")
+            raise AttributeError(_missing(name), name=name, obj=_import_module("hologram"))
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    operations = import_module("hologram.opset").OPERATIONS
-    return sorted({*globals(), *_LAZY, *operations})
+    return sorted({*__all__, *_MODULES, *_operations(), *(n for n in globals() if n.startswith("__"))})
 
 
-__all__ = [
-    *(
-        n
-        for n in dir(errors)
-        if n.endswith("Error") or n in ("BackendUnavailable", "BufferFreed", "DeviceLost", "OutOfMemory")
-    ),
-    *("Buffer", "Executor", "Tensor", "from_dlpack"),
-    *("bf16", "bool_", "f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+def _operations() -> dict[str, _typing.Any]:
+    return _import_module("hologram.opset").OPERATIONS
+
+
+def _missing(name: str) -> str:
+    method = not name.startswith("_") and hasattr(Executor, name)
+    hint = f"; an executor has it: hologram.Executor().{name}" if method else ""
+    return f"module 'hologram' has no attribute {name!r}{hint}"
+
+
+__all__ = [  # not the modules: a star would bring them, and what was imported from them so far
+    *(n for n, v in list(globals().items()) if not n.startswith("_") and not isinstance(v, _ModuleType)),
     *_LAZY,
 ]

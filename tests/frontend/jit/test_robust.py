@@ -123,7 +123,7 @@ def test_methods_are_bound(executor: hg.Executor, x: hg.Tensor) -> None:
             Scaled.forward(scaled, t=x).to_numpy(), x.to_numpy() * np.float32(factor)
         )
         assert scaled.forward.dispatches(x) == len(scaled.forward.compiled(x).assembly.groups) == 1
-    assert (Scaled.forward.__name__, Scaled.forward.__doc__) == ("forward", "t, scaled.")
+    assert (Scaled.forward.__name__, Scaled.forward.__doc__) == ("forward", "t, scaled.")  # type: ignore
 
 
 @hg.jit
@@ -178,7 +178,7 @@ def test_tensors_are_not_returned_where_they_cannot_be_found(executor: hg.Execut
     with pytest.raises(hg.TraceError, match="hashable, got Held"):
         hg.jit(lambda t, held: t * held.tensor)(x, Held(x))
     with pytest.raises(TypeError, match="donate must be numbers"):
-        hg.jit(lambda t: t, donate="t")
+        hg.jit(lambda t: t, donate="t")  # type: ignore
 
 
 def test_numbers_that_are_unlike_themselves_are_one_signature(executor: hg.Executor, x: hg.Tensor) -> None:

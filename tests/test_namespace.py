@@ -1,0 +1,99 @@
+"""What `hologram` offers by name: what is public, to people and to checkers, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hologram as hg
+from hologram.opset import OPERATIONS
+
+MODULES = {"backend", "backends", "dtypes", "ops"}
+
+
+def test_only_public_names_are_offered() -> None:
+    offered = {name for name in dir(hg) if not name.startswith("_")}
+    assert offered == set(hg.__all__) | MODULES | set(OPERATIONS)
+    for name in offered - MODULES:
+        assert not isinstance(getattr(hg, name), ModuleType), name
+        assert getattr(hg, name).__class__.__module__ != "typing", name
+    assert {name for name in offered if isinstance(getattr(hg, name), ModuleType)} == MODULES
+
+
+@pytest.mark.parametrize(
+    "name", ["Any", "annotations", "find_spec", "import_module", "TYPE_CHECKING", "demo", "nothing"]
+)
+def test_what_is_not_public_is_not_there(name: str) -> None:
+    code = f"import hologram\ntry: hologram.{name}\nexcept AttributeError as error: print(error)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout.startswith(f"module 'hologram' has no attribute '{name}'")
+
+
+def test_a_name_that_an_executor_has_is_told() -> None:
+    with pytest.raises(AttributeError, match=r"'tensor'; an executor has it: hologram.Executor\(\).tensor"):
+        hg.tensor([1.0])
+
+
+def test_a_star_brings_what_is_public() -> None:
+    names: dict[str, object] = {}
+    exec("from hologram import *", names)
+    assert set(names) - {"__builtins__"} == set(hg.__all__)
+
+
+def test_modules_can_be_imported() -> None:
+    code = "import hologram.store, hologram.config as c\nprint(hologram.store.shared.__name__, c.config.tune)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert said.stdout == "shared False\n"
+
+
+def test_checkers_see_what_is_fetched_when_asked_for() -> None:
+    """The imports for checkers name what `_LAZY` names, from modules that have it."""
+    (block,) = (node for node in ast.parse(Path(hg.__file__).read_text()).body if isinstance(node, ast.If))
+    seen = {
+        alias.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name and node.module != "hologram"
+    }
+    assert seen == hg._LAZY
+
+
+@pytest.mark.slow
+def test_pyright_knows_the_types_of_a_users_names(tmp_path: Path) -> None:
+    names = ("Executor", "Tensor", "jit", "Program", "ShapeError", "f32", "BackendType", "explain_selection")
+    (tmp_path / "user.py").write_text(
+        "import hologram as hg\n"
+        + "".join(f"reveal_type(hg.{name})\n" for name in names)
+        + "hg.ops.vector_add\nhg.softmax\nhg.backends()\n"
+    )
+    root = Path(hg.__file__).parent.parent
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps({"extraPaths": [str(root)], "typeCheckingMode": "standard"})
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--outputjson",
+        "--pythonpath",
+        sys.executable,
+        "-p",
+        str(tmp_path),
+    ]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=200).stdout)
+    said = found["generalDiagnostics"]
+    assert [d for d in said if d["severity"] == "error"] == []
+    revealed = [d["message"] for d in said if d["severity"] == "information"]
+    assert len(revealed) == len(names)
+    assert [m for m in revealed if '"Any"' in m or "Unknown" in m] == []
