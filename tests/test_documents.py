@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hologram as hg
@@ -48,6 +49,21 @@ def test_the_guide_to_jit_runs(capsys: pytest.CaptureFixture[str]) -> None:
     lists = [[ex.ones((3, 4)), ex.ones((5,))] for _ in range(4)]
     parameter, _, _ = names["adam"](*lists)[1]
     assert parameter.shape == (5,)
+
+
+def test_the_guide_to_atlas_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {"__name__": "guide"}
+    programs = _programs("docs/atlas.md")
+    for program in programs:
+        exec(compile(program, "docs/atlas.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    expected = re.findall(r"print\(.*\)\s+# (\[.*\])$", "\n".join(programs), re.MULTILINE)
+    assert [line for line in printed if line.startswith("[")] == expected
+    assert len(expected) == 2
+    assert "program swish rank 1 reduced 0" in printed
+    assert any(line.startswith("axpy: line ") for line in printed), printed
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_allclose(names["y"].to_numpy(), x / (1 + np.exp(-x)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,7 +7,7 @@ fold them, and everything else is the same for the whole row. Loads and stores n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
@@ -139,3 +139,72 @@ class Program:
     def opcodes(self) -> frozenset[Opcode]:
         """The opcodes that occur."""
         return frozenset(i.opcode for i in self.body.walk())
+
+    def __str__(self) -> str:
+        """The text form; `hologram.atlas.text` says what it is and parses it."""
+        return "\n".join(written(self, {})[0])
+
+    def __repr__(self) -> str:
+        names = ", ".join(p.name for p in (*self.buffers, *self.scalars))
+        return f"Program({self.name}({names}), rank={self.rank}, reduced={self.reduced})"
+
+
+def written(program: Program, names: Mapping[str, str]) -> tuple[list[str], dict[int, int]]:
+    """The lines of a program's text, and the line where each instruction stands, by the `id` of its object."""
+    workgroup = "" if program.workgroup is None else f" workgroup {program.workgroup}"
+
+    def called(thing: Program | BufferParameter | ScalarParameter | SharedArray) -> str:
+        return names.get(thing.name, thing.name)
+
+    lines = [f"program {called(program)} rank {program.rank} reduced {program.reduced}{workgroup}"]
+    lines += [f"buffer {called(b)} : {b.dtype} {b.access.value}" for b in program.buffers]
+    lines += [f"scalar {called(s)} : {s.dtype}" for s in program.scalars]
+    lines += [f"shared {called(s)} : {s.dtype} {s.size}" for s in program.shared]
+    places: dict[int, int] = {}
+    _write_block(program.body, "", lines, places, names)
+    return lines, places
+
+
+def _write_block(
+    block: Block, indent: str, lines: list[str], places: dict[int, int], names: Mapping[str, str]
+) -> None:
+    for i in block.instructions:
+        lines.append(indent + _spell(i, names))
+        places[id(i)] = len(lines)
+        for k, inner in enumerate(i.blocks):
+            if k:
+                lines.append(f"{indent}else")
+            _write_block(inner, indent + "  ", lines, places, names)
+        if i.blocks:
+            lines.append(f"{indent}end")
+    if block.yields:
+        lines.append(f"{indent}yield {_values(block.yields)}")
+
+
+def _values(ids: tuple[int, ...]) -> str:
+    return ", ".join(f"%{v}" for v in ids)
+
+
+def _spell(i: Instruction, names: Mapping[str, str]) -> str:
+    words = [f"{_values(i.results)} ="] if i.results else []
+    words.append(i.opcode.value)
+    if i.opcode is Opcode.CONSTANT and i.types:
+        words.append(_spell_number(i.attribute, i.type))
+    elif i.attribute is not None:
+        words.append(
+            names.get(i.attribute, i.attribute) if isinstance(i.attribute, str) else str(i.attribute)
+        )
+    if i.operands:
+        words.append(_values(i.operands))
+    if i.opcode is Opcode.LOOP and i.blocks:
+        pairs = zip(i.blocks[0].arguments, i.blocks[0].argument_types, strict=True)
+        words.append("(" + ", ".join(f"%{v} : {t}" for v, t in pairs) + ")")
+    if i.types:
+        words.append(": " + ", ".join(t.name for t in i.types))
+    return " ".join(words)
+
+
+def _spell_number(number: str | int | float | bool | None, d: DType) -> str:
+    if d.kind == "bool":
+        return "true" if number else "false"
+    return repr(float(number)) if d.is_float and isinstance(number, (int, float)) else str(number)

@@ -32,6 +32,7 @@ from hologram.atlas.program import (
     Program,
     ScalarParameter,
     SharedArray,
+    written,
 )
 from hologram.dtypes import DType
 from hologram.errors import ProgramError
@@ -57,7 +58,7 @@ _PARAMETER = re.compile(r"(buffer|scalar|shared)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))
 
 def format_program(program: Program, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """The program's text, ending in a newline; `names` says what to write for its own and its parameters'."""
-    return "\n".join(_write(program, names)[0]) + "\n"
+    return "\n".join(written(program, names)[0]) + "\n"
 
 
 def digest(program: Program) -> str:
@@ -67,67 +68,7 @@ def digest(program: Program) -> str:
 
 def line_numbers(program: Program) -> dict[int, int]:
     """The line in the text form where each instruction stands, by the `id` of its object."""
-    return _write(program, {})[1]
-
-
-def _write(program: Program, names: Mapping[str, str]) -> tuple[list[str], dict[int, int]]:
-    workgroup = "" if program.workgroup is None else f" workgroup {program.workgroup}"
-
-    def called(thing: Program | BufferParameter | ScalarParameter | SharedArray) -> str:
-        return names.get(thing.name, thing.name)
-
-    lines = [f"program {called(program)} rank {program.rank} reduced {program.reduced}{workgroup}"]
-    lines += [f"buffer {called(b)} : {b.dtype} {b.access.value}" for b in program.buffers]
-    lines += [f"scalar {called(s)} : {s.dtype}" for s in program.scalars]
-    lines += [f"shared {called(s)} : {s.dtype} {s.size}" for s in program.shared]
-    places: dict[int, int] = {}
-    _write_block(program.body, "", lines, places, names)
-    return lines, places
-
-
-def _write_block(
-    block: Block, indent: str, lines: list[str], places: dict[int, int], names: Mapping[str, str]
-) -> None:
-    for i in block.instructions:
-        lines.append(indent + _spell(i, names))
-        places[id(i)] = len(lines)
-        for k, inner in enumerate(i.blocks):
-            if k:
-                lines.append(f"{indent}else")
-            _write_block(inner, indent + "  ", lines, places, names)
-        if i.blocks:
-            lines.append(f"{indent}end")
-    if block.yields:
-        lines.append(f"{indent}yield {_values(block.yields)}")
-
-
-def _values(ids: tuple[int, ...]) -> str:
-    return ", ".join(f"%{v}" for v in ids)
-
-
-def _spell(i: Instruction, names: Mapping[str, str]) -> str:
-    words = [f"{_values(i.results)} ="] if i.results else []
-    words.append(i.opcode.value)
-    if i.opcode is Opcode.CONSTANT and i.types:
-        words.append(_spell_number(i.attribute, i.type))
-    elif i.attribute is not None:
-        words.append(
-            names.get(i.attribute, i.attribute) if isinstance(i.attribute, str) else str(i.attribute)
-        )
-    if i.operands:
-        words.append(_values(i.operands))
-    if i.opcode is Opcode.LOOP and i.blocks:
-        pairs = zip(i.blocks[0].arguments, i.blocks[0].argument_types, strict=True)
-        words.append("(" + ", ".join(f"%{v} : {t}" for v, t in pairs) + ")")
-    if i.types:
-        words.append(": " + ", ".join(t.name for t in i.types))
-    return " ".join(words)
-
-
-def _spell_number(number: str | int | float | bool | None, d: DType) -> str:
-    if d.kind == "bool":
-        return "true" if number else "false"
-    return repr(float(number)) if d.is_float and isinstance(number, (int, float)) else str(number)
+    return written(program, {})[1]
 
 
 # Reading.
