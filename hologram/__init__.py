@@ -31,6 +31,7 @@ if _typing.TYPE_CHECKING:
     from hologram import backend as backend, dtypes as dtypes, ops as ops  # `backends` can be called: Any
     from hologram.atlas.program import Program as Program
     from hologram.backend import (
+        BackendType as BackendType,
         explain_selection as explain_selection,
         get_default_backend as get_default_backend,
         is_cuda_available as is_cuda_available,
@@ -38,7 +39,6 @@ if _typing.TYPE_CHECKING:
         is_webgpu_available as is_webgpu_available,
         validate_backend as validate_backend,
     )
-    from hologram.device import BackendType as BackendType
     from hologram.frontend.jit.jitted import jit as jit
 
 __version__ = "0.1.0"

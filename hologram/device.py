@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 from hologram.atlas.program import Program
+from hologram.dtypes import Number
 from hologram.limits import Limits
 from hologram.plan import Tile
 
@@ -46,32 +47,28 @@ class Binding:
 Launch = Callable[[], Any]
 
 
-class Kernel(Protocol):
+class Kernel(ABC):
     """Compiled code."""
 
-    def bind(
-        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
-    ) -> Launch:
+    @abstractmethod
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """A call without arguments that enqueues the kernel.
 
         For a Program, `grid` is the size of every axis, in elements; for a Tile, workgroups along x, y and z. The
         launch keeps the memories alive.
         """
-        ...
+
+    @abstractmethod
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The text that a launch over this grid is compiled from; see Device.source."""
 
     def workgroups(self, grid: Sequence[int]) -> int | None:
         """How many workgroups a launch over this grid takes; None where the device has no such thing."""
-        ...
+        return None
 
-    def schedule(
-        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
-    ) -> str:
-        """How that launch maps to threads, in a few words; see bind."""
-        ...
-
-    def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-        """The text that a launch over this grid is compiled from; see Device.source."""
-        ...
+    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        """How that launch maps to threads, in a few words, where there is a choice; see bind."""
+        return ""
 
 
 class Clock(Enum):

@@ -14,7 +14,7 @@ from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
-from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Launch, Probe
+from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Kernel, Launch, Probe
 from hologram.errors import BackendUnavailable, CompileError
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -41,7 +41,7 @@ LIMITS = Limits(
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class Evaluated(Kernel):
     """A kernel; see hologram.device.Kernel."""
 
     program: Program
@@ -56,9 +56,6 @@ class Evaluated:
             whole = b.nbytes // parameter.dtype.itemsize * parameter.dtype.itemsize
             arrays[parameter.name] = b.memory[b.offset : b.offset + whole].view(parameter.dtype.numpy)
         return lambda: evaluate(self.program, arrays, numbers, sizes)
-
-    def workgroups(self, grid: Sequence[int]) -> None:
-        """None: there are none."""
 
     def source(self, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
         return format_program(self.program)

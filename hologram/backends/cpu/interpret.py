@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
-from hologram.device import Binding, Launch
+from hologram.device import Binding, Kernel, Launch
 
 
 @dataclass(frozen=True)
-class InterpretedKernel:
+class InterpretedKernel(Kernel):
     """A program the evaluator runs at every launch."""
 
     program: Program
-
-    def workgroups(self, grid: Sequence[int]) -> None:
-        """None: threads share slices of whatever size suits them."""
 
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]

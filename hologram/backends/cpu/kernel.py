@@ -29,7 +29,7 @@ from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, refere
 from hologram.compiler.canonical.passes import passed
 from hologram.compiler.functions.transcendental import expand, unless_scalar
 from hologram.compiler.source.report import generated
-from hologram.device import Binding, Launch, in_turn
+from hologram.device import Binding, Kernel, Launch, in_turn
 from hologram.dtypes import DType
 
 # Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
@@ -66,7 +66,7 @@ class Host:
     threads: int
 
 
-class ProgramKernel:
+class ProgramKernel(Kernel):
     """A program; compiled once for each way its launches want it."""
 
     def __init__(self, program: Program, host: Host) -> None:
@@ -77,9 +77,6 @@ class ProgramKernel:
         self._host = host
         self._compiled: dict[Variant, Code] = {}
         self._lock = threading.Lock()
-
-    def workgroups(self, grid: Sequence[int]) -> None:
-        """None: threads share slices of whatever size suits them."""
 
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]

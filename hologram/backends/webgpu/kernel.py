@@ -18,7 +18,7 @@ from hologram.compiler.source.dialect import words
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.device import Binding, Launch
+from hologram.device import Binding, Kernel, Launch
 from hologram.dtypes import Number
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import ALIGNMENT, Limits
@@ -98,7 +98,7 @@ class Form:
             return facilities.encoder.launch([dispatch])
 
 
-class WebGPUKernel:
+class WebGPUKernel(Kernel):
     """See hologram.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
     def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:

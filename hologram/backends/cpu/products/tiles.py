@@ -62,15 +62,12 @@ def memory_of(array: np.ndarray) -> Memory:
 
 
 @dataclass(frozen=True)
-class TileKernel:
+class TileKernel(Kernel):
     """A tile as a device's kernel."""
 
     tile: Tile
     compile: Callable[[Program], Kernel]
     host: Host | None
-
-    def workgroups(self, grid: Sequence[int]) -> None:
-        """None: threads share slices of whatever size suits them."""
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         prepare = TILES.get(self.tile.stem)
