@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from hologram import opset
 from hologram.errors import UnsupportedDType
+from hologram.strided import Strided
 
-if TYPE_CHECKING:
-    from hologram.frontend.tensor import Tensor
+T = TypeVar("T", bound=Strided)  # Tensor, which stands above
+Binary: TypeAlias = Callable[[T, Any], T]
 
 KINDS = ("bool", "uint", "int", "float")  # each holds those before it
 
 
-def _unary(name: str) -> Callable[[Any], Tensor]:
+def _unary(name: str) -> Callable[[T], T]:
     return lambda x: opset.OPERATIONS[name](x)
 
 
-def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Tensor]:
+def _binary(name: str, swapped: bool = False) -> Binary[T]:
     operation: Any = None  # found at the first use: the declarations load then
 
     def operator(x: Any, other: Any) -> Any:
@@ -36,12 +37,17 @@ def _binary(name: str, swapped: bool = False) -> Callable[[Any, Any], Tensor]:
     return operator
 
 
-def _arithmetic(name: str) -> tuple[Callable[[Any, Any], Tensor], ...]:
-    """An operator, the one for a tensor on its right, and the one that assigns."""
-    operator = _binary(name)
+def _right(name: str) -> Binary[T]:
+    """The operator for a tensor on the right."""
+    return _binary(name, swapped=True)
+
+
+def _assign(name: str) -> Binary[T]:
+    """The operator that assigns."""
+    operator: Any = _binary(name)
 
     def assign(x: Any, other: Any) -> Any:
-        result: Any = operator(x, other)
+        result = operator(x, other)
         if result is NotImplemented:
             return result
         if KINDS.index(result.dtype.kind) > KINDS.index(x.dtype.kind):
@@ -51,7 +57,7 @@ def _arithmetic(name: str) -> tuple[Callable[[Any, Any], Tensor], ...]:
         x.executor.copy(result, x)
         return x
 
-    return operator, _binary(name, swapped=True), assign
+    return assign
 
 
 class Operators:
@@ -66,29 +72,41 @@ class Operators:
     def __hash__(self) -> int:
         return id(self)
 
-    __add__, __radd__, __iadd__ = _arithmetic("add")
-    __sub__, __rsub__, __isub__ = _arithmetic("subtract")
-    __mul__, __rmul__, __imul__ = _arithmetic("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _arithmetic("divide")
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic("floor_divide")
-    __mod__, __rmod__, __imod__ = _arithmetic("remainder")
-    __pow__, __rpow__, __ipow__ = _arithmetic("pow")
-    __matmul__, __rmatmul__, __imatmul__ = _arithmetic("matmul")
-    __and__, __rand__, __iand__ = _arithmetic("bitwise_and")
-    __or__, __ror__, __ior__ = _arithmetic("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _arithmetic("bitwise_xor")
-    __lshift__, __rlshift__, __ilshift__ = _arithmetic("bitwise_left_shift")
-    __rshift__, __rrshift__, __irshift__ = _arithmetic("bitwise_right_shift")
+    __add__, __radd__, __iadd__ = _binary("add"), _right("add"), _assign("add")
+    __sub__, __rsub__, __isub__ = _binary("subtract"), _right("subtract"), _assign("subtract")
+    __mul__, __rmul__, __imul__ = _binary("multiply"), _right("multiply"), _assign("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _right("divide"), _assign("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = (
+        _binary("floor_divide"),
+        _right("floor_divide"),
+        _assign("floor_divide"),
+    )
+    __mod__, __rmod__, __imod__ = _binary("remainder"), _right("remainder"), _assign("remainder")
+    __pow__, __rpow__, __ipow__ = _binary("pow"), _right("pow"), _assign("pow")
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _right("matmul"), _assign("matmul")
+    __and__, __rand__, __iand__ = _binary("bitwise_and"), _right("bitwise_and"), _assign("bitwise_and")
+    __or__, __ror__, __ior__ = _binary("bitwise_or"), _right("bitwise_or"), _assign("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _right("bitwise_xor"), _assign("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = (
+        _binary("bitwise_left_shift"),
+        _right("bitwise_left_shift"),
+        _assign("bitwise_left_shift"),
+    )
+    __rshift__, __rrshift__, __irshift__ = (
+        _binary("bitwise_right_shift"),
+        _right("bitwise_right_shift"),
+        _assign("bitwise_right_shift"),
+    )
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __neg__, __pos__ = _unary("negative"), _unary("positive")
     __abs__, __invert__ = _unary("abs"), _unary("bitwise_invert")
 
     # Spelled out, since `object` says they give a bool.
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self: T, other: Any) -> T:  # type: ignore[override]
         return _EQUAL(self, other)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self: T, other: Any) -> T:  # type: ignore[override]
         return _NOT_EQUAL(self, other)
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hologram.errors import HologramError
-
-if TYPE_CHECKING:
-    from hologram.frontend.tensor import Tensor
-    from hologram.layout import Layout
+from hologram.layout import Layout
+from hologram.runtime.view import View
 
 AXES = 64  # more, a NumPy array cannot have
 
 
-def text(tensor: Tensor) -> str:
+def text(tensor: View, device: str, read: Callable[[Layout], np.ndarray]) -> str:
     """The elements under NumPy's print options, dtype and device, and the shape where the elements do not show it.
+
+    `read` fetches the elements of the tensor's buffer that a layout names.
 
     Nothing is raised for what a device does: a debugger that lists variables must not fail on one of them.
     """
@@ -29,11 +29,11 @@ def text(tensor: Tensor) -> str:
     cut = tensor.size > options["threshold"]
     fetched = _edges(tensor.layout, edge) if cut else tensor.layout
     if fetched.ndim > AXES:
-        return f"Tensor(..., {facts}, device={tensor.device})"
+        return f"Tensor(..., {facts}, device={device})"
     try:
-        elements = tensor._view(fetched).to_numpy()
+        elements = read(fetched)
     except HologramError as error:
-        return f"Tensor(unreadable, {facts}, device={tensor.device}: {error})"
+        return f"Tensor(unreadable, {facts}, device={device}: {error})"
     shown = np.array2string(
         _gapped(elements, tensor.shape, edge) if cut else elements,
         threshold=0 if cut else None,
@@ -41,7 +41,7 @@ def text(tensor: Tensor) -> str:
         prefix="Tensor(",
     )
     evident = not cut and (tensor.size or tensor.ndim == 1)
-    return f"Tensor({shown}, {f'dtype={tensor.dtype}' if evident else facts}, device={tensor.device})"
+    return f"Tensor({shown}, {f'dtype={tensor.dtype}' if evident else facts}, device={device})"
 
 
 def _edges(layout: Layout, edge: int) -> Layout:

@@ -64,7 +64,7 @@ class Tensor(View, Operators):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return representation.text(self)
+        return representation.text(self, self.device, lambda layout: self._view(layout).to_numpy())
 
     # Views.
 
