@@ -6,7 +6,7 @@ or a code generator. A module at such a seam is imported like this, so that chec
     if TYPE_CHECKING:
         from hologram.compiler import split
     else:
-        split = lazy.module("hologram.compiler.lowering.split")
+        split = lazy.module("hologram.compiler.scheduling.split")
 """
 
 from __future__ import annotations

@@ -16,16 +16,17 @@ from hologram.plan import Plan, Step
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 from hologram.runtime.observer import Observer, subject
-from hologram.runtime.planner import spread_rows
 from hologram.runtime.validation import fitted
 
 if TYPE_CHECKING:
     from hologram.compiler.canonical import form
     from hologram.compiler.fusion import memory
+    from hologram.compiler.scheduling import split
     from hologram.runtime import printer
 else:  # needed to compute, not to open
     form = lazy.module("hologram.compiler.canonical.form")
     memory = lazy.module("hologram.compiler.fusion.memory")
+    split = lazy.module("hologram.compiler.scheduling.split")
     printer = lazy.module("hologram.runtime.printer")
 
 MAX_LAUNCHES = 8192
@@ -170,7 +171,7 @@ class Launches(Records):
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
-        plan = spread_rows(plan, operands, self.device.limits)
+        plan = split.spread_rows(plan, operands, self.device.limits)
         return Plan(tuple(map(_checked, plan.steps)), plan.scratch)
 
     def bind(self, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:

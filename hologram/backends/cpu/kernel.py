@@ -26,8 +26,8 @@ from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
-from hologram.compiler.canonical.passes import passed
 from hologram.compiler.functions.transcendental import expand, unless_scalar
+from hologram.compiler.passes import passed
 from hologram.compiler.source.report import generated
 from hologram.device import Binding, Kernel, Launch, in_turn
 from hologram.dtypes import DType

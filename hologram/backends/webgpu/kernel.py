@@ -13,8 +13,8 @@ from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiler.dialect import words
 from hologram.compiler.source.codegen import Source
-from hologram.compiler.source.dialect import words
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader

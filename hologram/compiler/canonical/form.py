@@ -20,8 +20,8 @@ from hologram.compiler.canonical.algebra import IEEE
 from hologram.compiler.canonical.fast_math import FAST, wide_intermediates
 from hologram.compiler.canonical.linearize import ordered
 from hologram.compiler.canonical.numbering import Numbering, plain_names
-from hologram.compiler.canonical.passes import passed
 from hologram.compiler.canonical.rules import Rule, table
+from hologram.compiler.passes import passed
 
 MOST_ROUNDS = 8
 

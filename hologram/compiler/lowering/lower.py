@@ -9,12 +9,12 @@ from hologram.atlas.builder import Builder, Value, maximum, minimum
 from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
-from hologram.compiler.canonical.passes import passed
+from hologram.compiler.dialect import Dialect
 from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.functions.transcendental import EXPANDABLE, expand
 from hologram.compiler.lowering import arithmetic
 from hologram.compiler.lowering.degenerate import spelled_out
-from hologram.compiler.source.dialect import Dialect
+from hologram.compiler.passes import passed
 from hologram.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
 from hologram.errors import UnsupportedDType
 

@@ -18,7 +18,7 @@ from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.compiler.canonical.form import canonical
-from hologram.compiler.lowering.specialise import Specialised, specialised
+from hologram.compiler.recognition.specialise import Specialised, specialised
 from hologram.compiler.recognition.templates import (
     MARKS,
     PREFIX_SUMS,

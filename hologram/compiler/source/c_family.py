@@ -17,7 +17,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import ScalarParameter
-from hologram.compiler.source.dialect import LANES, Dialect, spell, words
+from hologram.compiler.dialect import LANES, Dialect, spell, words
 from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
 
 O = Opcode

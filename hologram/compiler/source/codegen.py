@@ -13,8 +13,7 @@ from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
 from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.reassociation import fragile
-from hologram.compiler.source import entry_map, entry_row
-from hologram.compiler.source.dialect import (
+from hologram.compiler.dialect import (
     BufferDeclaration,
     Declarations,
     Dialect,
@@ -22,8 +21,16 @@ from hologram.compiler.source.dialect import (
     SharedDeclaration,
     words,
 )
+from hologram.compiler.scheduling.schedule import (
+    SOFTWARE_TURNS,
+    Schedule,
+    Sweep,
+    choose,
+    fold,
+    vector_buffers,
+)
+from hologram.compiler.source import entry_map, entry_row
 from hologram.compiler.source.emit import Emitter, identifier
-from hologram.compiler.source.schedule import SOFTWARE_TURNS, Schedule, Sweep, choose, fold, vector_buffers
 from hologram.dtypes import DType
 from hologram.errors import ProgramError, ShapeError
 from hologram.limits import Limits

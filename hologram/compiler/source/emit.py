@@ -13,7 +13,7 @@ from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.analysis.reassociation import fragile
-from hologram.compiler.source.dialect import Declarations, Dialect
+from hologram.compiler.dialect import Declarations, Dialect
 from hologram.dtypes import DType, Number
 from hologram.errors import UnsupportedDType
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
+from hologram.compiler.scheduling.schedule import Schedule, Units
 from hologram.compiler.source.emit import Emitter
-from hologram.compiler.source.schedule import Schedule, Units
 
 
 def write(emitter: Emitter, schedule: Schedule) -> None:

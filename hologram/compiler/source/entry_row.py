@@ -17,9 +17,9 @@ from hologram.atlas.arithmetic import identity
 from hologram.atlas.opcodes import FOLDS, Opcode
 from hologram.atlas.program import Instruction
 from hologram.compiler.analysis.phases import Phase, outer_values, rows
+from hologram.compiler.scheduling.schedule import Schedule, row_units
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
-from hologram.compiler.source.schedule import Schedule, row_units
 from hologram.dtypes import DType
 
 PARTS = 4  # partial results of a thread; also how far loops are unrolled

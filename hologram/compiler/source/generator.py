@@ -16,12 +16,12 @@ from hologram import dtypes, store
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
 from hologram.atlas.text import digest
 from hologram.compiler.analysis.ranges import I64, U32, Lanes, Place, paths, references, unproven
+from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.bounds import guarded
 from hologram.compiler.lowering.lower import lower
+from hologram.compiler.scheduling.schedule import Schedule, Sweep, choose
 from hologram.compiler.source.codegen import Source, generate
-from hologram.compiler.source.dialect import Dialect
 from hologram.compiler.source.kept import kept
-from hologram.compiler.source.schedule import Schedule, Sweep, choose
 from hologram.compiler.source.shader import Shader, load
 from hologram.dtypes import Number
 from hologram.limits import Limits

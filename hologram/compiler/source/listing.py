@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hologram.atlas.program import Program
 from hologram.compiler.analysis.ranges import Lanes, paths, reached, references
-from hologram.compiler.source.dialect import Dialect
+from hologram.compiler.dialect import Dialect
 from hologram.compiler.source.generator import generator
 from hologram.dtypes import Number
 from hologram.limits import Limits

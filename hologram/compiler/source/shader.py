@@ -17,7 +17,7 @@ from pathlib import Path
 from hologram import dtypes
 from hologram.atlas.opcodes import EFFECTS, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program, ScalarParameter
-from hologram.compiler.source.dialect import BufferDeclaration, Declarations, Dialect, Prelude
+from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Prelude
 from hologram.compiler.source.emit import Emitter, identifier
 from hologram.dtypes import DType, Number
 from hologram.errors import CompileError, ProgramError, ShapeError, UnsupportedDType

@@ -16,6 +16,7 @@ from hologram.compiler.canonical.form import canonical, identity
 from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
+from hologram.compiler.scheduling.split import spread_rows
 from hologram.compiler.source.report import tile_text
 from hologram.display import size
 from hologram.frontend.jit.compiled import Compiled
@@ -24,7 +25,6 @@ from hologram.limits import Limits
 from hologram.plan import Plan, Step, Tile
 from hologram.runtime.engine import Engine
 from hologram.runtime.observer import name_of
-from hologram.runtime.planner import spread_rows
 
 
 @dataclass(frozen=True)

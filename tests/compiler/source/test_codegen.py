@@ -14,8 +14,8 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.lowering.lower import lower
+from hologram.compiler.scheduling.schedule import MOST_COPIED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import generate
-from hologram.compiler.source.schedule import MOST_COPIED, Schedule, Sweep, choose
 from hologram.dtypes import DType, bf16, bool_, f16, f32, i8, i64, index, u8, u16, u32
 from hologram.errors import ProgramError, ShapeError
 from hologram.limits import Limits

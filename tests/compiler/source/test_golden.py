@@ -13,9 +13,9 @@ from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
-from hologram.compiler.source.dialect import Dialect
 from hologram.limits import Limits
 from tests.golden.programs import PROGRAMS
 

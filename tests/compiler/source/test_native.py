@@ -19,9 +19,9 @@ from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.backends.cuda.dialect import OPTIONS, cuda
 from hologram.backends.metal.dialect import msl
+from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import Source, generate
-from hologram.compiler.source.dialect import Dialect
 from hologram.dtypes import f64
 from hologram.limits import Limits
 from tests.golden.programs import PROGRAMS

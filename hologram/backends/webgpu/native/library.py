@@ -231,9 +231,10 @@ class LogicalDevice:
         def on_error(_device: Any, kind: int, message: Any, _1: Any, _2: Any) -> None:
             health.errors.append((kind, library.text(message)))
 
-        lost_callback = "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)"
-
-        @ffi.callback(lost_callback, health.interrupted)
+        @ffi.callback(
+            "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
+            health.interrupted,
+        )
         def on_lost(_device: Any, reason: int, message: Any, _1: Any, _2: Any) -> None:
             health.lost = library.text(message) or f"reason {reason}"
 

@@ -24,7 +24,7 @@ from hologram.backends.webgpu.wgsl.functions import (
     functions,
     literal,
 )
-from hologram.compiler.source.dialect import (
+from hologram.compiler.dialect import (
     FOLD,
     LANES,
     BufferDeclaration,

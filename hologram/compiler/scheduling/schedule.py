@@ -10,7 +10,7 @@ from math import prod
 
 from hologram.atlas.opcodes import ATOMICS, EFFECTS, POSITIONS, PURE, Opcode
 from hologram.atlas.program import Instruction, Program
-from hologram.compiler.source.dialect import FOLD, Dialect
+from hologram.compiler.dialect import FOLD, Dialect
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 

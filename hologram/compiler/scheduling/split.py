@@ -17,9 +17,10 @@ from hologram.atlas.program import Access, Block, BufferParameter, Instruction, 
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.phases import has_effect, outer_values, rows
 from hologram.compiler.lowering.lower import WIDE
-from hologram.compiler.source.schedule import SOFTWARE_TURNS, UNROLLED
+from hologram.compiler.scheduling.schedule import SOFTWARE_TURNS, UNROLLED
 from hologram.dtypes import DType, bool_, index, u32
 from hologram.limits import Limits
+from hologram.opset.forms.steps import Steps
 from hologram.plan import Plan, Scratch, Step, Tile
 
 ROUND = 64  # slices are multiples of this, so that each starts where vectors do
@@ -63,6 +64,23 @@ def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Plan:
 def _carrier(dtype: DType) -> DType:
     """The dtype partial results are kept in: wide enough, and never packed."""
     return u32 if dtype == bool_ else WIDE.get(dtype, dtype)
+
+
+def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
+    """The plan with programs that have few long rows split into several, where the device does not do that itself.
+
+    `operands` counts the plan's inputs and outputs: its scratch comes after them.
+    """
+    if limits.splits_rows or not any(should_split(s.kernel, s.grid, limits) for s in plan.steps):
+        return plan
+    steps = Steps(operands)
+    steps.scratch += plan.scratch
+    for step in plan.steps:
+        if should_split(step.kernel, step.grid, limits):
+            steps.extend(split_rows(step, limits), step.operands)
+        else:
+            steps.steps.append(step)
+    return steps.plan()
 
 
 class _Splitter:

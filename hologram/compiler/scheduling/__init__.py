@@ -1,0 +1,1 @@
+"""How the lanes of a program map to threads, and long rows to slices."""
