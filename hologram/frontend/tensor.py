@@ -232,7 +232,7 @@ def apply(
 def evaluated(
     engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Any:
-    found = engine.evaluate(operation, _operands(engine, operation, operands), attributes)
+    found = engine._evaluate(operation, _operands(engine, operation, operands), attributes)
     return Tensor(*found[0]) if len(found) == 1 else tuple([Tensor(*result) for result in found])
 
 

@@ -20,6 +20,8 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
 
     Arrays are converted as `astype` does. Python's numbers are not: those that the dtype cannot hold are refused.
     """
+    if isinstance(array, float):  # also one that is traced: what is made of it holds its value
+        array = float(array)
     known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
     try:
         values = np.asarray(array)

@@ -12,7 +12,10 @@ from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import dlpack
 from hologram.runtime.allocation import Allocation, Kind
+from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block
+
+_tracers = Dispatch.tracers
 
 
 def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
@@ -118,7 +121,7 @@ class Buffer:
         view = self._view
         if (
             view is not None
-            and not self.executor.tracers
+            and not _tracers
             and type(array) is np.ndarray
             and array.dtype is view.dtype
             and array.shape == view.shape
@@ -135,7 +138,7 @@ class Buffer:
         With `copy=None` a view where there can be one. Raises InteropError for `copy=False` where the host cannot
         address the memory. A view shows what later operations write, once the executor is synchronised.
         """
-        if copy and (view := self._view) is not None and not self.executor.tracers:
+        if copy and (view := self._view) is not None and not _tracers:
             return view.copy()
         self._touched("to_numpy")
         if not copy:
@@ -200,7 +203,7 @@ class Buffer:
 
     def free(self) -> None:
         """Gives the memory back; the buffer cannot be used afterwards. Freeing again does nothing."""
-        if self.executor.tracers:
+        if _tracers:
             self.executor.dispatch(Buffer._end, "free of a buffer", self)
         else:
             self._end()

@@ -10,6 +10,7 @@ import numpy as np
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType, Number
 from hologram.errors import BufferFreed, ShapeError, UnsupportedDType
+from hologram.layout import Layout
 from hologram.plan import Tile
 from hologram.runtime.allocation import Allocation
 from hologram.runtime.buffer import Buffer
@@ -149,17 +150,23 @@ def of_kernel(
     return views, values
 
 
-def check_apart(kernel: Program | Tile, views: Sequence[View], copied: Sequence[View]) -> None:
-    """Raises ShapeError where a view is to be copied and shares memory with another that the kernel sees change.
+def check_apart(kernel: Program | Tile, views: Sequence[View]) -> None:
+    """Raises ShapeError where the kernel writes elements that it also sees at another place of another view.
 
-    One view given twice is copied once, and so stays one.
+    Lanes run in any order, so it would depend on that what is read. The same elements in the same order are one buffer.
     """
     kinds, _ = parameters(kernel)
     written = {v.key for v, (_, _, access) in zip(views, kinds, strict=True) if access != Access.READ.value}
-    for view in copied:
-        for other in views:
-            if other.key != view.key and written & {view.key, other.key} and overlaps(view, other):
+    for k, a in enumerate(views):
+        for b in views[:k]:
+            if written & {a.key, b.key} and overlaps(a, b) and _flat(a) != _flat(b):
                 raise ShapeError(
-                    f"{kernel_name(kernel)}: views that share memory and lie scattered in it cannot be written, got "
-                    f"strides {view.layout.strides} of shape {view.shape} beside shape {other.shape}"
+                    f"{kernel_name(kernel)}: what is written may share memory only with the same elements, got strides "
+                    f"{a.layout.strides} of shape {a.shape} from {a.layout.offset} on beside {b.layout.strides} of "
+                    f"shape {b.shape} from {b.layout.offset} on"
                 )
+
+
+def _flat(view: View) -> Layout:
+    """The elements of a view in a row, where they lie so: reshaped, they are the same."""
+    return view.layout.reshape((-1,)) or view.layout

@@ -92,7 +92,7 @@ class Engine(Allocation):
 
     # Operations.
 
-    def evaluate(
+    def _evaluate(
         self, operation: Operation, operands: Sequence[View | Number | None], attributes: Mapping[str, Any]
     ) -> list[tuple[Buffer, Layout]]:
         """An operation's results in new buffers; for who passed the dispatch before."""
@@ -108,7 +108,7 @@ class Engine(Allocation):
             )
             self._inferred[key] = found
         results = [(self.new_buffer(kind), layout) for kind, layout in found]
-        self.compute(operation, operands, [View(buffer, layout) for buffer, layout in results], attributes)
+        self._compute(operation, operands, [View(buffer, layout) for buffer, layout in results], attributes)
         return results
 
     def _signature(self, operand: View | Number | None) -> Any:
@@ -122,9 +122,9 @@ class Engine(Allocation):
         attributes: Mapping[str, Any],
     ) -> None:
         """Computes an operation into given outputs."""
-        self.dispatch(Engine.compute, operation.name, self, operation, operands, outputs, attributes)
+        self.dispatch(Engine._compute, operation.name, self, operation, operands, outputs, attributes)
 
-    def compute(
+    def _compute(
         self,
         operation: Operation,
         operands: Sequence[checks.Operand],
@@ -156,9 +156,9 @@ class Engine(Allocation):
 
     def copy(self, source: View, target: View) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
-        self.dispatch(Engine.copy_elements, "copy", self, source, target)
+        self.dispatch(Engine._copy_elements, "copy", self, source, target)
 
-    def copy_elements(self, source: View, target: View) -> None:
+    def _copy_elements(self, source: View, target: View) -> None:
         """See copy; for who passed the dispatch before."""
         key = ("copy", source.key, target.key)
         launch = self.launches.get(key)
@@ -204,7 +204,8 @@ class Engine(Allocation):
         key = (kernel, *(v.key for v in views), *map(exactly, values), *grid)
         launch = self.launches.get(key)
         if launch is None:
-            staged = self._staged(kernel, views)
+            checks.check_apart(kernel, views)
+            staged = self._staged(views)
             if staged is not views:
                 self._launch(kernel, staged, scalars, grid)
                 self._written_back(kernel, staged, views)
@@ -255,7 +256,7 @@ class Engine(Allocation):
         """A copy of a view's elements, in row-major order in a buffer of their own."""
         layout = Layout.contiguous(view.dtype, view.shape)
         copy = View(self.new_buffer(self.kind(view.shape, view.dtype)), layout)
-        self.copy_elements(view, copy)
+        self._copy_elements(view, copy)
         return copy
 
     def _disjoint(self, operation: Operation, operand: Any, targets: Sequence[View]) -> Any:
@@ -269,19 +270,18 @@ class Engine(Allocation):
         )
         return self._gathered(operand) if any(beside) else operand
 
-    def _staged(self, kernel: Program | Tile, views: Sequence[View]) -> Sequence[View]:
+    def _staged(self, views: Sequence[View]) -> Sequence[View]:
         """The views, those gathered that a kernel cannot reach where they lie; itself where it reaches all."""
         apart = [v for v in views if not self._reachable(v)]
         if not apart:
             return views
-        checks.check_apart(kernel, views, apart)
         gathered = {v.key: self._gathered(v) for v in apart}
         return [gathered.get(v.key, v) for v in views]
 
     def _written_back(self, kernel: Program | Tile, staged: Sequence[View], views: Sequence[View]) -> None:
         for (_, _, access), now, view in zip(checks.parameters(kernel)[0], staged, views, strict=True):
             if now is not view and access != Access.READ.value:
-                self.copy_elements(now, view)
+                self._copy_elements(now, view)
 
     def _reachable(self, view: View) -> bool:
         """Whether a view can be bound as it lies: without gaps, from where bindings may begin to where they may end."""

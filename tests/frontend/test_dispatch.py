@@ -109,7 +109,7 @@ EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "choices", "closed", "device",
     "dispatch", "empty_cache", "event", "kind", "launches", "layout_id", "limits", "memory_stats", "pool",
     "profile", "stream", "supported", "synchronize", "timeline", "tracer", "tracers", "usable",
-    "compute", "copy_elements", "evaluate", "new_buffer",  # the runtime's own, behind the dispatch
+    "new_buffer",  # the runtime's own
 }  # fmt: skip
 
 

@@ -72,11 +72,29 @@ def test_a_view_given_twice_is_one_buffer(executor: hg.Executor) -> None:
     np.testing.assert_array_equal(x.to_numpy(), wanted)
 
 
-def test_scattered_views_that_share_memory_are_refused(executor: hg.Executor) -> None:
-    x = executor.tensor(np.arange(20, dtype=np.float32))
-    with pytest.raises(hg.ShapeError, match="share memory and lie scattered"):
-        executor.run(axpy(hg.f32), {"x": x[::2], "y": x[:10]}, lanes=10, a=1.0)
-    np.testing.assert_array_equal(x.to_numpy(), np.arange(20, dtype=np.float32))
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        (np.s_[::2], np.s_[:128]),
+        (np.s_[:128], np.s_[64:192]),
+        (np.s_[:3], np.s_[1:4]),
+        (np.s_[9::-1], np.s_[:10]),
+    ],
+    ids=str,
+)
+def test_views_that_share_memory_otherwise_are_refused(
+    executor: hg.Executor, read: Any, written: Any
+) -> None:
+    x = executor.tensor(np.arange(256, dtype=np.float32))
+    with pytest.raises(hg.ShapeError, match="share memory only with the same elements"):
+        executor.run(axpy(hg.f32), {"x": x[read], "y": x[written]}, lanes=x[written].size, a=1.0)
+    np.testing.assert_array_equal(x.to_numpy(), np.arange(256, dtype=np.float32))
+
+
+def test_the_same_elements_in_another_shape_are_one_buffer(executor: hg.Executor) -> None:
+    x = executor.tensor(np.arange(12, dtype=np.float32))
+    executor.run(axpy(hg.f32), {"x": x.reshape(3, 4), "y": x}, lanes=12, a=1.0)
+    np.testing.assert_array_equal(x.to_numpy(), 2 * np.arange(12, dtype=np.float32))
 
 
 def test_it_is_done_again_at_each_call(executor: hg.Executor) -> None:

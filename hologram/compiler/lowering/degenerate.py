@@ -64,6 +64,8 @@ def _first_alike(body: Block) -> dict[int, int]:
             operands = tuple(same.get(v, v) for v in i.operands)
             if i.opcode is Opcode.LOAD:
                 same[i.result] = elements.setdefault((i.attribute, operands[0]), i.result)
+            elif i.opcode in (Opcode.MAX, Opcode.MIN) and len(set(operands)) == 1:
+                same[i.result] = operands[0]
             elif i.opcode in PURE:
                 same[i.result] = made.setdefault((i.opcode, i.types, operands, i.exact), i.result)
             inside = tuple(Block((i,)).walk())

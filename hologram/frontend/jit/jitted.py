@@ -119,7 +119,8 @@ class Jitted:
             found = compile_traced(
                 self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math
             )
-            asked = sorted(found.asked)
+            # Other traces, also those of other threads, may have asked for others: all of them tell calls apart.
+            asked = sorted(found.asked.union(self._asked.get(signature, ())))
             self._asked[signature] = asked
             self._compiled[_key(signature, call, asked)] = found
             if len(self._compiled) > MAX_SIGNATURES:
@@ -145,8 +146,8 @@ class Jitted:
 
 
 def _key(signature: Any, call: Call, asked: Sequence[int]) -> Any:
-    """What tells calls apart: also the values of floats that a trace asks for."""
-    return (signature, *[exactly(call.numbers[k]) for k in asked])
+    """What tells calls apart: also which floats a trace asks for, and their values."""
+    return (signature, *[(k, exactly(call.numbers[k])) for k in asked])
 
 
 @dataclass(frozen=True)

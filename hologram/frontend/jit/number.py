@@ -130,6 +130,12 @@ class TracedNumber:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value, dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """NumPy takes it for the number of Python's that it is, not for an array."""
+        return getattr(ufunc, method)(
+            *(x.value if type(x) is TracedNumber else x for x in inputs), **settings
+        )
+
     def __neg__(self) -> Any:
         return _made(self.formulas, operator.neg, (self,))
 

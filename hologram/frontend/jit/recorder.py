@@ -24,6 +24,7 @@ from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Request, traced_by
 from hologram.runtime.engine import Engine
+from hologram.runtime.validation import fitted
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,13 @@ class Recorder:
         return Storage(self.executor, self, self.who, value, layout, is_input)
 
     def _infer(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-        layouts = operation.infer([o.layout if isinstance(o, Traced) else o for o in operands], attributes)
+        inputs = [o.layout if isinstance(o, Traced) else o for o in operands]
+        layouts = operation.infer(inputs, attributes)
+        taken = operation.taken(inputs, attributes)
+        given = dict(zip(operation.operand_names(len(operands)), operands, strict=True)) | dict(attributes)
+        for name, dtype in taken.items():
+            if isinstance(given[name], (bool, int, float)) and not dtype.is_float:
+                fitted(given[name], dtype, f"{operation.name}, {name}")  # as a launch would refuse it
         for layout in (*(o.layout for o in operands if isinstance(o, Traced)), *layouts):
             self.executor.supported(layout.dtype, operation.name)
         return layouts
@@ -247,5 +254,5 @@ RECORDED: Mapping[Request, Callable[..., Any]] = {
     tensors.make_full: Recorder.full,
     tensors.make_constant: Recorder.constant,
     tensors.evaluated: Recorder.apply,
-    Engine.copy_elements: Recorder.copy,
+    Engine._copy_elements: Recorder.copy,
 }

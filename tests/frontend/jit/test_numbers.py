@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import math
 import operator
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -192,3 +194,69 @@ def test_what_is_traced_for_a_number_goes_with_the_function(executor: hg.Executo
     # What is spared was there before, of another function.
     assert objects() - before < held * 0.1
     assert held > 20 * 200  # else there was nothing to give back
+
+
+def test_threads_that_ask_for_different_numbers_get_their_own(executor: hg.Executor) -> None:
+    """Both trace one signature at once, and each depends on a float that the other never asked for."""
+    together = threading.Barrier(2, timeout=60)
+
+    def branching(t, a, b, c):
+        if a in (1.25, -1.25):  # the calls that meet
+            together.wait()
+        if a > 0:
+            return t * (10.0 if b > 6 else 1.0)
+        return t * (-10.0 if c > 6 else -1.0)
+
+    x = executor.ones((2,))
+    jitted = hg.jit(branching)
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(jitted, x, a, 5.0, 5.0) for a in (1.25, -1.25)]:
+            done.result(timeout=120)
+    for a, b, c, wanted in [
+        (1.5, 7.0, 5.0, 10),
+        (-1.5, 5.0, 7.0, -10),
+        (1.5, 5.0, 7.0, 1),
+        (-1.5, 7.0, 5.0, -1),
+    ]:
+        np.testing.assert_array_equal(jitted(x, a, b, c).to_numpy(), [wanted] * 2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda t: t + 300, lambda t: hg.maximum(t, 300), lambda t: hg.where(t > 1, 300, t), lambda t: t & 0x1FF],
+)
+def test_numbers_that_the_dtype_cannot_hold_are_refused_as_outside(
+    executor: hg.Executor, function: Any
+) -> None:
+    t = executor.tensor(np.arange(4, dtype=np.uint8))
+    for f in (function, hg.jit(function)):
+        with pytest.raises(hg.UnsupportedDType):
+            f(t)
+    assert hg.jit(lambda t: t < 300)(t).to_numpy().all()
+
+
+def test_a_number_that_an_integer_cannot_hold_is_not_stored(executor: hg.Executor) -> None:
+    def stored(t, r):
+        y = t + 0
+        y[1] = r
+        return y
+
+    t = executor.tensor(np.arange(3, dtype=np.int32))
+    assert hg.jit(stored)(t, 7.0).tolist() == [0, 7, 2]
+    with pytest.raises(hg.UnsupportedDType, match="cannot hold"):
+        hg.jit(stored)(t, 0.1)
+
+
+def test_beside_numpys_numbers_it_is_pythons(executor: hg.Executor) -> None:
+    x = executor.ones((3,))
+    for f in (lambda t, r: t * (np.float32(2) * r), lambda t, r: t * np.sqrt(r)):
+        wanted, found = f(x, 0.25), hg.jit(f)(x, 0.25)
+        assert found.dtype is wanted.dtype
+        np.testing.assert_array_equal(found.to_numpy(), wanted.to_numpy())
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+def test_the_larger_less_the_smaller_of_the_same_is_no_zero(executor: hg.Executor, dtype: str) -> None:
+    t = executor.tensor(np.array([np.inf, -np.inf, np.nan, 1.0], np.float32)).astype(dtype)
+    for f in (lambda t: hg.maximum(t, t) - hg.minimum(t, t), lambda t: hg.maximum(t, t) - t):
+        np.testing.assert_array_equal(hg.jit(f)(t).astype("f32").to_numpy(), [np.nan, np.nan, np.nan, 0.0])
