@@ -20,7 +20,7 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
 
     Arrays are converted as `astype` does. Python's numbers are not: those that the dtype cannot hold are refused.
     """
-    if isinstance(array, float):  # also one that is traced: what is made of it holds its value
+    if isinstance(array, float) and not isinstance(array, np.generic):  # a traced one too: its value is held
         array = float(array)
     known = isinstance(array, (np.ndarray, np.generic)) or hasattr(array, "__array__")
     try:
