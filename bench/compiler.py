@@ -19,7 +19,7 @@ from hologram.dtypes import dtype, f32
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset import OPERATIONS
-from hologram.plan import Plan, Step
+from hologram.plan import Plan, Step, Target
 
 NAIVE: tuple[tuple[str, Spelling, tuple[int, ...], tuple[int, ...]], ...] = (
     ("product 512 x 512 x 512", PRODUCTS[8], (512, 512, 512), (512 * 512,) * 3),
@@ -42,7 +42,7 @@ def planned(limits: Limits) -> Iterator[Program]:
                     for o in sample.operands
                 ]
                 attributes = {**operation.attributes, **sample.attributes}
-                plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, limits)
+                plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, Target(limits))
                 yield from (s.kernel for s in plan.steps if isinstance(s.kernel, Program))
 
 

@@ -27,7 +27,7 @@ def chain(executor: hg.Executor, length: int) -> Replay:
     steps, source = Steps(3), 0
     for k in range(length):
         target = 2 if k == length - 1 else steps.place(f32, (N,)).position
-        plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.limits)
+        plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
         steps.extend(plan, (source, 1, target))
         source = target
     return Replay(executor, steps.plan(), 2, (layout,))

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.dtypes import DType
+from hologram.limits import Limits
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a plan is made for: a device's limits, and the ways that were measured to be the fastest on it."""
+
+    limits: Limits
+    choices: Choices = untuned
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def replays(ex: Any) -> Callable[[int], None]:
     """A plan with scratch, on inputs that come and go; and one that donates."""
     steps, layout = Steps(2), Layout.contiguous(f32, (64,))
     between = steps.place(f32, (64,)).position
-    double = OPERATIONS["add"].plan([layout, layout], [layout], {}, ex.limits)
+    double = OPERATIONS["add"].plan([layout, layout], [layout], {}, ex.target)
     steps.extend(double, (0, 0, between))
     steps.extend(double, (between, between, 1))
     replay = Replay(ex, steps.plan(), 1, (layout,))

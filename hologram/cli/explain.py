@@ -30,7 +30,7 @@ from hologram.frontend.executor import Executor
 from hologram.frontend.jit.explain import Explanation, explained_elsewhere
 from hologram.frontend.jit.jitted import Jitted
 from hologram.limits import Limits
-from hologram.plan import Step
+from hologram.plan import Step, Target
 
 USUAL_LANES = 1024  # along each axis of a program, where none are given
 
@@ -237,7 +237,7 @@ def _source(step: Step, found: Recognition | None, backend: str) -> str:
 
 def _sources(step: Step, found: Recognition | None, limits: Limits, source: Callable[..., str]) -> str:
     """The text of every kernel that runs."""
-    steps = found.plan(limits).steps if found is not None and found.pays(limits) else (step,)
+    steps = found.plan(Target(limits)).steps if found is not None and found.pays(limits) else (step,)
     return "\n".join(source(s.kernel, s.grid, s.scalars) for s in steps)
 
 

@@ -19,7 +19,7 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
-from hologram.plan import Step
+from hologram.plan import Step, Target
 from hologram.runtime import selector
 
 
@@ -88,7 +88,9 @@ def _steps(operation: Operation, dtype: DType, limits: Limits) -> Iterator[Step]
     for sample in operation.samples(np.random.default_rng(0), dtype):
         operands, attributes = operation.bind(sample.operands, sample.attributes)
         inputs = [_layout(o) for o in operands]
-        yield from operation.plan(inputs, operation.infer(inputs, attributes), attributes, limits).steps
+        yield from operation.plan(
+            inputs, operation.infer(inputs, attributes), attributes, Target(limits)
+        ).steps
 
 
 def _layout(operand: Any) -> Any:

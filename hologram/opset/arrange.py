@@ -10,18 +10,16 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import select
-from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, integers, normalize_axes, normalize_axis, whole
-from hologram.limits import Limits
 from hologram.opset import indexing, logic, movement, reduce, scan
 from hologram.opset import math as arithmetic
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import Samples, array
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 
 def _cases(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> Samples:
@@ -273,16 +271,9 @@ def vecdot(x, y, *, axis=-1):
 class Fill(Indexed):
     """Takes the shape and dtype of a given output from it."""
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         given = {**attributes, "shape": outputs[0].shape, "dtype": outputs[0].dtype}
-        return super().plan(inputs, outputs, given, limits, choices)
+        return super().plan(inputs, outputs, given, target)
 
 
 def _fill(at, *, value: Any, shape=(), dtype="f32"):

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.choices import Choices, untuned
 from hologram.dtypes import FLOATS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, broadcast
-from hologram.limits import Limits
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.tiles.attention import Attended, attention_plan
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +53,7 @@ class Attention(Operation):
         found = self._checked(inputs)
         return (Layout.contiguous(found.dtype, found.shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not outputs[0].size:
             return Plan(())
@@ -71,7 +62,7 @@ class Attention(Operation):
         if not isinstance(given, (int, float, type(None))):
             raise TypeError(f"{self.name}: scale must be a number, got {given!r}")
         scale = 1.0 / math.sqrt(max(found.q.shape[-1], 1)) if given is None else float(given)
-        return attention_plan(found, outputs[0], bool(attributes["causal"]), scale, limits, choices)
+        return attention_plan(found, outputs[0], bool(attributes["causal"]), scale, target)
 
 
 def _attention_reference(q, k, v, mask=None, causal=False, scale=None):

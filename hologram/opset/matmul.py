@@ -11,11 +11,9 @@ import numpy as np
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.choices import Choices, untuned
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, broadcast, whole
-from hologram.limits import Limits
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
@@ -31,7 +29,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 ACTIVATIONS = {
     "none": lambda x: x,
@@ -61,16 +59,9 @@ class MatMul(Operation):
         batch = broadcast([a.shape[:-2], b.shape[:-2]], self.name)
         return (Layout.contiguous(dtype, (*batch, *a.shape[-2:-1], *(b.shape[-1:] if b.ndim > 1 else ()))),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        return self._product(inputs, outputs[0], limits, None, choices) if outputs[0].size else Plan(())
+        return self._product(inputs, outputs[0], target, None) if outputs[0].size else Plan(())
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
@@ -79,19 +70,11 @@ class MatMul(Operation):
         return Layout.contiguous(result.dtype, shape) if shape else None
 
     def finished(
-        self,
-        inputs: Inputs,
-        out: Layout,
-        attributes: Attributes,
-        limits: Limits,
-        epilogue: Program,
-        choices: Choices = untuned,
+        self, inputs: Inputs, out: Layout, attributes: Attributes, target: Target, epilogue: Program
     ) -> Plan:
-        return self._product(inputs, out, limits, epilogue, choices)
+        return self._product(inputs, out, target, epilogue)
 
-    def _product(
-        self, inputs: Inputs, out: Layout, limits: Limits, epilogue: Program | None, choices: Choices
-    ) -> Plan:
+    def _product(self, inputs: Inputs, out: Layout, target: Target, epilogue: Program | None) -> Plan:
         a, b, dtype = self._checked(inputs)
         if a.ndim == 1:
             a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
@@ -101,7 +84,7 @@ class MatMul(Operation):
             # All rows of a are one matrix where its layout allows it.
             rows, flat = a.reshape((-1, a.shape[-1])), out.reshape((-1, out.shape[-1]))
             a, out = (a, out) if rows is None or flat is None else (rows, flat)
-        return product_plan(a, b, out, dtype, limits, epilogue, choices)
+        return product_plan(a, b, out, dtype, target, epilogue)
 
 
 def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -183,19 +166,12 @@ class Gemm(MatMul):
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         return super().infer(self._shaped(inputs, attributes), attributes)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         m, n = attributes["m"], attributes["n"]
         out = outputs[0].reshape((m, n)) if outputs[0].size == m * n else None
         if out is None:
             raise ShapeError(f"gemm: the output must hold {m}x{n} elements, got shape {outputs[0].shape}")
-        return super().plan(self._shaped(inputs, attributes), (out,), attributes, limits, choices)
+        return super().plan(self._shaped(inputs, attributes), (out,), attributes, target)
 
 
 def _gemm(a, b, *, m, k, n):
@@ -281,14 +257,7 @@ class Linear(MatMul):
         x, weight, _ = self._operands(inputs, attributes)
         return super().infer((x, weight), attributes)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, weight, bias = self._operands(inputs, attributes)
         out = outputs[0]
@@ -305,7 +274,7 @@ class Linear(MatMul):
             positions.insert(2, steps.gathered(Place(2, bias)).position)
             read = bias.dtype
         epilogue = epilogue_program(out.dtype, read, attributes["activation"])
-        steps.extend(product_plan(x, weight, out, out.dtype, limits, epilogue, choices), positions)
+        steps.extend(product_plan(x, weight, out, out.dtype, target, epilogue), positions)
         return steps.plan()
 
 

@@ -12,11 +12,9 @@ import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
-from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
-from hologram.limits import Limits
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import (
@@ -30,7 +28,7 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
-from hologram.plan import Plan, Step
+from hologram.plan import Plan, Step, Target
 
 Coordinates = tuple[Value, ...]
 
@@ -63,14 +61,7 @@ class Copy(Operation):
         wanted = attributes.get("dtype")
         return (Layout.contiguous(x.dtype if wanted is None else dtypes.dtype(wanted), x.shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         (x,) = inputs
         assert isinstance(x, Layout)
         return copy_plan(x, outputs[0])
@@ -138,14 +129,7 @@ class Overwrite(Operation):
         assert isinstance(x, Layout)
         return (Layout.contiguous(x.dtype, x.shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         x, y = inputs
         assert isinstance(x, Layout)
         assert isinstance(y, Layout)
@@ -189,14 +173,7 @@ class Concat(Operation):
         shape = (*first.shape[:axis], sum(i.shape[axis] for i in layouts), *first.shape[axis + 1 :])
         return (Layout.contiguous(promoted([i.dtype for i in layouts]), shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         axis = normalize_axis(attributes["axis"], outputs[0].ndim, self.name)
         steps: list[Step] = []

@@ -14,7 +14,6 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
-from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType, f32, u32
 from hologram.errors import ShapeError
 from hologram.layout import Layout, collapse, normalize_axis
@@ -26,7 +25,7 @@ from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, O
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import sum_
-from hologram.plan import Plan, Step, Tile
+from hologram.plan import Plan, Step, Target, Tile
 
 MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
 
@@ -86,12 +85,12 @@ def chunk_length(rows: int, n: int, limits: Limits) -> int:
     return min(n, MOST_TURNS, max(64, -(-rows * n // lanes)))
 
 
-def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, limits: Limits) -> None:
+def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, target: Target) -> None:
     """Appends out = the running sums of x along the last axis; both (outer..., n)."""
     *outer, n = out.layout.shape
     rows = int(np.prod(outer, dtype=np.int64))
-    tiled = _tiled(x.layout, out.layout, computed, limits)
-    length = THREADS * ITEMS if tiled else chunk_length(rows, n, limits)
+    tiled = _tiled(x.layout, out.layout, computed, target.limits)
+    length = THREADS * ITEMS if tiled else chunk_length(rows, n, target.limits)
     chunks = -(-n // length)
     carry = None
     if chunks > 1:
@@ -100,8 +99,8 @@ def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, limits: Limi
         assert whole is not None  # splitting an axis needs no copy
         sums, carry = (steps.place(computed, (*outer, chunks - 1)) for _ in range(2))
         attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
-        steps.extend(sum_.plan((whole,), (sums.layout,), attributes, limits), (x.position, sums.position))
-        scan_steps(steps, sums, carry, computed, limits)
+        steps.extend(sum_.plan((whole,), (sums.layout,), attributes, target), (x.position, sums.position))
+        scan_steps(steps, sums, carry, computed, target)
     if tiled:
         carried = carry or x  # something to bind, which a row of one chunk does not read
         lines = [number for p in (x, out) for number in (p.layout.offset, *p.layout.strides)]
@@ -160,21 +159,14 @@ class Cumsum(Operation):
         x, dtype = self._typed(inputs[0], attributes)
         return (Layout.contiguous(dtype, x.shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, dtype = self._typed(inputs[0], attributes)
         if not x.size:
             return Plan(())
         x, out = along((x, outputs[0]), attributes["axis"], self.name)
         steps = Steps(2)
-        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), limits)
+        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), target)
         return steps.plan()
 
 

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.choices import Choices, untuned
 from hologram.dtypes import ALL, DType, i64, u32
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
-from hologram.limits import Limits
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
@@ -20,14 +18,14 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.scan import along, axis_samples, chunk_length, scan_steps
 from hologram.opset.tiles import merge_sort, radix_sort
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 # Rows up to this length are ranked by counting, n comparisons an element; longer ones are merged in workgroup memory,
 # or cost a pass for each digit where there is none.
 SHORT_ROW = 128
 
 
-def order_steps(steps: Steps, x: Place, descending: bool, limits: Limits) -> Place:
+def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
     """Appends the stable order of every row of x (outer..., n); gives it as u32 of that shape."""
     *outer, n = x.layout.shape
     rows = math.prod(outer)
@@ -36,10 +34,10 @@ def order_steps(steps: Steps, x: Place, descending: bool, limits: Limits) -> Pla
     program = radix_sort.key_program(Address.of(x.layout), descending)
     numbers = numbers_of(("x",), (x.layout,), {})
     steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
-    if n > SHORT_ROW and merge_sort.merges(keys, limits):
-        order = merge_sort.merge_steps(steps, keys, limits)
+    if n > SHORT_ROW and merge_sort.merges(keys, target.limits):
+        order = merge_sort.merge_steps(steps, keys, target.limits)
     elif n > SHORT_ROW:
-        order = _radix_steps(steps, keys, radix_sort.key_bits(x.layout.dtype), limits)
+        order = _radix_steps(steps, keys, radix_sort.key_bits(x.layout.dtype), target)
     else:
         order = steps.place(u32, (rows, n))
         ranking = step_of(radix_sort.rank_program(key), (0, 1), {}, (rows, n))
@@ -47,11 +45,11 @@ def order_steps(steps: Steps, x: Place, descending: bool, limits: Limits) -> Pla
     return Place(order.position, Layout.contiguous(u32, x.layout.shape))
 
 
-def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], limits: Limits) -> Place:
+def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], target: Target) -> Place:
     rows, n = keys.layout.shape
     order = steps.place(u32, (rows, n))
     key = keys.layout.dtype
-    length = max(chunk_length(rows, n, limits), min(n, radix_sort.DIGITS))
+    length = max(chunk_length(rows, n, target.limits), min(n, radix_sort.DIGITS))
     chunks = -(-n // length)
     grid = (rows, chunks)
     numbers = {"n": n, "length": length}
@@ -63,7 +61,7 @@ def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], limits: Limit
         scalars = {**numbers, "shift": shift}
         counting = step_of(radix_sort.count_program(key), (0, 1), scalars, grid)
         steps.add(counting, (keys.position, counts.position))
-        scan_steps(steps, counts, ends, u32, limits)
+        scan_steps(steps, counts, ends, u32, target)
         moving = radix_sort.scatter_program(key, shift == first)
         reads = [keys] if shift == first else [keys, order]
         places = [*reads, ends, spare_keys, spare_order]
@@ -111,14 +109,7 @@ class Ordering(Operation):
         kinds = [x.dtype] * self.values + [i64] * self.positions
         return tuple(Layout.contiguous(dtype, shape) for dtype in kinds)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, k = self._checked(inputs[0], attributes)
         if not outputs[0].size:
@@ -127,7 +118,7 @@ class Ordering(Operation):
         steps = Steps(1 + self.results)
         source = Place(0, view)
         descending = attributes.get("descending", attributes.get("largest", False))
-        order = order_steps(steps, source, descending, limits)
+        order = order_steps(steps, source, descending, target)
         first = Place(order.position, order.layout.narrow(order.layout.ndim - 1, 0, k))
         places = [Place(position, layout) for position, layout in enumerate(targets, 1)]
         if self.values:

@@ -17,7 +17,7 @@ from hologram.choices import Choices, untuned
 from hologram.device import Device, Launch, Timeline
 from hologram.dtypes import Number
 from hologram.layout import Layout
-from hologram.plan import Plan, Step, Tile
+from hologram.plan import Plan, Step, Target, Tile
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.buffer import Buffer
@@ -42,7 +42,7 @@ class Engine(Allocation):
 
     def __init__(self, device: Device, choices: Choices = untuned) -> None:
         super().__init__(device)
-        self.choices = choices  # that plans are handed
+        self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
@@ -146,8 +146,7 @@ class Engine(Allocation):
                 [v.layout if isinstance(v, View) else v for v in apart],
                 [t.layout for t in targets],
                 attributes,
-                self.limits,
-                self.choices,
+                self.target,
             )
             checks.check_dtypes(self, operation.name, [*apart, *targets])
             copied = any(v is not a for v, a in zip(views, apart, strict=True))
@@ -212,7 +211,7 @@ class Engine(Allocation):
                 return
             step = Step(kernel, tuple(range(len(views))), values, grid)
             distinct = len({id(v.buffer.live_block()) for v in views}) == len(views)
-            plan = recognition.chosen(step, [v.size for v in views], self.limits, distinct, self.choices)
+            plan = recognition.chosen(step, [v.size for v in views], self.target, distinct)
             self.check_open()
             launch = self.bound.prepare(key, plan, [self._part(v) for v in views])
         launch()

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from hologram import debug, lazy
 from hologram.atlas.program import Program
-from hologram.choices import Choices
 from hologram.debug import Rung
-from hologram.limits import Limits
-from hologram.plan import Plan, Step
+from hologram.plan import Plan, Step, Target
 
 if TYPE_CHECKING:
     from hologram.compiler.recognition import recognise
@@ -18,15 +16,15 @@ else:  # needed to compute, not to open
     recognise = lazy.module("hologram.compiler.recognition.recognise")
 
 
-def chosen(step: Step, sizes: Sequence[int], limits: Limits, apart: bool, choices: Choices) -> Plan:
+def chosen(step: Step, sizes: Sequence[int], target: Target, apart: bool) -> Plan:
     """The plan for a step whose operand k has `sizes[k]` elements, however they were viewed.
 
     A program whose buffers share memory (which is not `apart`) may work in place, so it runs as it is written.
     """
     if isinstance(step.kernel, Program) and apart:
         found = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
-        if found is not None and found.pays(limits):
+        if found is not None and found.pays(target.limits):
             if debug.shows(Rung.LAUNCH):
                 debug.show(Rung.LAUNCH, f"{step.kernel.name}: {found}")
-            return found.plan(limits, choices)
+            return found.plan(target)
     return Plan((step,))

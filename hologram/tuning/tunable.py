@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hologram import dtypes
-from hologram.choices import Candidate, Choices, Problem
+from hologram.choices import Candidate, Problem
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Trial:
 
     inputs: tuple[Layout, ...]
     output: Layout
-    plan: Callable[[Limits, Choices], Plan]
+    plan: Callable[[Target], Plan]
     operations: int  # of arithmetic, in floating point
 
 
@@ -48,7 +48,7 @@ def _product_trial(problem: Problem) -> Trial:
     return Trial(
         (a, b),
         out,
-        lambda limits, choices: product_plan(a, b, out, problem.dtype, limits, choices=choices),
+        lambda target: product_plan(a, b, out, problem.dtype, target),
         2 * math.prod(problem.sizes),
     )
 

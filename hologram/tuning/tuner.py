@@ -22,6 +22,7 @@ from hologram.choices import Candidate, Problem
 from hologram.device import Device, Launch
 from hologram.errors import HologramError
 from hologram.limits import Limits
+from hologram.plan import Target
 from hologram.runtime.launches import Launches
 from hologram.tuning.tunable import TUNABLES
 from hologram.tuning.winners import Winners
@@ -80,7 +81,7 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
     calls: dict[Candidate, Launch] = {}
     for candidate in (default, *tunable.candidates(problem, host.limits)):
         if candidate not in calls and not stop():
-            plan = trial.plan(host.limits, partial(_only, candidate))
+            plan = trial.plan(Target(host.limits, partial(_only, candidate)))
             calls[candidate] = host.bound.prepare(None, plan, buffers)
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in calls}
     repeats: dict[Candidate, int] = {}

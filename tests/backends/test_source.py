@@ -13,7 +13,7 @@ from hologram.backends import registry
 from hologram.errors import BackendUnavailable, UnsupportedDType
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.plan import Step, Tile
+from hologram.plan import Step, Target, Tile
 from tests.golden.programs import PROGRAMS
 
 # What the text of a kernel has in each language: its start, for a Program and for a Tile.
@@ -28,7 +28,7 @@ MARKS = {
 def product(limits: Any) -> Step:
     """The step of a matrix product that is a tile."""
     a, b = (Layout.contiguous(dtypes.f32, (256, 256)) for _ in range(2))
-    plan = OPERATIONS["matmul"].plan([a, b], [a], {}, limits)
+    plan = OPERATIONS["matmul"].plan([a, b], [a], {}, Target(limits))
     (step,) = (s for s in plan.steps if isinstance(s.kernel, Tile))
     return step
 
@@ -70,7 +70,10 @@ def test_every_backend_is_asked() -> None:
 def test_a_language_without_the_dtype_says_so() -> None:
     program: Program = PROGRAMS["add_f32"]
     from_f64 = OPERATIONS["exp"].plan(
-        [Layout.contiguous(dtypes.f64, (8,))], [Layout.contiguous(dtypes.f64, (8,))], {}, limits_of("metal")
+        [Layout.contiguous(dtypes.f64, (8,))],
+        [Layout.contiguous(dtypes.f64, (8,))],
+        {},
+        Target(limits_of("metal")),
     )
     with pytest.raises(UnsupportedDType, match="f64"):
         registry.source("metal", from_f64.steps[0].kernel, (8,))

@@ -106,9 +106,9 @@ EXECUTOR_RECORDED: dict[str, Act] = {
     "apply": lambda h: h.executor.apply(OPERATIONS["add"], (h.tensor, h.tensor), {}),
 }
 EXECUTOR_APART = {
-    "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "choices", "closed", "device",
+    "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
     "dispatch", "empty_cache", "event", "kind", "launches", "layout_id", "limits", "memory_stats", "pool",
-    "profile", "stream", "supported", "synchronize", "timeline", "tracer", "tracers", "usable",
+    "profile", "stream", "supported", "synchronize", "target", "timeline", "tracer", "tracers", "usable",
     "new_buffer",  # the runtime's own
 }  # fmt: skip
 

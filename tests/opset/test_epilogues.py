@@ -17,7 +17,7 @@ from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.epilogue import reads_rows
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Tile
+from hologram.plan import Plan, Target, Tile
 
 STRANGE = 123.0
 
@@ -72,7 +72,7 @@ def test_a_batch_of_products_counts_its_rows(
         order = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
         second = Layout.contiguous(dtypes.f32, b.shape).permute(order)
     limits = replace(adapter.limits, max_bindings=bindings)
-    plan = product_plan(first, second, out, dtypes.f32, limits, residual(columns))
+    plan = product_plan(first, second, out, dtypes.f32, Target(limits), residual(columns))
     tiles = [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
     assert all((t.epilogue is not None) == (bindings == 64) for t in tiles)
     np.testing.assert_array_equal(run(adapter, plan, [a, b, bias, rest], expected.shape), expected)
@@ -114,7 +114,7 @@ def test_a_convolution_has_a_row_for_every_place(
     limits = replace(adapter.limits, max_workgroups=2) if parts else adapter.limits
     if parts:
         monkeypatch.setattr("hologram.opset.tiles.convolution.MOST_COLUMNS", 700)
-    plan = operation.finished((first, second, None), out, given, limits, residual(columns, rows=rows))
+    plan = operation.finished((first, second, None), out, given, Target(limits), residual(columns, rows=rows))
     operands = [x, weight, bias, *([rest] if rows else [])]
     np.testing.assert_array_equal(run(adapter, plan, operands, expected.shape), expected)
 
@@ -126,7 +126,7 @@ def test_a_product_of_integers_has_its_epilogue_after_it(executor: hg.Executor) 
     value = builder.load(builder.buffer("value", dtypes.i32, Access.READ), place)
     builder.store(builder.buffer("result", dtypes.i32, Access.WRITE), place, value * 3)
     first, second, product = (Layout.contiguous(dtypes.i32, s) for s in ((6, 7), (7, 5), (6, 5)))
-    plan = product_plan(first, second, product, dtypes.i32, executor.limits, builder.build())
+    plan = product_plan(first, second, product, dtypes.i32, executor.target, builder.build())
     out = executor.full((6, 5), 77, dtypes.i32)
     tensors = [executor.tensor(a), executor.tensor(b), out]
     executor.bound.prepare(None, plan, [t.buffer for t in tensors])()

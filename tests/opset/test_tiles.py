@@ -12,7 +12,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
-from hologram.plan import Tile
+from hologram.plan import Target, Tile
 from tests.devices import limits
 
 PRODUCTS = [
@@ -163,7 +163,7 @@ def _stems(name: str, inputs: list[Layout], **adapter: Any) -> list[str]:
     operation = OPERATIONS[name]
     attributes = dict(operation.attributes)
     outputs = operation.infer(inputs, attributes)
-    plan = operation.plan(inputs, outputs, attributes, limits(**adapter))
+    plan = operation.plan(inputs, outputs, attributes, Target(limits(**adapter)))
     return [s.kernel.stem for s in plan.steps if isinstance(s.kernel, Tile)]
 
 

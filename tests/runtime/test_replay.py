@@ -37,7 +37,7 @@ def chain(executor: Any, length: int, n: int = N) -> Replay:
     for k in range(length):
         operation = OPERATIONS["add" if k % 2 == 0 else "multiply"]
         target = 2 if k == length - 1 else steps.place(f32, (n,)).position
-        steps.extend(operation.plan([layout, layout], [layout], {}, executor.limits), (source, 1, target))
+        steps.extend(operation.plan([layout, layout], [layout], {}, executor.target), (source, 1, target))
         source = target
     return Replay(executor, steps.plan(), 2, (layout,))
 
@@ -80,10 +80,10 @@ def test_kernels_and_tiles_in_turn(executor: Any) -> None:
     source = 0
     for name in ("add", "matmul", "add", "add", "matmul", "multiply"):
         target = steps.place(f32, (n, n)).position
-        plan = OPERATIONS[name].plan([square, square], [square], _defaults(name), executor.limits)
+        plan = OPERATIONS[name].plan([square, square], [square], _defaults(name), executor.target)
         steps.extend(plan, (source, 1, target))
         source = target
-    plan = OPERATIONS["add"].plan([square, square], [square], {}, executor.limits)
+    plan = OPERATIONS["add"].plan([square, square], [square], {}, executor.target)
     steps.extend(plan, (source, 1, 2))
     random = np.random.default_rng(3)
     x, y = (random.integers(-2, 3, (n, n)).astype(np.float32) for _ in range(2))
@@ -136,7 +136,7 @@ def test_results_feed_the_next_call(executor: Any) -> None:
 def test_views_of_one_buffer_and_one_tensor_twice(executor: Any) -> None:
     layout = vector(100)
     offset = Layout(f32, (100,), (1,), 64)
-    plan = OPERATIONS["add"].plan([layout, offset], [layout], {}, executor.limits)
+    plan = OPERATIONS["add"].plan([layout, offset], [layout], {}, executor.target)
     replay = Replay(executor, plan, 2, (layout,))
     whole = executor.tensor(np.arange(200, dtype=np.float32))
     (out,) = replay([whole[:100], whole[64:164]])
@@ -150,10 +150,10 @@ def test_a_reduction_spread_over_the_device(executor: Any) -> None:
     big, one = vector(n), Layout.contiguous(f32, ())
     doubled, total = steps.place(f32, (n,)), steps.place(f32, ())
     add, fold = OPERATIONS["add"], OPERATIONS["sum"]
-    steps.extend(add.plan([big, big], [big], {}, executor.limits), (0, 0, doubled.position))
+    steps.extend(add.plan([big, big], [big], {}, executor.target), (0, 0, doubled.position))
     attributes = {"axis": None, "keepdims": False}
-    steps.extend(fold.plan([big], [one], attributes, executor.limits), (doubled.position, total.position))
-    steps.extend(add.plan([one, one], [one], {}, executor.limits), (total.position, total.position, 1))
+    steps.extend(fold.plan([big], [one], attributes, executor.target), (doubled.position, total.position))
+    steps.extend(add.plan([one, one], [one], {}, executor.target), (total.position, total.position, 1))
     replay = Replay(executor, steps.plan(), 1, (one,))
     for k in (1, 2):
         (out,) = replay([executor.full((n,), k)])
@@ -163,7 +163,7 @@ def test_a_reduction_spread_over_the_device(executor: Any) -> None:
 def test_several_outputs_of_several_dtypes_and_an_empty_one(executor: Any) -> None:
     steps = Steps(4)
     for operation, position in (("add", 1), ("multiply", 2)):
-        plan = OPERATIONS[operation].plan([vector(), vector()], [vector()], {}, executor.limits)
+        plan = OPERATIONS[operation].plan([vector(), vector()], [vector()], {}, executor.target)
         steps.extend(plan, (0, 0, position))
     replay = Replay(executor, steps.plan(), 1, (vector(), vector(), Layout.contiguous(i32, (0, 3))))
     x, _ = arrays(3)
@@ -219,7 +219,7 @@ def test_sets_of_buffers_are_bounded(executor: Any, monkeypatch: pytest.MonkeyPa
 def in_place(executor: Any, n: int = N) -> Replay:
     """out = x + y, in x's memory."""
     layout = vector(n)
-    plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.limits)
+    plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
     return Replay(executor, plan, 2, (layout,), {0: 0})
 
 

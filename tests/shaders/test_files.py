@@ -12,7 +12,7 @@ from hologram import dtypes
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
-from hologram.plan import Tile
+from hologram.plan import Target, Tile
 from tests.devices import limits
 
 SHADERS = Path(__file__).parents[2] / "shaders"
@@ -38,7 +38,7 @@ def tiles() -> dict[str, Tile]:
             ]
             for changes in ({"software": False}, {"software": True}, {"software": True, "subgroup": 8}):
                 adapter = limits(**changes)
-                plan = operation.plan(inputs, operation.infer(inputs, given), given, adapter)
+                plan = operation.plan(inputs, operation.infer(inputs, given), given, Target(adapter))
                 found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
     return found
 

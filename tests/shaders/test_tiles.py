@@ -28,7 +28,7 @@ from hologram.opset.forms.operation import Operation, Sample
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.convolution import Convolution
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Tile
+from hologram.plan import Plan, Target, Tile
 from tests.accuracy import check, widened
 from tests.compiler.source.test_native import compile_cubin
 from tests.devices import limits
@@ -84,7 +84,7 @@ def cases() -> list[Case]:
             ]
             attributes = dict(operation.attributes) | dict(sample.attributes)
             outputs = operation.infer(inputs, attributes)
-            plan = operation.plan(inputs, outputs, attributes, adapter)
+            plan = operation.plan(inputs, outputs, attributes, Target(adapter))
             if any(isinstance(s.kernel, Tile) for s in plan.steps):
                 found.append(Case(operation, sample, plan, outputs, sample.operands))
     return [*found, *epilogue_cases(), *candidate_cases()]
@@ -118,10 +118,10 @@ def epilogue_cases() -> list[Case]:
             adapter = limits(**changes)
             if isinstance(operation, Convolution):
                 plan = operation.finished(
-                    (first, second, None), outputs[0], attributes, adapter, residual(18)
+                    (first, second, None), outputs[0], attributes, Target(adapter), residual(18)
                 )
             else:
-                plan = product_plan(first, second, outputs[0], dtypes.f32, adapter, residual(18))
+                plan = product_plan(first, second, outputs[0], dtypes.f32, Target(adapter), residual(18))
             sample = Sample((left, right))
             found.append(Case(operation, sample, plan, outputs, (left, right, *further), after))
     return found
@@ -150,8 +150,7 @@ def candidate_cases() -> list[Case]:
                 second,
                 outputs[0],
                 dtypes.f32,
-                adapter,
-                choices=lambda problem, chosen=candidate: chosen,
+                Target(adapter, lambda problem, chosen=candidate: chosen),
             )
             found.append(Case(OPERATIONS["matmul"], Sample((a, b)), plan, outputs, lying))
     return found

@@ -19,7 +19,7 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Tile
+from hologram.plan import Plan, Target, Tile
 from hologram.tuning import tuner
 from hologram.tuning.winners import Winners, candidate, record
 from tests.devices import limits
@@ -31,7 +31,7 @@ QUICK = tuner.Pace(rounds=3, turn_seconds=1e-4)
 
 def planned(a: Layout, b: Layout, out: Layout, limits: Limits, chosen: Candidate, fused: bool) -> Plan:
     epilogue = residual(out.shape[-1]) if fused else None
-    return product_plan(a, b, out, dtypes.f32, limits, epilogue, lambda problem: chosen)
+    return product_plan(a, b, out, dtypes.f32, Target(limits, lambda problem: chosen), epilogue)
 
 
 SIZES = [(1, 37, 1030, 45), (3, 9, 67, 70), (1, 68, 516, 36), (2, 260, 9, 520)]
@@ -92,7 +92,9 @@ def test_a_choice_that_the_device_cannot_go_is_passed_over() -> None:
     foreign = Candidate("matmul_subgroup", (("ROWS", 32), ("SUBGROUP", 64)), (64, 1))
     asked = Problem.of("matmul", dtypes.f32, (1, 64, 64, 64), (True, False))
     adapter = limits(software=False)
-    assert product_tile.choice((1, 64, 64, 64), asked, adapter, lambda problem: foreign).stem == "matmul"
+    assert (
+        product_tile.choice((1, 64, 64, 64), asked, Target(adapter, lambda problem: foreign)).stem == "matmul"
+    )
 
 
 def test_limits_are_plain_values() -> None:
@@ -150,7 +152,7 @@ def test_programs_are_tuned_in_the_background(
         np.testing.assert_array_equal(hg.linear(*tensors).to_numpy(), a @ b.T)
         choices = set(product_tile.candidates((1, 16, 512, 32), dtypes.f32, executor.limits))
         deadline = time.monotonic() + 120
-        while len(choices) > 1 and executor.choices(PROBLEM) is None:
+        while len(choices) > 1 and executor.target.choices(PROBLEM) is None:
             assert time.monotonic() < deadline, "nothing was tuned"
             time.sleep(0.05)
         np.testing.assert_array_equal(hg.linear(*tensors).to_numpy(), a @ b.T)
@@ -164,7 +166,7 @@ def test_an_executor_that_nobody_closes_leaves_no_thread(
     monkeypatch.setenv("HOLOGRAM_TUNE", "1")
     executor = hg.Executor("cpu")
     problem = replace(PROBLEM, sizes=(1, 8, 8, 8))
-    executor.choices(problem)
+    executor.target.choices(problem)
     assert [t for t in threading.enumerate() if t.name == "hologram tuner"]
     del executor
     gc.collect()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hologram.atlas.program import Program
-from hologram.choices import Choices, untuned
 from hologram.compiler.canonical.form import canonical, identity_of
 from hologram.compiler.fusion.bundle import bundled, bundles
 from hologram.compiler.fusion.fuse import Fusion
@@ -18,7 +17,7 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.steps import Steps
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 IDENTITY_DIGITS = 6
 
@@ -38,9 +37,9 @@ class Assembly:
     donations: Mapping[int, int]
 
 
-def assemble(graph: Graph, limits: Limits, fast_math: bool = False, choices: Choices = untuned) -> Assembly:
+def assemble(graph: Graph, target: Target, fast_math: bool = False) -> Assembly:
     """Fuses a graph for a device and plans its launches."""
-    siblings = Siblings(Fusion(graph, limits))
+    siblings = Siblings(Fusion(graph, target.limits))
     groups = tuple(ordered(siblings.groups))
     steps = Steps(len(graph.inputs) + len(graph.outputs))
     places = {value: k for k, value in enumerate((*graph.inputs, *graph.outputs))}
@@ -53,10 +52,10 @@ def assemble(graph: Graph, limits: Limits, fast_math: bool = False, choices: Cho
     in_place: dict[int, int] = {}
     for group in groups:
         before, pairs = len(steps.steps), siblings.in_place(group)
-        _emit(group, graph, limits, steps, places, pairs, fast_math, choices)
+        _emit(group, graph, target, steps, places, pairs, fast_math)
         counts.append(len(steps.steps) - before)
         in_place |= pairs
-    plan, counts = _together(steps.plan(), counts, limits, siblings.fusion.most_streams)
+    plan, counts = _together(steps.plan(), counts, target.limits, siblings.fusion.most_streams)
     donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
     return Assembly(graph, groups, plan, tuple(counts), donations | _others(graph, plan, donations))
 
@@ -97,12 +96,11 @@ def _named(program: Program) -> Program:
 def _emit(
     group: Group,
     graph: Graph,
-    limits: Limits,
+    target: Target,
     steps: Steps,
     places: Mapping[int, int],
     in_place: Mapping[int, int],
     fast_math: bool,
-    choices: Choices,
 ) -> None:
     """Appends a group's launches."""
     node = group.anchor
@@ -119,10 +117,10 @@ def _emit(
         (stored,) = group.stores
         layout = Layout.contiguous(graph.layouts[stored].dtype, node.layouts[0].shape)
         program = _named(canonical(after.program, fast_math=fast_math))
-        plan = node.operation.finished(node.inputs, layout, node.settings, limits, program, choices)
+        plan = node.operation.finished(node.inputs, layout, node.settings, target, program)
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
-    plan = node.operation.plan(node.inputs, node.layouts, node.settings, limits, choices)
+    plan = node.operation.plan(node.inputs, node.layouts, node.settings, target)
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])

@@ -16,7 +16,6 @@ from typing import Any
 
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Program
-from hologram.choices import Choices, untuned
 from hologram.compiler.canonical.form import canonical
 from hologram.compiler.recognition.specialise import Specialised, specialised
 from hologram.compiler.recognition.templates import (
@@ -36,7 +35,7 @@ from hologram.opset.forms.steps import Steps
 from hologram.opset.matmul import matmul
 from hologram.opset.norm import softmax
 from hologram.opset.scan import cumsum
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 LONGEST = 96  # instructions; no spelling has as many
 MAX_TEMPLATES = 512
@@ -91,12 +90,12 @@ class Recognition:
         """Whether the operation is the faster on a device."""
         return self.pattern.pays(self.sizes, limits)
 
-    def plan(self, limits: Limits, choices: Choices = untuned) -> Plan:
+    def plan(self, target: Target) -> Plan:
         """The operation's plan, on the program's buffers."""
         *inputs, out = self._layouts()
         attributes = self.pattern.attributes(self.dtype)
         steps = Steps(self.buffers)
-        steps.extend(self.pattern.operation.plan(inputs, (out,), attributes, limits, choices), self.positions)
+        steps.extend(self.pattern.operation.plan(inputs, (out,), attributes, target), self.positions)
         return steps.plan()
 
     def _layouts(self) -> list[Layout]:

@@ -126,7 +126,7 @@ def compile_traced(
         return Slot(position, tensor.layout, executor.layout_id(tensor.layout))
 
     graph = recording.graph
-    assembly = assemble(graph, executor.limits, fast_math, executor.choices)
+    assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     found = mapped(tree, slot)

@@ -22,7 +22,7 @@ from hologram.display import size
 from hologram.frontend.jit.compiled import Compiled
 from hologram.layout import Layout
 from hologram.limits import Limits
-from hologram.plan import Plan, Step, Tile
+from hologram.plan import Plan, Step, Target, Tile
 from hologram.runtime.engine import Engine
 from hologram.runtime.observer import name_of
 
@@ -123,7 +123,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Target:
+class Machine:
     """What a graph is explained for: a device, open or imagined.
 
     `ready` gives a plan, whose inputs and outputs are counted, as the device runs it; `source` a launch's text.
@@ -139,8 +139,10 @@ class Target:
 def explained(compiled: Compiled, executor: Engine) -> Explanation:
     """What a compiled function runs on its executor; nothing is computed."""
     device = executor.device
-    target = Target(executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source)
-    return _explanation(compiled.who, compiled.assembly, target)
+    machine = Machine(
+        executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source
+    )
+    return _explanation(compiled.who, compiled.assembly, machine)
 
 
 def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = False) -> Explanation:
@@ -149,30 +151,30 @@ def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = Fals
     Raises BackendUnavailable for a name that no backend has, UnsupportedDType where the backend lacks a dtype.
     """
     limits = registry.usual_limits(backend)
-    target = Target(
+    machine = Machine(
         backend,
         "a usual device",
         limits,
         lambda plan, operands: spread_rows(plan, operands, limits),
         partial(registry.source, backend),
     )
-    return _explanation(compiled.who, assemble(compiled.assembly.graph, limits, fast_math), target)
+    return _explanation(compiled.who, assemble(compiled.assembly.graph, Target(limits), fast_math), machine)
 
 
-def _explanation(who: str, assembly: Assembly, target: Target) -> Explanation:
+def _explanation(who: str, assembly: Assembly, machine: Machine) -> Explanation:
     graph = assembly.graph
     operands = len(graph.inputs) + len(graph.outputs)
-    plan = target.ready(assembly.plan, operands)
+    plan = machine.ready(assembly.plan, operands)
     return Explanation(
         function=who,
-        backend=target.backend,
-        device=target.device,
+        backend=machine.backend,
+        device=machine.device,
         inputs=tuple(spelled(layout) for layout in graph.inputs.values()),
         outputs=tuple(spelled(graph.layouts[v]) for v in graph.outputs),
         donations=tuple(sorted(assembly.donations.items())),
         operations=len(graph.nodes),
-        scratch_bytes=arrange(plan, operands, target.limits).nbytes,
-        groups=tuple(_groups(assembly, plan, target)),
+        scratch_bytes=arrange(plan, operands, machine.limits).nbytes,
+        groups=tuple(_groups(assembly, plan, machine)),
     )
 
 
@@ -186,26 +188,26 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('h') else 's'}"
 
 
-def _groups(assembly: Assembly, plan: Plan, target: Target) -> Iterator[ExplainedGroup]:
+def _groups(assembly: Assembly, plan: Plan, machine: Machine) -> Iterator[ExplainedGroup]:
     names = _operands(assembly, plan)
-    for group, steps in zip(assembly.groups, _steps(assembly, plan, target), strict=True):
+    for group, steps in zip(assembly.groups, _steps(assembly, plan, machine), strict=True):
         yield ExplainedGroup(
             operations=_operations(group, assembly),
             reasons=tuple(group.reasons),
             domain=tuple(group.shape),
             reduced=group.reduced,
-            launches=tuple(_launch(step, names, target) for step in steps),
+            launches=tuple(_launch(step, names, machine) for step in steps),
         )
 
 
-def _steps(assembly: Assembly, ready: Plan, target: Target) -> Iterator[Sequence[Step]]:
+def _steps(assembly: Assembly, ready: Plan, machine: Machine) -> Iterator[Sequence[Step]]:
     """The launches of each group, as the device runs them: it may want more of them than were planned."""
     plan, operands = assembly.plan, len(assembly.graph.inputs) + len(assembly.graph.outputs)
     parts = (
         Plan(plan.steps[first:last], plan.scratch)
         for first, last in pairwise((0, *accumulate(assembly.counts)))
     )
-    counts = (len(target.ready(part, operands).steps) for part in parts)
+    counts = (len(machine.ready(part, operands).steps) for part in parts)
     return (ready.steps[first:last] for first, last in pairwise((0, *accumulate(counts))))
 
 
@@ -222,7 +224,7 @@ def _operations(group: Group, assembly: Assembly) -> tuple[str, ...]:
     return tuple(node.operation.name for node in assembly.graph.nodes if id(node) in inside)
 
 
-def _launch(step: Step, names: Sequence[str], target: Target) -> ExplainedLaunch:
+def _launch(step: Step, names: Sequence[str], machine: Machine) -> ExplainedLaunch:
     kernel = step.kernel
     operands = [names[k] for k in step.operands]
     accesses = _accesses(kernel)
@@ -236,7 +238,7 @@ def _launch(step: Step, names: Sequence[str], target: Target) -> ExplainedLaunch
         tile="" if generated else kernel.stem,
         identity=identity(kernel) if generated else "",
         form=format_program(canonical(kernel)) if generated else tile_text(kernel),
-        source=target.source(kernel, step.grid, step.scalars),
+        source=machine.source(kernel, step.grid, step.scalars),
     )
 
 

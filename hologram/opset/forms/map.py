@@ -14,11 +14,9 @@ from typing import Any
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.choices import Choices, untuned
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, broadcast, collapse
-from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import (
@@ -31,7 +29,7 @@ from hologram.opset.forms.expression import (
     step_of,
 )
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
-from hologram.plan import Plan, Step
+from hologram.plan import Plan, Step, Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +56,7 @@ class Elementwise(Expression):
         shape = broadcast([i.shape for i in present if isinstance(i, Layout)], self.name)
         return (Layout.contiguous(result, shape),)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         present = tuple(i for i in inputs if i is not None)
         computed, result = self.resolve(present)
         self.check_outputs(self.infer(inputs, attributes), outputs)
@@ -114,14 +105,7 @@ class Indexed(Kernelled):
         result = self.shape_of(*inputs, **attributes)
         return result if isinstance(result, tuple) else (result,)
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         present = [i for i in inputs if isinstance(i, Layout)]
         names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]

@@ -12,13 +12,12 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
-from hologram.choices import Choices, untuned
 from hologram.dtypes import FLOATS, DType, Number
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms.accuracy import Loss
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
@@ -164,13 +163,7 @@ class Operation:
         return None
 
     def finished(
-        self,
-        inputs: Inputs,
-        out: Layout,
-        attributes: Attributes,
-        limits: Limits,
-        epilogue: Program,
-        choices: Choices = untuned,
+        self, inputs: Inputs, out: Layout, attributes: Attributes, target: Target, epilogue: Program
     ) -> Plan:
         """The plan with an epilogue, over the inputs that are tensors, what the epilogue reads, and the output."""
         raise NotImplementedError
@@ -184,14 +177,7 @@ class Operation:
         """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
         raise NotImplementedError
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         """What to run. Depends on nothing but its arguments, so it is computed once per signature."""
         raise NotImplementedError
 

@@ -9,15 +9,13 @@ from typing import Any
 
 from hologram import dtypes
 from hologram.atlas.builder import Value
-from hologram.choices import Choices, untuned
 from hologram.dtypes import DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, broadcast, collapse_apart, normalize_axes
-from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
-from hologram.plan import Plan
+from hologram.plan import Plan, Target
 
 
 @dataclass(frozen=True)
@@ -99,14 +97,7 @@ class Row(Expression):
             targets.append(out)
         return Arrangement(views, tuple(targets), len(axes))
 
-    def plan(
-        self,
-        inputs: Inputs,
-        outputs: Layouts,
-        attributes: Attributes,
-        limits: Limits,
-        choices: Choices = untuned,
-    ) -> Plan:
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         present = tuple(i for i in inputs if i is not None)
         computing = self.computing_types(present, attributes)
         self.check_outputs(self.infer(inputs, attributes), outputs)

@@ -10,7 +10,6 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, reduce_add, reduce_max, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.choices import Choices
 from hologram.dtypes import DType, f32, u32
 from hologram.layout import Layout, collapse
 from hologram.limits import Limits
@@ -19,7 +18,7 @@ from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Step, Tile
+from hologram.plan import Plan, Step, Target, Tile
 
 
 @dataclass(frozen=True)
@@ -40,16 +39,14 @@ class Attended:
         return self.q.dtype
 
 
-def attention_plan(
-    found: Attended, out: Layout, causal: bool, scale: float, limits: Limits, choices: Choices
-) -> Plan:
+def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, target: Target) -> Plan:
     """Everything in the computing dtype: through the tile where it applies, else composed."""
     steps = Steps(5)
     computed = types.computing(found.dtype)
     q, k, v = (_converted(steps, Place(p, i), computed) for p, i in enumerate((found.q, found.k, found.v)))
     result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
-    if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, limits):
-        _composed(steps, (q, k, v), found.mask, result, causal, scale, limits, choices)
+    if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, target.limits):
+        _composed(steps, (q, k, v), found.mask, result, causal, scale, target)
     if result.position != 4:
         steps.copy(result, Place(4, out))
     return steps.plan()
@@ -75,8 +72,8 @@ def weights_program(scores: Address, mask: Address | None, out: Address, causal:
     top = reduce_max(value)
     weight = atlas.exp(value - select(top == lowest, 0.0, top))
     total = reduce_add(weight)
-    target = Operand(b, "out", out, Access.WRITE, scores.dtype)
-    target.put(weight / select(total == 0.0, 1.0, total), *at)
+    result = Operand(b, "out", out, Access.WRITE, scores.dtype)
+    result.put(weight / select(total == 0.0, 1.0, total), *at)
     return b.build()
 
 
@@ -87,8 +84,7 @@ def _composed(
     result: Place,
     causal: bool,
     scale: float,
-    limits: Limits,
-    choices: Choices,
+    target: Target,
 ) -> None:
     """Scores, their softmax in place, and the second product."""
     q, k, v = operands
@@ -96,7 +92,7 @@ def _composed(
     keys = k.layout.permute((*range(k.layout.ndim - 2), k.layout.ndim - 1, k.layout.ndim - 2))
     scores = steps.place(computed, (*q.layout.shape[:-1], keys.shape[-1]))
     if scores.layout.size:
-        plan = product_plan(q.layout, keys, scores.layout, computed, limits, choices=choices)
+        plan = product_plan(q.layout, keys, scores.layout, computed, target)
         steps.extend(plan, (q.position, k.position, scores.position))
         masks = () if mask is None else (mask,)
         layouts = (scores.layout, *masks, scores.layout)
@@ -105,7 +101,7 @@ def _composed(
         program = weights_program(address, None if mask is None else Address.of(mask), address, causal)
         positions = (scores.position, *(3 for _ in masks), scores.position)
         steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
-    plan = product_plan(scores.layout, v.layout, result.layout, computed, limits, choices=choices)
+    plan = product_plan(scores.layout, v.layout, result.layout, computed, target)
     steps.extend(plan, (scores.position, v.position, result.position))
 
 

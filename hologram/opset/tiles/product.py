@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hologram.atlas.builder import reduce_add
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Choices, Problem, untuned
+from hologram.choices import Candidate, Problem
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout
@@ -23,7 +22,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product_tile import KERNEL, Product
-from hologram.plan import Plan, Step
+from hologram.plan import Plan, Step, Target
 
 SKINNY = 4  # rows or columns up to which a product is a handful of dot products
 
@@ -53,9 +52,8 @@ def product_plan(
     b: Layout,
     out: Layout,
     dtype: DType,
-    limits: Limits,
+    target: Target,
     epilogue: Program | None = None,
-    choices: Choices = untuned,
 ) -> Plan:
     """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
@@ -65,15 +63,15 @@ def product_plan(
     """
     reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
     steps = Steps(3 + len(reads))
-    target = Place(2 + len(reads), out)
-    fused = 3 + len(reads) <= limits.max_bindings
-    if fused and _tiled(steps, a, b, target, dtype, limits, epilogue, choices):
+    final = Place(2 + len(reads), out)
+    fused = 3 + len(reads) <= target.limits.max_bindings
+    if fused and _tiled(steps, a, b, final, dtype, target, epilogue):
         return steps.plan()
-    value = target if epilogue is None else steps.place(dtype, out.shape)
-    if fused or not _tiled(steps, a, b, value, dtype, limits, None, choices):
-        steps.add(_naive_step(a, b, value.layout), (0, 1, value.position))
+    value = final if epilogue is None else steps.place(dtype, out.shape)
+    if fused or not _tiled(steps, a, b, value, dtype, target, None):
+        steps.add(_naive_step(a, b, value.layout, target), (0, 1, value.position))
     if epilogue is not None:
-        add_epilogue(steps, epilogue, value, reads, target, out.shape[-1])
+        add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
     return steps.plan()
 
 
@@ -81,15 +79,15 @@ def _tiled(
     steps: Steps,
     a: Layout,
     b: Layout,
-    target: Place,
+    final: Place,
     dtype: DType,
-    limits: Limits,
+    target: Target,
     epilogue: Program | None,
-    choices: Choices,
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
+    limits = target.limits
     used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
-    out = target.layout
+    out = final.layout
     if used not in limits.tile_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
         return False
     batch = out.shape[:-2]
@@ -98,7 +96,7 @@ def _tiled(
     assert view is not None
     sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
-    candidate = product_tile.choice(sizes, asked, limits, choices)
+    candidate = product_tile.choice(sizes, asked, target)
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
@@ -110,16 +108,16 @@ def _tiled(
         product = Product(left.layout, right.layout, Layout.contiguous(used, view.shape))
         parts = _parts(steps, product, candidate, operands)
         add_epilogue(
-            steps, epilogue or identity(used), parts, reads, target, out.shape[-1], parts.layout.shape[0]
+            steps, epilogue or identity(used), parts, reads, final, out.shape[-1], parts.layout.shape[0]
         )
         return True
-    result = target if direct else steps.place(used, out.shape)
+    result = final if direct else steps.place(used, out.shape)
     product = Product(left.layout, right.layout, view)
     tile = product_tile.tile(candidate, product, epilogue)
     positions = (*operands, result.position, *reads)
     steps.add(Step(tile, tuple(range(len(positions))), product.scalars, grid), positions)
-    if result is not target:
-        steps.copy(result, target)
+    if result is not final:
+        steps.copy(result, final)
     return True
 
 
@@ -171,12 +169,11 @@ def _readable(
     return Place(padded.position, view)
 
 
-def _naive_step(a: Layout, b: Layout, out: Layout) -> Step:
+def _naive_step(a: Layout, b: Layout, out: Layout, target: Target) -> Step:
     """The product as a reduction: for integers, which no tile kernel has."""
     batch = out.shape[:-2]
     inputs = (a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:])))
-    limits: Any = None  # the form does not ask
-    return product_by_reduction.plan(inputs, (out,), {}, limits).steps[0]
+    return product_by_reduction.plan(inputs, (out,), {}, target).steps[0]
 
 
 def _product_window(a, b):

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Choices, Problem
+from hologram.choices import Candidate, Problem
 from hologram.dtypes import DType, u32
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
-from hologram.plan import Tile
+from hologram.plan import Target, Tile
 
 KERNEL = "matmul"  # of a Problem
 SCALARS = (
@@ -85,11 +85,11 @@ class Product:
         )
 
 
-def choice(sizes: tuple[int, int, int, int], asked: Problem, limits: Limits, choices: Choices) -> Candidate:
+def choice(sizes: tuple[int, int, int, int], asked: Problem, target: Target) -> Candidate:
     """The tuned way where there is one that the device can go, else the default."""
-    found = set(candidates(sizes, asked.dtype, limits))
-    tuned = choices(asked) if len(found) > 1 else None
-    return tuned if tuned in found else default(sizes, asked.dtype, limits)
+    found = set(candidates(sizes, asked.dtype, target.limits))
+    tuned = target.choices(asked) if len(found) > 1 else None
+    return tuned if tuned in found else default(sizes, asked.dtype, target.limits)
 
 
 def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> Candidate:

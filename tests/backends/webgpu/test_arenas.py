@@ -21,7 +21,7 @@ def test_arenas_need_no_other_form_of_a_program(index: int) -> None:
     with hg.Executor("webgpu", index) as executor:
         steps, source = Steps(2), 0
         for target in [*(steps.place(f32, (n,)).position for _ in range(8)), 1]:
-            plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.limits)
+            plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
             steps.extend(plan, (source, source, target))
             source = target
         replay = Replay(executor, steps.plan(), 1, (layout,))

@@ -16,6 +16,7 @@ from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, ProgramGenerator
 from hologram.dtypes import f16, f32, i32, index
+from hologram.plan import Target
 from tests.compiler.source.test_native import LANGUAGES, LIMITS
 from tests.compiler.source.test_native_operations import PLANNED, layout
 from tests.golden.programs import PROGRAMS
@@ -185,7 +186,7 @@ def test_operations_are_proven_inside() -> None:
                 operands, attributes = operation.bind(sample.operands, sample.attributes)
                 inputs = [layout(o) for o in operands]
                 outputs = operation.infer(inputs, attributes)
-                plan = operation.plan(inputs, outputs, attributes, LIMITS)
+                plan = operation.plan(inputs, outputs, attributes, Target(LIMITS))
                 sizes = [getattr(p, "size", 0) for p in (*inputs, *outputs, *plan.scratch)]
                 for step in plan.steps:
                     if not isinstance(step.kernel, Program) or 0 in step.grid:

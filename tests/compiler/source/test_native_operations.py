@@ -17,6 +17,7 @@ from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
 from hologram.opset.forms.operation import Operation
+from hologram.plan import Target
 from tests.compiler.source.test_native import LANGUAGES, LIMITS, compile_cubin, spelled
 from tests.shaders.emulator import Emulation
 
@@ -29,7 +30,7 @@ def programs(operation: Operation) -> Iterator[Program]:
         for sample in list(operation.samples(np.random.default_rng(0), dtype))[:4]:
             operands, attributes = operation.bind(sample.operands, sample.attributes)
             inputs = [layout(o) for o in operands]
-            plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, LIMITS)
+            plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, Target(LIMITS))
             for step in plan.steps:
                 if isinstance(step.kernel, Program):
                     yield step.kernel

@@ -29,6 +29,7 @@ from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.matmul import linear
+from hologram.plan import Target
 from tests.backends.cpu.llvm.launching import device, place
 
 LIBRARY = loaded_library()
@@ -340,7 +341,7 @@ def test_with_an_epilogue(sizes: tuple[int, int, int], dtype: DType, pooled: boo
     cpu = device()
     layouts = [Layout.contiguous(dtype, v.shape) for v in (x, weight, bias)]
     outputs = linear.infer(layouts, {"activation": "tanh"})
-    (step,) = linear.plan(layouts, outputs, {"activation": "tanh"}, cpu.limits).steps
+    (step,) = linear.plan(layouts, outputs, {"activation": "tanh"}, Target(cpu.limits)).steps
     memories = [place(cpu, v) for v in (x, weight, bias, np.full((m, n), np.nan, dtype.numpy))]
     bindings = [Binding(memories[j], 0, memories[j].nbytes) for j in step.operands]
     kernel = TileKernel(step.kernel, cpu.compile, HOST if pooled else None)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from hologram.errors import CompileError
 from hologram.layout import Layout
 from hologram.opset.forms.operation import Operation
 from hologram.opset.matmul import linear, matmul
-from hologram.plan import Tile
+from hologram.plan import Target, Tile
 from tests.backends.cpu.llvm.launching import device, place
 
 
@@ -30,7 +30,7 @@ def compute(
     """The operation's first output, planned and run on the device."""
     layouts = [None if x is None else Layout.contiguous(dtype, x.shape) for x in inputs]
     outputs = operation.infer(layouts, attributes)
-    plan = operation.plan(layouts, outputs, attributes, cpu.limits)
+    plan = operation.plan(layouts, outputs, attributes, Target(cpu.limits))
     memories = [place(cpu, np.zeros(1) if x is None else x) for x in inputs]
     memories += [cpu.allocate(o.size * o.dtype.itemsize) for o in outputs]
     memories += [cpu.allocate(s.size * s.dtype.itemsize) for s in plan.scratch]
