@@ -1,11 +1,14 @@
 """Bounds checks where a language has none and positions cannot be proven inside: what misses its buffer does nothing.
 
-The lengths of buffers, in elements, become scalars of the launch, behind the program's own.
+The lengths of buffers, in elements, become scalars of the launch, behind the program's own. A position made of 64-bit
+integers that an index of the language cannot count misses too, in every language: it must not wrap into the buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value, select
@@ -13,28 +16,39 @@ from hologram.atlas.opcodes import ACCESSES, EFFECTS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.ranges import Place
-from hologram.dtypes import index
+from hologram.dtypes import DType, i64, index, u64
 
 
-def guarded(program: Program, places: Collection[Place], *, signed: bool) -> tuple[Program, tuple[int, ...]]:
+def guarded(
+    program: Program, places: Collection[Place], *, index_bits: int
+) -> tuple[Program, tuple[int, ...]]:
     """The program with these accesses checked, and the buffers, by number, whose lengths follow its scalars.
 
     A load outside is one of the first element, of which every buffer's memory has room; a store is left out, an atomic
-    gives 0. `signed`: an index of the language may be negative; else it wraps to one that is too large.
+    gives 0. An index of 64 bits may be negative; one of 32 wraps to one that is too large.
     """
-    if not places:
+    narrowed = index_bits == 32 and any(_narrows(program.types, i) for i in program.body.walk())
+    if not places and not narrowed:
         return program, ()
     sizes = {s.name: s.size for s in program.shared}
     taken = {*sizes, *(p.name for p in (*program.buffers, *program.scalars))}
     lengths = {b.name: _free(f"{b.name}_length", taken) for b in program.buffers}
+    countable: dict[int, Value] = {}  # of indices made of 64-bit integers: whether none of these was cut
 
     def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | tuple[()] | None:
+        if index_bits == 32 and i.results and i.type == index:
+            return _counted(b, i, operands, countable)
         name = str(i.attribute)
-        if not i.operands or (name, i.operands[0]) not in places or i.opcode not in ACCESSES:
+        if not i.operands or i.opcode not in ACCESSES:
             return None
         position, *value = operands
-        inside = position < (sizes[name] if name in sizes else b.scalar(lengths[name], index))
-        inside = (position >= 0) & inside if signed else inside
+        inside = countable.get(position.id)
+        if (name, i.operands[0]) in places:
+            below = position < (sizes[name] if name in sizes else b.scalar(lengths[name], index))
+            inside = below if inside is None else inside & below
+            inside = (position >= 0) & inside if index_bits == 64 else inside
+        if inside is None:
+            return None
         if i.opcode not in EFFECTS:
             return b.emit(i.opcode, i.type, select(inside, position, 0), attribute=name)
         if i.results:
@@ -52,6 +66,23 @@ def guarded(program: Program, places: Collection[Place], *, signed: bool) -> tup
     result = rewrite(program, rule)
     numbers = {lengths[b.name]: k for k, b in enumerate(program.buffers)}
     return result, tuple(numbers[s.name] for s in result.scalars[len(program.scalars) :])
+
+
+def _narrows(types: Mapping[int, DType], i: Instruction) -> bool:
+    return i.opcode is Opcode.CONVERT and i.type == index and types[i.operands[0]] in (i64, u64)
+
+
+def _counted(b: Builder, i: Instruction, operands: list[Any], countable: dict[int, Value]) -> Value | None:
+    """An index that 64-bit integers have a say in, and in `countable` whether 32 bits hold them; None for others."""
+    held = [countable[x.id] for x in operands if x.id in countable]
+    if i.opcode is Opcode.CONVERT and operands[0].dtype in (i64, u64):
+        wide = operands[0]
+        held.append(wide < 2**32 if wide.dtype == u64 else (wide >= -(2**31)) & (wide < 2**32))
+    if not held:
+        return None
+    result = b.emit(i.opcode, i.type, *operands, attribute=i.attribute)
+    countable[result.id] = reduce(and_, held)
+    return result
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -123,8 +123,8 @@ class ProgramGenerator:
         return kept(self.folder, identity, lambda: _packed(self._generated(variant)), _unpacked)
 
     def _generated(self, variant: Variant) -> Source:
-        program, measured = guarded(self.program, variant.guarded, signed=self.dialect.index_bits == 64)
-        lowered = lower(program, self.dialect) if measured or variant.guarded else self._lowered
+        program, measured = guarded(self.program, variant.guarded, index_bits=self.dialect.index_bits)
+        lowered = self._lowered if program is self.program else lower(program, self.dialect)
         source = generate(lowered, self.dialect, self.limits, schedule=variant.schedule)
         return replace(source, measured=measured)
 

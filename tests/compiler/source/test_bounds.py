@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, ProgramGenerator
-from hologram.dtypes import f16, f32, i32, index
+from hologram.dtypes import f16, f32, i32, i64, index
 from hologram.plan import Target
 from tests.compiler.source.test_native import LANGUAGES, LIMITS
 from tests.compiler.source.test_native_operations import PLANNED, layout
@@ -81,10 +82,23 @@ def overflowing_row() -> Program:
     return b.build()
 
 
+def wide() -> Program:
+    """out[at[i] * 2] = x[at[i] * 2] where at[i] is anything of 64 bits: cut to 32 it would lie inside."""
+    b = Builder("atlas_wide")
+    at, x, out = b.buffer("at", i64, R), b.buffer("x", i32, R), b.buffer("out", i32, RW)
+    place = b.load(at, b.coordinate(0)).to(index) * 2
+    b.store(out, place, b.load(x, place))
+    b.atomic(Opcode.ATOMIC_ADD, out, place + 1, 5)
+    return b.build()
+
+
 random = np.random.default_rng(5)
 WILD = random.permutation(
     np.concatenate([np.arange(40), [40, 41, 2**31 - 1, -1, -2, -(2**31), 2**30, 10**6]])
 ).astype(np.int32)
+FAR = np.array(
+    [0, 3, 2**32, 2**32 + 1, -(2**32) + 2, 2**33 + 4, 2**32 + 5, -(2**61) + 6, 2**61, -(2**61) + 1, 7]
+)
 CASES: dict[str, tuple[Program, dict[str, np.ndarray], tuple[int, ...], tuple[int, ...], set[str]]] = {
     "past the end": (
         shifted(), {"x": np.arange(100, dtype=np.float32), "out": np.zeros(50, np.float32)}, (7,), (100,), {"out"},
@@ -104,6 +118,10 @@ CASES: dict[str, tuple[Program, dict[str, np.ndarray], tuple[int, ...], tuple[in
     "workgroup memory": (
         shared(),
         {"at": np.array([0] * 60 + [200, -70, 4, 5], np.int32), "out": np.zeros(64, np.int32)}, (), (64,), {"tile"},
+    ),
+    "more than an index counts": (
+        wide(), {"at": FAR, "x": np.arange(1, 17, dtype=np.int32), "out": np.zeros(16, np.int32)},
+        (), (11,), {"x", "out"},
     ),
     "vectors of a map": (
         PROGRAMS["add_f32"],
@@ -165,6 +183,15 @@ def test_one_guard_leaves_the_other_accesses_as_they_are(language: str) -> None:
     assert short.measured == (2,)
     assert whole == ProgramGenerator(program, LANGUAGES[language](), LIMITS, None).source(PLAIN)
     assert "_length" not in whole.text
+
+
+def test_positions_that_an_index_cannot_count_miss(executor: Any) -> None:
+    buffers = {n: executor.tensor(a) for n, a in CASES["more than an index counts"][1].items()}
+    executor.run(wide(), buffers, lanes=len(FAR))
+    want = np.zeros(16, np.int32)
+    for k in (0, 3, 7):
+        want[2 * k : 2 * k + 2] = (2 * k + 1, 5)
+    np.testing.assert_array_equal(buffers["out"].to_numpy(), want)
 
 
 def test_a_language_that_checks_itself_gets_no_guards() -> None:
