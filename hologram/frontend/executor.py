@@ -126,17 +126,25 @@ class Executor(Engine):
 
     # Order and time.
 
+    def synchronize(self) -> None:
+        """Waits until everything enqueued is done."""
+        self.dispatch(Engine.synchronize, "synchronize", self)
+
+    def empty_cache(self) -> None:
+        """Hands cached memory back to the device."""
+        self.dispatch(Engine.empty_cache, "empty_cache", self)
+
     def stream(self) -> Stream:
         """The executor's queue, in which everything runs in order."""
         return Stream(self)
 
     def event(self) -> Event:
         """A mark to record in the queue, to wait for and to measure time between."""
-        return Event(self)
+        return self.dispatch(Event, "event", self)
 
     def profile(self) -> Profile:
         """A context manager that times every launch inside it, by the device's clock if it has one; see Profile."""
-        return Profile(self)
+        return self.dispatch(Profile, "profile", self)
 
     def close(self) -> None:
         """Waits, then releases the device and all its memory; buffers of the executor are freed."""

@@ -65,6 +65,9 @@ class Profile:
         self._calls: list[_Call] = []
 
     def __enter__(self) -> Profile:
+        return self.executor.dispatch(Profile._begin, "profile", self)
+
+    def _begin(self) -> Profile:
         self.executor.synchronize()
         self._timeline = self.executor.device.timeline()
         self.clock = self._timeline.clock

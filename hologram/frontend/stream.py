@@ -37,15 +37,19 @@ class Event:
 
     def record(self) -> None:
         """Marks this place."""
+        self.executor.dispatch(Event._record, "record of an event", self)
+
+    def _record(self) -> None:
         self.executor.check_open()
         self._mark, self._passed_ns = self.executor.timeline.mark(), None
 
     def synchronize(self) -> None:
         """Waits until the work before the mark is done."""
-        self._time_ns()
+        self.executor.dispatch(Event._time_ns, "synchronize of an event", self)
 
     def elapsed_ms(self, later: Event) -> float:
         """Milliseconds from this mark to a later one; waits for both."""
+        later.synchronize()
         return (later._time_ns() - self._time_ns()) * 1e-6
 
     def _time_ns(self) -> int:

@@ -36,6 +36,8 @@ class Held:
         self.tensor = executor.tensor(np.arange(6, dtype=np.float32))
         self.buffer = self.tensor.buffer
         self.other = executor.allocate(6).fill(9.0)
+        self.event = executor.stream().record()
+        self.profile = executor.profile()
 
 
 Act = Callable[[Held], Any]
@@ -70,7 +72,7 @@ BUFFER: dict[str, Act] = {
 }
 BUFFER_APART = {
     "block", "dtype", "executor", "freed", "key", "nbytes", "shape", "size", "shared",  # facts
-    "live_block", "hand_over", "take_back",  # the runtime's own
+    "live_block",  # the runtime's own
     "__dlpack_device__", "__len__", "__reduce_ex__",
 }  # fmt: skip
 TENSOR: dict[str, Act] = {
@@ -95,6 +97,19 @@ EXECUTOR: dict[str, Act] = {
     "execute": lambda h: h.executor.execute(OPERATIONS["add"], (h.buffer, 1.0), (h.other,), {}),
     "copy": lambda h: h.executor.copy(h.tensor, h.executor.as_tensor(h.other)),
     "close": lambda h: h.executor.close(),
+    "synchronize": lambda h: h.executor.synchronize(),
+    "empty_cache": lambda h: h.executor.empty_cache(),
+    "event": lambda h: h.executor.event(),
+    "profile": lambda h: h.executor.profile(),
+}
+# Orders and times that were asked for before.
+QUEUE: dict[str, Act] = {
+    "record": lambda h: h.event.record(),
+    "wait": lambda h: h.event.synchronize(),
+    "elapsed": lambda h: h.event.elapsed_ms(h.event),
+    "stream": lambda h: h.executor.stream().record(),
+    "wait for a stream": lambda h: h.executor.stream().synchronize(),
+    "enter": lambda h: h.profile.__enter__(),
 }
 # What makes tensors of a trace: constants and results, recorded.
 EXECUTOR_RECORDED: dict[str, Act] = {
@@ -107,8 +122,8 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 }
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
-    "dispatch", "empty_cache", "event", "kind", "launches", "layout_id", "limits", "memory_stats", "pool",
-    "profile", "stream", "supported", "synchronize", "target", "timeline", "tracer", "tracers", "usable",
+    "dispatch", "kind", "launches", "layout_id", "limits", "memory_stats", "pool",
+    "stream", "supported", "target", "timeline", "tracer", "tracers", "usable",
     "new_buffer",  # the runtime's own
 }  # fmt: skip
 
@@ -150,6 +165,11 @@ def test_a_tensor_that_is_closed_over_is_not_touched(held: Held, name: str) -> N
 @pytest.mark.parametrize("name", EXECUTOR)
 def test_an_executor_is_not_asked(held: Held, name: str) -> None:
     refused(held, EXECUTOR[name])
+
+
+@pytest.mark.parametrize("name", QUEUE)
+def test_nothing_is_waited_for_or_timed(held: Held, name: str) -> None:
+    refused(held, QUEUE[name])
 
 
 def refused(held: Held, act: Act) -> None:
