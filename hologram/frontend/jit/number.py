@@ -35,10 +35,13 @@ class Formulas:
         return wanted.index(number.place)
 
     def values(self, given: Sequence[float]) -> list[np.ndarray]:
-        """What the kernels read at a call, an array for each dtype."""
+        """What the kernels read at a call, by dtype; raises TypeError where Python makes a complex one."""
         places = list(given)
         for compute, operands in self.made:
             places.append(compute(*[places[k] for k in operands]))
+        strange = [places[k] for at in self.wanted.values() for k in at if type(places[k]) is complex]
+        if strange:  # (-4.0) ** 0.5, where the trace was made with another base
+            raise TypeError(f"a tensor takes real numbers, and of those given Python makes {strange[0]}")
         with np.errstate(over="ignore"):
             return [np.array([places[k] for k in at], d.numpy) for d, at in self.wanted.items()]
 
