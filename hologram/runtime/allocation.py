@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import weakref
 from typing import Any
 
@@ -48,7 +47,7 @@ class Allocation(Dispatch):
         self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
         self._layout_ids: dict[Layout, int] = {}
         self._layout_numbers = itertools.count()
-        _open.add(self)
+        opened.add(self)
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
         """What all buffers of a shape and dtype share."""
@@ -102,14 +101,4 @@ class Allocation(Dispatch):
             )
 
 
-_open: weakref.WeakSet[Allocation] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """The child has the parent's executors, but neither the threads nor the drivers behind them."""
-    for executor in _open:
-        executor.usable = False
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+opened: weakref.WeakSet[Allocation] = weakref.WeakSet()

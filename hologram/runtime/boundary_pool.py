@@ -73,7 +73,6 @@ class BoundaryPool(BlockPool):
         self.pool = pool
         self._block: Block | None = None
         self._used = [0] * CLASSES  # one bit a page
-        self._regions: dict[tuple[int, int, int], Region] = {}  # a region asked for again keeps its token
         self._marked = 0  # regions whose bits are set
         # By pages: what small buffers gave back. Their bits are still set.
         self._free_lists: tuple[list[Region], ...] = tuple([] for _ in range(PAGES + 1))
@@ -155,15 +154,8 @@ class BoundaryPool(BlockPool):
             return region
 
     def free(self) -> None:
-        """Frees the buffers that hold regions and gives the block back; while a view uses a region, with the view."""
-        with self.lock:
-            holders = [region.holder for region in self._regions.values() if region.holder is not None]
-        for holder in holders:
-            buffer = holder()
-            if buffer is not None:
-                buffer.free()
-        self.closed = True
-        self.reclaim()
+        """See close; what a pool does that holds a block of another."""
+        self.close()
 
     def reclaim(self) -> None:
         with self.lock:
@@ -183,10 +175,10 @@ class BoundaryPool(BlockPool):
     def _mark(self, class_: int, page: int, pages: int) -> Region:
         self._used[class_] |= (1 << pages) - 1 << page
         self._marked += 1
-        region = self._regions.get((class_, page, pages))
+        region: Any = self._blocks.get((class_, page, pages))  # one asked for again keeps its token
         if region is None:
             region = Region(self, self.memory, class_, page, pages, self._free_lists[pages])
-            self._regions[class_, page, pages] = region
+            self._blocks[class_, page, pages] = region
         self.issue(region)
         return region
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
@@ -11,7 +12,7 @@ from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
 from hologram.runtime import dlpack
-from hologram.runtime.allocation import Allocation, Kind
+from hologram.runtime.allocation import Allocation, Kind, opened
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block
 
@@ -237,23 +238,6 @@ class Buffer:
         """Whether others were ever given the memory (a view of it, or its address), or it is theirs."""
         return self._lease is not None or self.live_block("buffer").adopted
 
-    def hand_over(self, kind: Kind) -> Buffer:
-        """A new buffer over this one's memory, which is large enough; this one is freed, its memory is not."""
-        block, lease = self._let_go()
-        if block is None:
-            raise self._gone("donate")
-        buffer = Buffer(self.executor, block, kind)
-        buffer._lease = lease
-        return buffer
-
-    def take_back(self, successor: Buffer, kind: Kind) -> None:
-        """Undoes hand_over, which gave `successor`: this buffer, of a kind, is as it was, that one is freed."""
-        block, lease = successor._let_go()
-        if block is not None:
-            self.block, self._lease = block, lease
-            self.key = block.key(kind)
-            block.holder = weakref.ref(self)
-
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is None or np.dtype(dtype) == self.dtype.numpy:
             return self.to_numpy(copy=copy)
@@ -328,10 +312,12 @@ class Buffer:
         return self.executor.dispatch(Buffer.live_block, f"{action} of a buffer", self, action)
 
     def live_block(self, action: str = "launch") -> Block:
-        """The block; raises BufferFreed."""
+        """The block; raises BufferFreed, or BackendUnavailable in a forked process."""
         block = self.block
         if block is None:
             raise self._gone(action)
+        if not self.executor.usable:
+            self.executor.check_open()
         return block
 
     def _gone(self, action: str) -> BufferFreed:
@@ -380,3 +366,35 @@ class Buffer:
         if out.size:
             self.executor.device.read(block.memory, block.offset, out.reshape(-1).view(np.uint8).data)
         return out
+
+
+def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
+    """A new buffer over a buffer's memory, which is large enough; that one is freed, its memory is not."""
+    block, lease = buffer._let_go()
+    if block is None:
+        raise buffer._gone("donate")
+    successor = Buffer(buffer.executor, block, kind)
+    successor._lease = lease
+    return successor
+
+
+def take_back(buffer: Buffer, successor: Buffer, kind: Kind) -> None:
+    """Undoes hand_over, which gave `successor`: the buffer, of a kind, is as it was, that one is freed."""
+    block, lease = successor._let_go()
+    if block is not None:
+        buffer.block, buffer._lease = block, lease
+        buffer.key = block.key(kind)
+        block.holder = weakref.ref(buffer)
+
+
+def _after_fork() -> None:
+    """The child has the parent's executors, but neither the threads nor the drivers behind them."""
+    for executor in opened:
+        executor.usable = False
+        for holder in (*executor.pool.holders(), *executor.boundary.holders()):
+            if isinstance(holder, Buffer):
+                holder._view = None  # by which copies pass the checks
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -38,6 +38,7 @@ class BlockPool:
         self.lock = threading.RLock()
         self.issued_bytes = self.peak = 0
         self.closed = False
+        self._blocks: dict[Any, Block] = {}  # every one whose memory is ours
 
     def issue(self, block: Block) -> Block:
         """Counts a block that was taken from its free list."""
@@ -52,6 +53,20 @@ class BlockPool:
         block.free_list.append(block)
         if self.closed:
             self.reclaim()
+
+    def holders(self) -> list[Any]:
+        """Who was given blocks, and may still hold them."""
+        found = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
+        return [holder for holder in found if holder is not None]
+
+    def close(self) -> None:
+        """Frees what holds blocks, then reclaims everything; memory under a live view goes with the view."""
+        with self.lock:
+            holders = self.holders()
+        for holder in holders:
+            holder.free()
+        self.closed = True
+        self.reclaim()
 
     def reclaim(self) -> None:
         """Hands back what is no longer needed, after the end."""
@@ -148,7 +163,6 @@ class Pool(BlockPool):
         self.foreign: list[
             Block
         ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
-        self._blocks: dict[int, Block] = {}  # by token: every block whose memory is ours
         self._leaving: deque[Block] = deque()  # no longer ours, not yet the device's
         self._reserved = 0
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
@@ -232,17 +246,6 @@ class Pool(BlockPool):
                 allocated += inner.allocated - block.nbytes
                 count += inner.count - 1
         return PoolStats(allocated, reserved, peak, count)
-
-    def close(self) -> None:
-        """Frees the buffers that hold blocks, then releases everything; memory under a live view goes with the view."""
-        with self.lock:
-            holders = [block.holder for block in self._blocks.values() if block.holder is not None]
-        for holder in holders:
-            buffer = holder()
-            if buffer is not None:
-                buffer.free()
-        self.closed = True
-        self.release_cached()
 
     def _allocate(self, size: int) -> Any:
         try:

@@ -15,7 +15,7 @@ from hologram.device import Launch
 from hologram.layout import Layout
 from hologram.plan import Plan, Tile
 from hologram.runtime.allocation import Kind
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.buffer import Buffer, hand_over, take_back
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches import Records, Workspace, binding
 from hologram.runtime.memory_pool import Block, storage_bytes
@@ -98,7 +98,7 @@ class Replay:
             for before, now in zip(given, inputs, strict=True):
                 if before is not now:
                     own = before.buffer
-                    own.take_back(now.buffer, self._executor.kind(own.shape, own.dtype))
+                    take_back(own, now.buffer, self._executor.kind(own.shape, own.dtype))
             raise
         finally:
             if scratch:
@@ -142,7 +142,7 @@ class Replay:
                 self._executor.copy(View(buffers[j], layout), View(memories[k], self._outputs[k]))
         found = list(inputs)
         for k, j in taken.items():
-            memories[k] = buffers[j].hand_over(self._kinds[k])
+            memories[k] = hand_over(buffers[j], self._kinds[k])
             found[j] = View(memories[k], inputs[j].layout)
         return found, [memories[k] for k in range(len(self._kinds))]
 

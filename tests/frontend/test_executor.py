@@ -91,12 +91,21 @@ def test_a_forked_child_is_refused_and_does_not_hang(executor: Any) -> None:
     x = executor.tensor(np.arange(5000, dtype=np.float32))
     out = executor.allocate(5000)
     hg.ops.vector_add(executor, x, x, out)
+    out.to_numpy()  # copies take a short way from now on, where there is one
+    small, named = executor.allocate(3).fill(1.0), executor.allocate_boundary(7).fill(0)
+    small.to_numpy(), named.to_numpy()
     calls = {
         "cached": lambda: (hg.ops.vector_add(executor, x, x, out), executor.synchronize()),
         "new": lambda: hg.ops.vector_mul(executor, x, x, out),
         "allocate": lambda: executor.allocate(10),
         "read": lambda: (x + 1).to_numpy(),
         "synchronize": lambda: executor.synchronize(),
+        "copy out": lambda: out.to_numpy(),
+        "copy in": lambda: out.from_numpy(np.ones(5000, np.float32)),
+        "view": lambda: out.to_numpy(copy=None),
+        "fill": lambda: out.fill(1.0),
+        "small": lambda: small.to_numpy(),
+        "boundary": lambda: named.to_numpy(),
         "program": lambda: executor.run(ADD, {"x": x, "out": out}, lanes=4, s=1.0),
     }
     for name, call in calls.items():
