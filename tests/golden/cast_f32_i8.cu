@@ -9,7 +9,7 @@ template <typename Vector, typename Position> __device__ inline auto& lane_of(Ve
 }
 
 __device__ inline int f32_to_i32(float x) {
-    return x != x ? 0 : x <= -2.1474836e+09f ? (-2147483647 - 1) : x >= 2.1474836e+09f ? 2147483647 : (int)x;
+    return x != x ? 0 : x <= -2147483600.0f ? (-2147483647 - 1) : x >= 2147483600.0f ? 2147483647 : (int)x;
 }
 
 __device__ inline signed char element(const float4* a, char4* out, const Parameters& p, unsigned lane, float v1) {

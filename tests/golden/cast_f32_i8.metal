@@ -9,7 +9,7 @@ struct Parameters {
 };
 
 static inline int f32_to_i32(float x) {
-    return x != x ? 0 : x <= -2.1474836e+09f ? (-2147483647 - 1) : x >= 2.1474836e+09f ? 2147483647 : (int)x;
+    return x != x ? 0 : x <= -2147483600.0f ? (-2147483647 - 1) : x >= 2147483600.0f ? 2147483647 : (int)x;
 }
 
 static inline char element(device const float4* a, device char4* out, constant Parameters& p, uint lane, float v1) {

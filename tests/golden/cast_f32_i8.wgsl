@@ -8,9 +8,9 @@ struct Parameters {
 
 fn i32_of_f32(x: f32) -> i32 {
     // False for NaN, which gives 0.
-    let fits = x > -2.1474836e+09f && x < 2.1474836e+09f;
+    let fits = x > -2147483600.0f && x < 2147483600.0f;
     let converted = i32(select(0.0f, x, fits));
-    return select(select(converted, 2147483647i, x >= 2.1474836e+09f), (-2147483647i - 1i), x <= -2.1474836e+09f);
+    return select(select(converted, 2147483647i, x >= 2147483600.0f), (-2147483647i - 1i), x <= -2147483600.0f);
 }
 
 fn element(lane: u32, v1: f32) -> i32 {

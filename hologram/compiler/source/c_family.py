@@ -70,7 +70,7 @@ def literal(names: Names, dtype: DType, number: Number) -> str:
         return names.bits[dtype].format(
             f"{int(value.view(unsigned)):#x}{names.suffixes[u32 if dtype == f32 else u64]}"
         )
-    return f"{value!s}{names.suffixes[dtype]}"
+    return f"{float(str(value))!r}{names.suffixes[dtype]}"  # as Python writes it: NumPy's versions differ
 
 
 def operators(names: Names, index_signed: bool) -> dict[tuple[Opcode, DType], str]:

@@ -60,7 +60,7 @@ def literal(dtype: DType, number: Number) -> str:
             return f"bitcast<f32>({bits:#x}u | zero_bits)"
         if narrow != 0 and abs(narrow) < np.finfo(np.float32).tiny:
             return f"bitcast<f32>({bits:#x}u)"  # naga rounds decimal subnormals to zero
-        return f"{narrow!s}f"
+        return f"{float(str(narrow))!r}f"  # as Python writes it: NumPy's versions differ
     value = int(number)
     if spelled[0] == "i" and value == -(2 ** (int(spelled[1:]) - 1)):
         return f"({value + 1}{SUFFIX[spelled]} - 1{SUFFIX[spelled]})"
