@@ -64,6 +64,7 @@ def test_no_wgpu_and_no_adapter_say_what_to_do(monkeypatch):
         assert probing.probe.__wrapped__().reason == "wgpu 0.31.0 is too old"
     monkeypatch.setattr(probing, "adapters", lambda: ())
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(probing.metadata, "version", lambda name: "0.32.0")
     found = probing.probe.__wrapped__()
     assert "no Vulkan adapter" in found.reason
     assert "mesa-vulkan-drivers" in found.remedy

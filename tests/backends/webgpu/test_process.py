@@ -34,7 +34,7 @@ def said(script: str) -> Any:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self")
 @pytest.mark.parametrize("read", [True, False], ids=["read", "pending"])
-def test_executors_that_nobody_closed_leave_nothing(executor: Any, read: bool) -> None:
+def test_executors_that_nobody_closed_leave_nothing(index: int, read: bool) -> None:
     seen = said(
         """
 def once():
@@ -59,7 +59,7 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform does not fork")
 @pytest.mark.parametrize("open_", ["", "kept = hg.Executor()"], ids=["probed", "opened"])
-def test_a_forked_child_is_told_or_computes(executor: Any, open_: str) -> None:
+def test_a_forked_child_is_told_or_computes(index: int, open_: str) -> None:
     """A driver's threads stay behind: the child of a process that has a device waited for them for ever."""
     seen = said(
         f"""
@@ -90,7 +90,7 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal cannot be sent to oneself")
-def test_ctrl_c_stays_itself_and_the_device_usable(executor: Any) -> None:
+def test_ctrl_c_stays_itself_and_the_device_usable(index: int) -> None:
     seen = said(
         """
 executor = hg.Executor()
