@@ -14,7 +14,6 @@ import pytest
 
 from hologram import store
 from hologram.store import CacheStats, Store
-from hologram.tuning import records
 
 LIMIT = 1 << 20
 pytestmark = pytest.mark.filterwarnings("ignore:kernels are not kept")
@@ -311,17 +310,3 @@ def test_switched_off_it_only_counts(monkeypatch, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
     monkeypatch.setenv("HOLOGRAM_CACHE", "1")
     assert store.shared().root == tmp_path / "cache"
-
-
-def test_tunings_are_records(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path / "cache"))
-    name = store.key("matmul", "1024x1024x1024", "f32", "adapter", "driver")
-    assert records.get(name) is None
-    records.put(name, {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"})
-    assert records.get(name) == {"tile": [8, 8], "time_s": 0.25, "kernel": "matmul_register"}
-    for content in (b"[1, 2]", b"{", b"\xff"):
-        store.shared().put(records.KIND, name, content)
-        assert records.get(name) is None
-    assert store.shared().stats(records.KIND).corrupt == 3
-    with pytest.raises(TypeError):
-        records.put(name, {"tile": object()})

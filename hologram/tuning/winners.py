@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hologram import lazy
@@ -10,12 +11,13 @@ from hologram.choices import Candidate, Problem
 from hologram.device import DeviceInfo
 
 if TYPE_CHECKING:
-    from hologram import store
-    from hologram.tuning import records
-else:  # needed to compute, not to open
-    store, records = lazy.module("hologram.store"), lazy.module("hologram.tuning.records")
+    import json
 
-FORMAT = "1"  # of the records
+    from hologram import store
+else:  # needed to compute, not to open
+    json, store = lazy.module("json"), lazy.module("hologram.store")
+
+KIND, FORMAT = "tunings", "1"  # of what is kept, and how it is written
 
 
 class Winners:
@@ -31,7 +33,7 @@ class Winners:
 
     def __call__(self, problem: Problem) -> Candidate | None:
         if problem not in self._known:
-            self._known[problem] = found = candidate(records.get(self._key(problem)))
+            self._known[problem] = found = self._kept(problem)
             if found is None and self.missed is not None:
                 self.missed(problem)
         return self._known[problem]
@@ -39,40 +41,33 @@ class Winners:
     def put(self, problem: Problem, winner: Candidate) -> None:
         """Keeps a choice; plans made from now on follow it, in this process and others."""
         self._known[problem] = winner
-        records.put(self._key(problem), record(winner))
+        store.shared().put(KIND, self._key(problem), json.dumps(record(winner)).encode())
+
+    def _kept(self, problem: Problem) -> Candidate | None:
+        """What is kept; what is no record, or that of another version, is thrown away."""
+        cache, key = store.shared(), self._key(problem)
+        content = cache.get(KIND, key)
+        try:
+            return None if content is None else candidate(json.loads(content))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            cache.discard(KIND, key)
+            return None
 
     def _key(self, problem: Problem) -> str:
         info = self.info
         lines = "".join("01"[line] for line in problem.lines)
         sizes = " ".join(map(str, problem.sizes))
-        return store.key(
-            FORMAT,
-            info.backend,
-            info.name,
-            info.driver,
-            problem.kernel,
-            problem.dtype.name,
-            sizes,
-            lines,
-        )
+        kernel = (problem.kernel, problem.dtype.name, sizes, lines)
+        return store.key(FORMAT, info.backend, info.name, info.driver, *kernel)
 
 
 def record(winner: Candidate) -> dict[str, Any]:
     """A candidate as JSON has it."""
-    return {
-        "stem": winner.stem,
-        "constants": dict(winner.constants),
-        "threads": list(winner.threads),
-        "parts": winner.parts,
-    }
+    return asdict(winner) | {"constants": dict(winner.constants)}
 
 
-def candidate(found: dict[str, Any] | None) -> Candidate | None:
-    """The candidate of a record; None for one that is none, which an older or newer version may have written."""
-    try:
-        assert found is not None
-        x, y = found["threads"]
-        constants = tuple((str(name), int(value)) for name, value in found["constants"].items())
-        return Candidate(str(found["stem"]), constants, (int(x), int(y)), int(found["parts"]))
-    except (AssertionError, KeyError, TypeError, ValueError, AttributeError):
-        return None
+def candidate(found: dict[str, Any]) -> Candidate:
+    """The candidate of a record; raises KeyError, TypeError, ValueError or AttributeError for one that is none."""
+    x, y = found["threads"]
+    constants = tuple((str(name), int(value)) for name, value in found["constants"].items())
+    return Candidate(str(found["stem"]), constants, (int(x), int(y)), int(found["parts"]))

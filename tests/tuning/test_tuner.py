@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
+from hologram import dtypes, store
+from hologram.backends import registry
 from hologram.choices import Candidate, Problem
 from hologram.layout import Layout
 from hologram.limits import Limits
@@ -21,7 +22,7 @@ from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target, Tile
 from hologram.tuning import tuner
-from hologram.tuning.winners import Winners, candidate, record
+from hologram.tuning.winners import KIND, Winners, candidate, record
 from tests.devices import limits
 from tests.opset.test_epilogues import residual
 
@@ -132,9 +133,17 @@ def test_the_fastest_is_kept_for_other_processes(adapter: hg.Executor, folder: P
 def test_records_that_are_none_are_passed_over(folder: Path) -> None:
     whole = Candidate("matmul", (("TILE_K", 8),), (8, 8), 2)
     assert candidate(record(whole)) == whole
-    for broken in (None, {}, {**record(whole), "threads": [8]}, {**record(whole), "parts": "many"},
+    for broken in (None, {}, [1, 2], {**record(whole), "threads": [8]}, {**record(whole), "parts": "many"},
                    {**record(whole), "constants": None}):  # fmt: skip
-        assert candidate(broken) is None
+        with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
+            candidate(broken)  # type: ignore[arg-type]
+    info = registry.probe("cpu").devices[0]
+    Winners(info).put(PROBLEM, whole)
+    assert Winners(info)(PROBLEM) == whole
+    for content in (b"[1, 2]", b"{", b"\xff", b"{}"):
+        store.shared().put(KIND, Winners(info)._key(PROBLEM), content)
+        assert Winners(info)(PROBLEM) is None
+    assert store.shared().stats(KIND).corrupt == 4
 
 
 def test_programs_are_tuned_in_the_background(
