@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
-from hologram.errors import BufferFreed, TraceError
+from hologram.errors import BufferFreed
 from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.jit.signature import Call, filled
@@ -73,13 +73,6 @@ def _seen(outputs: Sequence[Buffer], slot: Slot) -> Tensor:
     return Tensor(outputs[slot.output], slot.layout, slot.layout_id)
 
 
-def _inside(leaf: Any) -> Iterable[Any]:
-    """What a leaf of a result holds, as far as one can see."""
-    if isinstance(leaf, (tuple, list, set, frozenset)):
-        return leaf
-    return vars(leaf).values() if hasattr(leaf, "__dict__") and not isinstance(leaf, type) else ()
-
-
 def compile_traced(
     function: Callable[..., Any],
     who: str,
@@ -103,42 +96,19 @@ def compile_traced(
     ]
     positional, named = filled(args, kwargs, arguments, floats)
     returned = recorder.recorded(function, positional, named)
-    leaves: list[Traced] = []
-
-    def gather(leaf: Any) -> Any:
-        if isinstance(leaf, Tensor):
-            leaves.append(leaf if isinstance(leaf, Traced) else recorder.capture(leaf))
-            return leaves[-1]
-        if isinstance(leaf, Iterator) or any(isinstance(x, Traced) for x in _inside(leaf)):
-            raise TraceError(
-                f"{who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
-            )
-        return leaf.value if type(leaf) is TracedNumber else leaf
-
-    tree = mapped(returned, gather)
-    recording, positions = recorder.finish(leaves, donated)
-    places = iter(zip(positions, leaves, strict=True))
+    tree = mapped(returned, recorder.returned)
+    recording, positions = recorder.finish(donated)
+    places = iter(positions)
 
     def slot(leaf: Any) -> Any:
-        if not isinstance(leaf, Traced):
-            return leaf
-        position, tensor = next(places)
-        return Slot(position, tensor.layout, executor.layout_id(tensor.layout))
+        is_tensor = isinstance(leaf, Traced)
+        return Slot(next(places), leaf.layout, executor.layout_id(leaf.layout)) if is_tensor else leaf
 
     graph = recording.graph
     assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
-    found = mapped(tree, slot)
     numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
-    asked = formulas.asked.union(fixed)
-    return Compiled(
-        who,
-        assembly,
-        recording.captured,
-        found,
-        replay,
-        numbers,
-        frozenset(asked),
-        tuple(donated),
-    )
+    asked = frozenset(formulas.asked.union(fixed))
+    found = mapped(tree, slot)
+    return Compiled(who, assembly, recording.captured, found, replay, numbers, asked, tuple(donated))

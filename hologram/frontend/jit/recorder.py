@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from hologram.frontend.jit.number import Formulas, TracedNumber
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.opset.arrange import fill
+from hologram.opset.fill import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
 from hologram.runtime import checks
@@ -48,6 +48,7 @@ class Recorder:
         self.nodes: list[Node] = []
         self._numbers = itertools.count()
         self._known: dict[Any, Traced] = {}  # tensors of the executor, by key
+        self._returned: list[Traced] = []
 
     # What it is asked for: see hologram.runtime.dispatch.
 
@@ -143,14 +144,23 @@ class Recorder:
             self.captured.append(tensor)
         return found
 
-    def finish(
-        self, outputs: Sequence[Traced], donated: Sequence[int] = ()
-    ) -> tuple[Recording, tuple[int, ...]]:
-        """The recording that keeps these tensors' values, and which output each of them is.
+    def returned(self, leaf: Any) -> Any:
+        """What a leaf of the function's result is to the trace: a tensor is kept, a number its value of this call."""
+        if isinstance(leaf, Tensor):
+            self._returned.append(leaf if isinstance(leaf, Traced) else self.capture(leaf))
+            return self._returned[-1]
+        if isinstance(leaf, Iterator) or any(isinstance(x, Traced) for x in _inside(leaf)):
+            raise TraceError(
+                f"{self.who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
+            )
+        return leaf.value if type(leaf) is TracedNumber else leaf
+
+    def finish(self, donated: Sequence[int] = ()) -> tuple[Recording, tuple[int, ...]]:
+        """The recording that keeps the values of tensors that were returned, and which output each of them is.
 
         `donated` are numbers of arguments that give their memory away.
         """
-        values = [self._kept(tensor) for tensor in outputs]
+        values = [self._kept(tensor) for tensor in self._returned]
         distinct = tuple(dict.fromkeys(values))
         given = list(self.inputs)
         for dtype, value in self._places.items():
@@ -247,6 +257,13 @@ class Recorder:
 
     def __repr__(self) -> str:
         return f"the trace of {self.who} on {self.executor}"
+
+
+def _inside(leaf: Any) -> Iterable[Any]:
+    """What a leaf of a result holds, as far as one can see."""
+    if isinstance(leaf, (tuple, list, set, frozenset)):
+        return leaf
+    return vars(leaf).values() if hasattr(leaf, "__dict__") and not isinstance(leaf, type) else ()
 
 
 RECORDED: Mapping[Request, Callable[..., Any]] = {
