@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
-from hologram.backends.cpu.llvm.lane import Lane
+from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
@@ -69,73 +70,94 @@ def _bytes(type_: str) -> int:
     return {"float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
 
 
+@dataclass(frozen=True)
+class _Tile:
+    """`count` rows from `begin` on along `axis`, side by side, at the coordinates `outer` of the axes before."""
+
+    frame: Frame
+    phases: Sequence[Phase]
+    arrays: Sequence[Sequence[_Arrays]]  # of each phase
+    axis: int
+    outer: dict[int, str]
+    begin: str
+    count: str
+
+    @property
+    def w(self) -> Writer:
+        return self.frame.w
+
+    def over(self, cell: Cell) -> None:
+        """Does something for every row."""
+
+        def body(j: str, _: list[str]) -> list[str]:
+            cell(j)
+            return []
+
+        self.w.loop("0", self.count, "1", [], body, lanes=True)
+
+    def lane(self, j: str, k: int, inner: Mapping[int, str]) -> Lane:
+        """A lane in phase k, with all that is uniform along its row computed again."""
+        coordinates = self.outer | {self.axis: self.w(f"add nsw i64 {self.begin}, {j}")} | dict(inner)
+        found = Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
+        for number in range(k + 1):
+            found.emit(self.phases[number].uniform)
+            if number < k:
+                sums = self.arrays[number]
+                found.values |= {a.fold.instruction.result: a.result(self.w, j) for a in sums}
+        return found
+
+    def fold(self, k: int, places: Sequence[Mapping[int, str]], j: str) -> None:
+        """What phase k does with elements of row j."""
+        w, sums = self.w, self.arrays[k]
+        parts = [a.read(w, a.parts, j) for a in sums]
+        for place in places:
+            found = self.lane(j, k, place)
+            found.emit(self.phases[k].sweep)
+            values = [found.values[a.fold.instruction.operands[0]] for a in sums]
+            parts = [a.fold.step(w, p, v) for a, p, v in zip(sums, parts, values, strict=True)]
+        for a, part in zip(sums, parts, strict=True):
+            a.put(w, a.parts, j, part)
+
+    def sweep(self, k: int, reduced: Sequence[int]) -> None:
+        """Phase k of all rows."""
+        phase, sums = self.phases[k], self.arrays[k]
+        if not phase.sweep and not sums:
+            return
+        self.over(functools.partial(_clear, self.w, sums))
+        rounding = [a for a in sums if a.fold.rounds]
+
+        def flush() -> None:
+            if rounding:
+                self.over(functools.partial(_flush, self.w, rounding))
+
+        def element(places: list[dict[int, str]]) -> None:
+            self.over(functools.partial(self.fold, k, places))
+
+        _visit(
+            self.w, reduced, self.frame.extents, element, flush, 4 if sums and len(phase.sweep) <= 8 else 1
+        )
+
+
 def column_body(
     w: Writer, program: Program, variant: Variant, phases: Sequence[Phase], tail: Sequence[Instruction]
 ) -> None:
     """Tiles of rows along the chosen outer axis, in the order of the outer axes."""
     frame = open_frame(w, program, variant)
-    tile = load_slot(w, Slots(program).tile, "i64")
-    axis = variant.order[-1]
+    size = load_slot(w, Slots(program).tile, "i64")
     arrays = [[_Arrays(w, Fold(i)) for i in phase.reductions] for phase in phases]
-
-    def one_tile(outer: dict[int, str], begin: str, count: str) -> None:
-        def over(cell: Cell) -> None:
-            def body(j: str, _: list[str]) -> list[str]:
-                cell(j)
-                return []
-
-            w.loop("0", count, "1", [], body, lanes=True)
-
-        def lane(j: str, k: int, inner: dict[int, str]) -> Lane:
-            """A lane in phase k, with all that is uniform along its row computed again."""
-            coordinates = outer | {axis: w(f"add nsw i64 {begin}, {j}")} | inner
-            found = Lane(frame, positions(frame, coordinates), group=GROUP)
-            for number in range(k + 1):
-                found.emit(phases[number].uniform)
-                if number < k:
-                    found.values |= {a.fold.instruction.result: a.result(w, j) for a in arrays[number]}
-            return found
-
-        for k, (phase, sums) in enumerate(zip(phases, arrays, strict=True)):
-            if not phase.sweep and not sums:
-                continue
-            over(functools.partial(_clear, w, sums))
-
-            def element(places: list[dict[int, str]], k: int = k) -> None:
-                def cell(j: str) -> None:
-                    parts = [a.read(w, a.parts, j) for a in arrays[k]]
-                    for place in places:
-                        found = lane(j, k, place)
-                        found.emit(phases[k].sweep)
-                        values = [found.values[a.fold.instruction.operands[0]] for a in arrays[k]]
-                        parts = [
-                            a.fold.step(w, p, v) for a, p, v in zip(arrays[k], parts, values, strict=True)
-                        ]
-                    for a, part in zip(arrays[k], parts, strict=True):
-                        a.put(w, a.parts, j, part)
-
-                over(cell)
-
-            rounding = [a for a in sums if a.fold.rounds]
-
-            def flush(rounding: list[_Arrays] = rounding) -> None:
-                if rounding:
-                    over(functools.partial(_flush, w, rounding))
-
-            together = 4 if sums and len(phase.sweep) <= 8 else 1
-            _visit(w, variant.reduced, frame.extents, element, flush, together)
-        if tail:
-            over(lambda j: lane(j, len(phases) - 1, {}).emit(tail))
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def body(begin: str, _: list[str]) -> list[str]:
-            count = w.intrinsic(
-                "llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {stop}, {begin}")), ("i64", tile)
-            )
-            one_tile(outer, begin, count)
+            rest = w(f"sub nsw i64 {stop}, {begin}")
+            count = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", size))
+            tile = _Tile(frame, phases, arrays, variant.order[-1], outer, begin, count)
+            for k in range(len(phases)):
+                tile.sweep(k, variant.reduced)
+            if tail:
+                tile.over(lambda j: tile.lane(j, len(phases) - 1, {}).emit(tail))
             return []
 
-        w.loop(start, stop, tile, [], body)
+        w.loop(start, stop, size, [], body)
 
     runs(w, frame, variant.order, "%begin", "%end", run)
 

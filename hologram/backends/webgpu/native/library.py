@@ -11,10 +11,10 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from hologram.backends.webgpu.native.declared import Declared
@@ -224,27 +224,33 @@ class LogicalDevice:
         self.adapter = adapter
         self.health = Health()
         lib, ffi, health = library.lib, library.ffi, self.health
+        callback = partial(ffi.callback, onerror=health.interrupted)
 
-        @ffi.callback(
-            "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)", health.interrupted
-        )
+        @callback("void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)")
         def on_error(_device: Any, kind: int, message: Any, _1: Any, _2: Any) -> None:
             health.errors.append((kind, library.text(message)))
 
-        @ffi.callback(
-            "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
-            health.interrupted,
-        )
+        @callback("void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)")
         def on_lost(_device: Any, reason: int, message: Any, _1: Any, _2: Any) -> None:
             health.lost = library.text(message) or f"reason {reason}"
 
+        self._callbacks = (on_error, on_lost)
+        self.handle = self._requested(callback)
+        self.queue = lib.wgpuDeviceGetQueue(self.handle)
+        # A device that nobody closed goes with its last reference. At exit the process takes it along.
+        self.close = weakref.finalize(
+            self, _destroy, lib, self.handle, self.queue, self._callbacks, os.getpid()
+        )
+        self.close.atexit = False
+
+    def _requested(self, callback: Callable[[str], Any]) -> Any:
+        """The adapter's device, asked for with all that it can do."""
+        adapter, lib, ffi = self.adapter, self.library.lib, self.library.ffi
         result: list[Any] = []
 
-        @ffi.callback(
-            "void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)", health.interrupted
-        )
+        @callback("void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)")
         def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
-            result.extend((device, library.text(message)))
+            result.extend((device, self.library.text(message)))
 
         features = [getattr(lib, f) for f in FEATURES if f.partition("_")[2] in adapter.features]
         c_features = ffi.new("WGPUFeatureName[]", features)
@@ -254,26 +260,19 @@ class LogicalDevice:
         descriptor.requiredFeatures = c_features
         descriptor.requiredLimits = limits
         descriptor.deviceLostCallbackInfo.mode = lib.WGPUCallbackMode_AllowSpontaneous
-        descriptor.deviceLostCallbackInfo.callback = on_lost
-        descriptor.uncapturedErrorCallbackInfo.callback = on_error
+        descriptor.deviceLostCallbackInfo.callback = self._callbacks[1]
+        descriptor.uncapturedErrorCallbackInfo.callback = self._callbacks[0]
         request = ffi.new("WGPURequestDeviceCallbackInfo *")
         request.mode = lib.WGPUCallbackMode_AllowProcessEvents
         request.callback = on_device
         lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, request[0])
-        lib.wgpuInstanceProcessEvents(library.instance)
-        health.check()
+        lib.wgpuInstanceProcessEvents(self.library.instance)
+        self.health.check()
         if not result or result[0] == ffi.NULL:
             raise BackendUnavailable(
                 f"webgpu: {adapter.name} gives no device: {result[1] if result else 'no answer'}"
             )
-        self.handle = result[0]
-        self.queue = lib.wgpuDeviceGetQueue(self.handle)
-        self._callbacks = (on_error, on_lost)
-        # A device that nobody closed goes with its last reference. At exit the process takes it along.
-        self.close = weakref.finalize(
-            self, _destroy, lib, self.handle, self.queue, self._callbacks, os.getpid()
-        )
-        self.close.atexit = False
+        return result[0]
 
 
 def _destroy(lib: Any, handle: Any, queue: Any, _callbacks: tuple[Any, ...], owner: int) -> None:

@@ -254,6 +254,15 @@ PRELUDE = Prelude(
 )
 
 
+# f32 lies in atomics as its bits.
+ATOMIC_LOADS = dict.fromkeys((i32, u32), "atomicLoad(&{buffer}[{position}])") | {
+    f32: "bitcast<f32>(atomicLoad(&{buffer}[{position}]))"
+}
+ATOMIC_STORES = dict.fromkeys((i32, u32), "atomicStore(&{buffer}[{position}], {value});") | {
+    f32: "atomicStore(&{buffer}[{position}], bitcast<u32>({value}));"
+}
+
+
 @cache
 def wgsl(
     available: frozenset[DType] = frozenset(dtypes.ALL), *, immediates: bool = False, read_write: bool = False
@@ -265,6 +274,8 @@ def wgsl(
     buffer is bound writable, which wgpu needs where two bindings lie in one GPU buffer.
     """
     types, make, take, store = _vectors()
+    packed_loads = dict.fromkeys(PACKED, "load_{buffer}({position})")
+    packed_stores = dict.fromkeys(PACKED, "store_{buffer}({position}, {value});")
     return Dialect(
         name="WGSL",
         suffix="wgsl",
@@ -288,16 +299,12 @@ def wgsl(
         element_store=store,
         structure=_structure,
         construct="{name}({values})",
-        loads=dict.fromkeys(PACKED, "load_{buffer}({position})"),
-        stores=dict.fromkeys(PACKED, "store_{buffer}({position}, {value});"),
-        vector_loads=dict.fromkeys(PACKED, "load_{buffer}({position})"),
+        loads=packed_loads,
+        stores=packed_stores,
+        vector_loads=packed_loads,
         lane="{buffer}[{position} / 4u][{position} % 4u]",
-        atomic_loads=dict.fromkeys(PACKED, "load_{buffer}({position})")
-        | dict.fromkeys((i32, u32), "atomicLoad(&{buffer}[{position}])")
-        | {f32: "bitcast<f32>(atomicLoad(&{buffer}[{position}]))"},
-        atomic_stores=dict.fromkeys(PACKED, "store_{buffer}({position}, {value});")
-        | dict.fromkeys((i32, u32), "atomicStore(&{buffer}[{position}], {value});")
-        | {f32: "atomicStore(&{buffer}[{position}], bitcast<u32>({value}));"},
+        atomic_loads=packed_loads | ATOMIC_LOADS,
+        atomic_stores=packed_stores | ATOMIC_STORES,
         atomics=_atomics(),
         helpers=functions(),
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
