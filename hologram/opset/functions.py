@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import FLOATS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
-from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.named import named
 from hologram.opset.forms.samples import binary, unary
 
 
@@ -28,13 +26,13 @@ def _with_sign(x: Value, y: Value) -> Value:
     return select(_negative(y), -magnitude, magnitude)
 
 
-@elementwise(types=types.floating, reference=np.copysign, samples=binary(), aten=("copysign.Tensor",))
+@named(types=types.floating, aten=("copysign.Tensor",))
 def copysign(x, y):
     """The magnitude of x with the sign of y."""
     return _with_sign(x, y)
 
 
-@elementwise(types=types.predicate, reference=np.signbit, samples=unary(), aten=("signbit",))
+@named(types=types.predicate, aten=("signbit",))
 def signbit(x):
     """Whether x is negative or -0.0."""
     return _negative(x)
@@ -51,29 +49,25 @@ def _angle(y: Value, x: Value) -> Value:
     return _with_sign(select((x != x) | (y != y), x + y, angle), y)
 
 
-@elementwise(types=types.floating, reference=np.arctan2, samples=binary(), ulp=4, looser=(QUOTIENT,),
-             aten=("atan2",))  # fmt: skip
+@named(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",))
 def atan2(y, x):
     """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
     return _angle(y, x)
 
 
-@elementwise(types=types.floating, reference=np.arcsin, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("asin",))  # fmt: skip
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",))
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
-@elementwise(types=types.floating, reference=np.arccos, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("acos",))  # fmt: skip
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",))
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
-@elementwise(types=types.floating, reference=np.sinh, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("sinh",))  # fmt: skip
+@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",))
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
     magnitude = atlas.absolute(x)
@@ -82,16 +76,14 @@ def sinh(x):
     return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
 
 
-@elementwise(types=types.floating, reference=np.cosh, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("cosh",))  # fmt: skip
+@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",))
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
     half = atlas.exp(atlas.absolute(x) * 0.5)
     return half * 0.5 * half + 0.5 / half / half
 
 
-@elementwise(types=types.floating, reference=np.arcsinh, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("asinh",))  # fmt: skip
+@named(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",))
 def asinh(x):
     """The number whose hyperbolic sine is x."""
     y = atlas.absolute(x)
@@ -99,8 +91,7 @@ def asinh(x):
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
-@elementwise(types=types.floating, reference=np.arccosh, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("acosh",))  # fmt: skip
+@named(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",))
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
     above = x - 1.0
@@ -108,16 +99,14 @@ def acosh(x):
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
-@elementwise(types=types.floating, reference=np.arctanh, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("atanh",))  # fmt: skip
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",))
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
     y = atlas.absolute(x)
     return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
 
 
-@elementwise(types=types.floating, reference=np.hypot, samples=binary(), ulp=3, looser=(QUOTIENT, POLYNOMIAL),
-             aten=("hypot",))  # fmt: skip
+@named(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",))
 def hypot(x, y):
     """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""
     a, b = atlas.absolute(x), atlas.absolute(y)
@@ -127,8 +116,7 @@ def hypot(x, y):
     return select((a == math.inf) | (b == math.inf), math.inf, length)
 
 
-@elementwise(types=types.floating, dtypes=FLOATS, reference=np.logaddexp, samples=binary(-50, 50), ulp=4, absolute=2.0,
-             aten=("logaddexp",))  # fmt: skip
+@named(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",))
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow."""
     high = atlas.maximum(x, y)

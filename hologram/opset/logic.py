@@ -15,7 +15,8 @@ from hologram.atlas.builder import Value, select
 from hologram.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS, DType
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise, elementwise
-from hologram.opset.forms.operation import Operation, register
+from hologram.opset.forms.named import named
+from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.samples import binary, ternary, unary
 
 # Comparisons and choice.
@@ -49,18 +50,9 @@ def _held(number: int, beside: Any) -> int | float:
 
 
 def comparison(aten: str) -> Callable[[Callable[..., Any]], Operation]:
-    """Declares a comparison; what it means says NumPy's function of the same name."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        name = function.__name__
-        return register(
-            Comparison(
-                name=name, function=function, reference=getattr(np, name), samples=binary(-2, 2), dtypes=ALL,
-                types=types.comparison, aten=(f"{aten}.Tensor", f"{aten}.Scalar"),
-            )
-        )  # fmt: skip
-
-    return declare
+    """Declares a comparison."""
+    names = (f"{aten}.Tensor", f"{aten}.Scalar")
+    return named(Comparison, types=types.comparison, dtypes=ALL, samples=binary(-2, 2), aten=names)
 
 
 def _ordered(x: Value) -> Value:
@@ -103,19 +95,19 @@ def greater_equal(x, y):
     return _ordered(x) >= _ordered(y)
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.isnan, samples=unary(), aten=("isnan",))
+@named(types=types.comparison, dtypes=ALL, aten=("isnan",))
 def isnan(x):
     """Whether x is NaN."""
     return x != x
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.isinf, samples=unary(), aten=("isinf",))
+@named(types=types.comparison, dtypes=ALL, aten=("isinf",))
 def isinf(x):
     """Whether x is infinite."""
     return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
 
 
-@elementwise(types=types.comparison, dtypes=ALL, reference=np.isfinite, samples=unary(), aten=("isfinite",))
+@named(types=types.comparison, dtypes=ALL, aten=("isfinite",))
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
     return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
@@ -143,76 +135,63 @@ def where(condition, x, y):
 # Logic and bits.
 
 
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_and, samples=binary(-1, 1), aten=("logical_and",)
-)
+@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_and",))
 def logical_and(x, y):
     """Whether both are true (not 0)."""
     return x & y
 
 
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_or, samples=binary(-1, 1), aten=("logical_or",)
-)
+@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_or",))
 def logical_or(x, y):
     """Whether either is true (not 0)."""
     return x | y
 
 
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_xor, samples=binary(-1, 1), aten=("logical_xor",)
-)
+@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_xor",))
 def logical_xor(x, y):
     """Whether exactly one is true (not 0)."""
     return x ^ y
 
 
-@elementwise(
-    types=types.logical, dtypes=ALL, reference=np.logical_not, samples=unary(-1, 1), aten=("logical_not",)
-)
+@named(types=types.logical, dtypes=ALL, samples=unary(-1, 1), aten=("logical_not",))
 def logical_not(x):
     """Whether it is false (0)."""
     return ~x
 
 
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_and, samples=binary(-99, 99),
-             aten=("bitwise_and.Tensor",))  # fmt: skip
+@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_and.Tensor",))
 def bitwise_and(x, y):
     """Bits set in both."""
     return x & y
 
 
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_or, samples=binary(-99, 99),
-             aten=("bitwise_or.Tensor",))  # fmt: skip
+@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_or.Tensor",))
 def bitwise_or(x, y):
     """Bits set in either."""
     return x | y
 
 
-@elementwise(types=types.integer, dtypes=DISCRETE, reference=np.bitwise_xor, samples=binary(-99, 99),
-             aten=("bitwise_xor.Tensor",))  # fmt: skip
+@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_xor.Tensor",))
 def bitwise_xor(x, y):
     """Bits set in exactly one."""
     return x ^ y
 
 
-@elementwise(
-    types=types.integer, dtypes=DISCRETE, reference=np.invert, samples=unary(-99, 99), aten=("bitwise_not",)
-)
+@named(types=types.integer, dtypes=DISCRETE, samples=unary(-99, 99), aten=("bitwise_not",))
 def bitwise_invert(x):
     """All bits changed."""
     return ~x
 
 
-@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.left_shift, samples=binary(-99, 99, second=(0, 70)),
-             aten=("bitwise_left_shift.Tensor",))  # fmt: skip
+@named(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+       aten=("bitwise_left_shift.Tensor",))  # fmt: skip
 def bitwise_left_shift(x, y):
     """x shifted left by y >= 0 bits; 0 from the width on."""
     return x << y
 
 
-@elementwise(types=types.integer, dtypes=INTEGERS, reference=np.right_shift, samples=binary(-99, 99, second=(0, 70)),
-             aten=("bitwise_right_shift.Tensor",))  # fmt: skip
+@named(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+       aten=("bitwise_right_shift.Tensor",))  # fmt: skip
 def bitwise_right_shift(x, y):
     """x shifted right by y >= 0 bits, keeping the sign."""
     return x >> y

@@ -13,43 +13,35 @@ from hologram.dtypes import ALL, NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.named import named
 from hologram.opset.forms.samples import binary, ternary, unary
 
 # Arithmetic.
 
 
-@elementwise(
-    types=types.same, dtypes=ALL, reference=np.add, samples=binary(), ulp=0.5, aten=("add.Tensor",),
-    out_names=("vector_add", "scalar_add"), gradient=lambda g, x, y: (g, g),
-)  # fmt: skip
+@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"),
+       gradient=lambda g, x, y: (g, g))  # fmt: skip
 def add(x, y):
     """x + y; of bools, whether either is true."""
     return x | y if x.dtype.kind == "bool" else x + y
 
 
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=np.subtract, samples=binary(), ulp=0.5, aten=("sub.Tensor",),
-    out_names=("vector_sub", "scalar_sub"), gradient=lambda g, x, y: (g, -g),
-)  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub"),
+       gradient=lambda g, x, y: (g, -g))  # fmt: skip
 def subtract(x, y):
     """x - y."""
     return x - y
 
 
-@elementwise(
-    types=types.same, dtypes=ALL, reference=np.multiply, samples=binary(), ulp=0.5, aten=("mul.Tensor",),
-    out_names=("vector_mul", "scalar_mul"), gradient=lambda g, x, y: (g * y, g * x),
-)  # fmt: skip
+@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul"),
+       gradient=lambda g, x, y: (g * y, g * x))  # fmt: skip
 def multiply(x, y):
     """x * y; of bools, whether both are true."""
     return x & y if x.dtype.kind == "bool" else x * y
 
 
-@elementwise(
-    types=types.floating, dtypes=NUMBERS, reference=np.divide, samples=binary(), ulp=0.5,
-    looser=(QUOTIENT,), aten=("div.Tensor",), out_names=("vector_div", "scalar_div"),
-    gradient=lambda g, x, y: (g / y, -g * x / (y * y)),
-)  # fmt: skip
+@named(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("div.Tensor",),
+       out_names=("vector_div", "scalar_div"), gradient=lambda g, x, y: (g / y, -g * x / (y * y)))  # fmt: skip
 def divide(x, y):
     """x / y; integers are divided as f32."""
     return x / y
@@ -82,8 +74,8 @@ def _beyond(left: Value, y: Value) -> Value:
     return (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.remainder, samples=binary(), ulp=0.5,
-             aten=("remainder.Tensor",), out_names=("vector_remainder",))  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",),
+       out_names=("vector_remainder",))  # fmt: skip
 def remainder(x, y):
     """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
     left = x % y
@@ -95,9 +87,7 @@ def remainder(x, y):
     return select(_beyond(left, y), left + y, select(left == 0.0, zero, left))
 
 
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=np.fmod, samples=binary(), ulp=0.5, aten=("fmod.Tensor",)
-)
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("fmod.Tensor",))
 def fmod(x, y):
     """The remainder of the division that truncates: the sign of x; for integers 0 where y is 0."""
     return x % y
@@ -121,41 +111,37 @@ def pow_(x, y):
     return atlas.power(x, y)
 
 
-@elementwise(types=types.same, dtypes=ALL, reference=np.minimum, samples=binary(), aten=("minimum",),
-             out_names=("vector_min",))  # fmt: skip
+@named(types=types.same, dtypes=ALL, aten=("minimum",), out_names=("vector_min",))
 def minimum(x, y):
     """The smaller; NaN if either is."""
     return x & y if x.dtype.kind == "bool" else atlas.minimum(x, y)
 
 
-@elementwise(types=types.same, dtypes=ALL, reference=np.maximum, samples=binary(), aten=("maximum",),
-             out_names=("vector_max",))  # fmt: skip
+@named(types=types.same, dtypes=ALL, aten=("maximum",), out_names=("vector_max",))
 def maximum(x, y):
     """The larger; NaN if either is."""
     return x | y if x.dtype.kind == "bool" else atlas.maximum(x, y)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.abs, samples=unary(), aten=("abs",),
-             out_names=("vector_abs",))  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",))
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
     return x if x.dtype.kind == "uint" else atlas.absolute(x)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.negative, samples=unary(), aten=("neg",),
-             out_names=("vector_neg",))  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, aten=("neg",), out_names=("vector_neg",))
 def negative(x):
     """-x; unsigned integers wrap."""
     return -x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.positive, samples=unary(), aten=("positive",))
+@named(types=types.number, dtypes=NUMBERS, aten=("positive",))
 def positive(x):
     """x, copied."""
     return x
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=np.sign, samples=unary())
+@named(types=types.number, dtypes=NUMBERS)
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
     if x.dtype.kind == "uint":
@@ -163,16 +149,13 @@ def sign(x):
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))
 
 
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=np.square, samples=unary(), ulp=0.5, aten=("square",)
-)
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("square",))
 def square(x):
     """x * x."""
     return x * x
 
 
-@elementwise(types=types.floating, reference=np.reciprocal, samples=unary(), ulp=0.5, looser=(QUOTIENT,),
-             aten=("reciprocal",))  # fmt: skip
+@named(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",))
 def reciprocal(x):
     """1 / x."""
     return 1.0 / x
@@ -250,8 +233,7 @@ def trunc(x):
 # Functions.
 
 
-@elementwise(types=types.floating, dtypes=NUMBERS, reference=np.sqrt, samples=unary(), ulp=0.5,
-             looser=(QUOTIENT,), aten=("sqrt",))  # fmt: skip
+@named(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("sqrt",))
 def sqrt(x):
     """The square root; NaN below 0."""
     return atlas.sqrt(x)
@@ -264,76 +246,68 @@ def rsqrt(x):
     return atlas.rsqrt(x)
 
 
-@elementwise(types=types.floating, dtypes=NUMBERS, reference=np.exp, samples=unary(-80, 80), ulp=2, aten=("exp",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
+       looser=(POLYNOMIAL,))  # fmt: skip
 def exp(x):
     """e to the power x."""
     return atlas.exp(x)
 
 
-@elementwise(types=types.floating, reference=np.exp2, samples=unary(-80, 80), ulp=2, aten=("exp2",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(-80, 80), ulp=2, aten=("exp2",), looser=(POLYNOMIAL,))
 def exp2(x):
     """2 to the power x."""
     return atlas.exp2(x)
 
 
-@elementwise(types=types.floating, reference=np.expm1, samples=unary(-30, 30), ulp=3, aten=("expm1",))
+@named(types=types.floating, samples=unary(-30, 30), ulp=3, aten=("expm1",))
 def expm1(x):
     """exp(x) - 1, exact near 0."""
     return atlas.expm1(x)
 
 
-@elementwise(types=types.floating, reference=np.log, samples=unary(0, 99), ulp=2, aten=("log",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log",), looser=(POLYNOMIAL,))
 def log(x):
     """The natural logarithm; NaN below 0, minus infinity at 0."""
     return atlas.log(x)
 
 
-@elementwise(types=types.floating, reference=np.log2, samples=unary(0, 99), ulp=2, aten=("log2",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log2",), looser=(POLYNOMIAL,))
 def log2(x):
     """The logarithm to base 2."""
     return atlas.log2(x)
 
 
-@elementwise(types=types.floating, reference=np.log10, samples=unary(0, 99), ulp=3, aten=("log10",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(0, 99), ulp=3, aten=("log10",), looser=(POLYNOMIAL,))
 def log10(x):
     """The logarithm to base 10."""
     return atlas.log(x) * (1.0 / math.log(10.0))
 
 
-@elementwise(types=types.floating, reference=np.log1p, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
+@named(types=types.floating, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
 def log1p(x):
     """log(1 + x), exact near 0."""
     return atlas.log1p(x)
 
 
-@elementwise(types=types.floating, reference=np.sin, samples=unary(-50, 50), ulp=2, aten=("sin",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("sin",), looser=(POLYNOMIAL,))
 def sin(x):
     """The sine of x radians."""
     return atlas.sin(x)
 
 
-@elementwise(types=types.floating, reference=np.cos, samples=unary(-50, 50), ulp=2, aten=("cos",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("cos",), looser=(POLYNOMIAL,))
 def cos(x):
     """The cosine of x radians."""
     return atlas.cos(x)
 
 
-@elementwise(types=types.floating, reference=np.tan, samples=unary(-50, 50), ulp=3, aten=("tan",),
-             looser=(QUOTIENT,))  # fmt: skip
+@named(types=types.floating, samples=unary(-50, 50), ulp=3, aten=("tan",), looser=(QUOTIENT,))
 def tan(x):
     """The tangent of x radians."""
     return atlas.tan(x)
 
 
-@elementwise(types=types.floating, reference=np.arctan, samples=unary(), ulp=3, aten=("atan",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@named(types=types.floating, ulp=3, aten=("atan",), looser=(POLYNOMIAL,))
 def atan(x):
     """The angle in radians whose tangent is x."""
     return atlas.atan(x)
