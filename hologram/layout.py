@@ -312,3 +312,10 @@ def settled(layout: Layout) -> Layout:
     """The layout with stride 0 along axes of one element, so that equal ones compare equal."""
     strides = (s if n > 1 else 0 for n, s in zip(layout.shape, layout.strides, strict=True))
     return replace(layout, strides=tuple(strides))
+
+
+def count(number: Any, who: str) -> int:
+    """A whole number of at least 0; `who` names it in errors."""
+    if whole(number, who) < 0:
+        raise ShapeError(f"{who} must be at least 0, got {number}")
+    return whole(number, who)

@@ -1,4 +1,4 @@
-"""Matrix products: matmul, gemm, matvec, linear; how they are computed is in product.py."""
+"""Products of matrices and vectors: matmul, gemm, matvec, vecdot, linear; how they are computed is in product.py."""
 
 from __future__ import annotations
 
@@ -17,17 +17,11 @@ from hologram.layout import Layout, broadcast, whole
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.operation import (
-    Attributes,
-    Inputs,
-    Layouts,
-    Operation,
-    Sample,
-    register,
-)
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.math import add
+from hologram.opset.math import add, multiply
+from hologram.opset.reduce import sum_
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 
@@ -309,3 +303,16 @@ linear = register(
         aten=("linear",), parts=_linear_parts,
     )
 )  # fmt: skip
+
+
+def _vector_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for axis in (-1, 0):
+        yield Sample((array(rng, dtype, (4, 5)), array(rng, dtype, (4, 5))), {"axis": axis})
+
+
+@composite(dtypes=NUMBERS, ulp=4, absolute=64.0, reference=lambda x, y, axis=-1: (x * y).sum(axis, dtype=x.dtype),
+           samples=_vector_samples, aten=("linalg_vecdot",))  # fmt: skip
+def vecdot(x, y, *, axis=-1):
+    """The dot products of the vectors along an axis; integers wrap."""
+    product = multiply(x, y)
+    return sum_(product, axis=axis, dtype=product.dtype)

@@ -11,10 +11,12 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.dtypes import ALL, FLOATS, NUMBERS, DType
+from hologram.opset import logic
 from hologram.opset.forms import types
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.row import column, row, width
-from hologram.opset.forms.samples import reduction
+from hologram.opset.forms.samples import cases, reduction
 
 
 @row(
@@ -145,3 +147,12 @@ def logsumexp(x, *, axis=None, keepdims=False):
     largest = reduce_max(x)
     top = select(atlas.absolute(largest) < math.inf, largest, 0.0)
     return atlas.log(reduce_add(atlas.exp(x - top))) + top
+
+
+@composite(dtypes=ALL, aten=("count_nonzero", "count_nonzero.dim_IntList"),
+           reference=lambda x, axis=None, keepdims=False: np.count_nonzero(x, axis=axis, keepdims=keepdims),
+           samples=cases(((4, 5), {"axis": 1, "keepdims": True}), ((4, 5), {}), ((4, 5), {"axis": (0,)}),
+                          ((0,), {})))  # fmt: skip
+def count_nonzero(x, *, axis=None, keepdims=False):
+    """How many elements are not 0, as i64."""
+    return sum_(logic.not_equal(x, 0), axis=axis, keepdims=keepdims)

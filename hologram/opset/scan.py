@@ -1,151 +1,29 @@
-"""Running sums along an axis: sum chunks, scan the sums, then scan within the chunks.
-
-No workgroup waits for another, as GPUs promise no progress to one that does (Merrill and Garland's look-back needs it).
-"""
+"""Running sums along an axis, and their inverse, differences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from hologram import dtypes
-from hologram.atlas.builder import Builder, select
-from hologram.atlas.program import Access, Program
-from hologram.dtypes import ALL, DType, f32, u32
+from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, collapse, normalize_axis
-from hologram.limits import Limits
+from hologram.layout import Layout, count, normalize_axis
+from hologram.opset import math as arithmetic
 from hologram.opset.forms import types
-from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
-from hologram.opset.forms.samples import array
+from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.reduce import sum_
-from hologram.plan import Plan, Step, Target, Tile
-
-MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
-
-
-def along(layouts: Sequence[Layout], axis: int, who: str) -> tuple[Layout, ...]:
-    """Layouts of one shape but for their size along `axis`, with that axis last and the others collapsed."""
-    views = [layout if layout.ndim else layout.unsqueeze(0) for layout in layouts]
-    axis = normalize_axis(axis, views[0].ndim, who)
-    outer = collapse(
-        [view.narrow(axis, 0, 1).squeeze(axis) if view.ndim > 1 else _point(view) for view in views]
-    )
-    return tuple(
-        Layout(o.dtype, (*o.shape, v.shape[axis]), (*o.strides, v.strides[axis]), v.offset)
-        for o, v in zip(outer, views, strict=True)
-    )
-
-
-def _point(view: Layout) -> Layout:
-    return Layout(view.dtype, (1,), (0,), view.offset)
-
-
-THREADS, ITEMS = 256, 8  # of a workgroup, and of a thread
-SCALARS = (
-    "n", "x_offset", "x_row", "x_column", "out_offset", "out_row", "out_column", "carry_row",
-)  # fmt: skip
-SCAN = Tile(
-    stem="scan",
-    entry="atlas_scan",
-    buffers=(("x", f32, "read"), ("carry", f32, "read"), ("out", f32, "write")),
-    scalars=tuple((name, u32) for name in SCALARS),
-    types=(("T", f32),),
-    constants=(("ITEMS", ITEMS),),
-    workgroup=(THREADS, 1, 1),
-)
-
-
-def _tiled(x: Layout, out: Layout, computed: DType, limits: Limits) -> bool:
-    """Whether the tile kernel can take (rows, n): it wants f32, rows of one stride, and a length worth a workgroup."""
-    kinds = {x.dtype, out.dtype, computed}
-    fits = (
-        x.ndim == 2
-        and x.shape[0] <= limits.max_workgroups
-        and x.shape[1] <= limits.max_workgroups * THREADS * ITEMS
-    )
-    return (
-        limits.workgroup_memory
-        and kinds == {f32}
-        and f32 in limits.tile_dtypes
-        and fits
-        and x.shape[1] >= THREADS
-    )
-
-
-def chunk_length(rows: int, n: int, limits: Limits) -> int:
-    """Elements one lane takes: as many as leave every core or compute unit several lanes."""
-    lanes = 65_536 if limits.workgroup_memory else 64 * (limits.parallelism or 4)  # a core takes them in turn
-    return min(n, MOST_TURNS, max(64, -(-rows * n // lanes)))
-
-
-def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, target: Target) -> None:
-    """Appends out = the running sums of x along the last axis; both (outer..., n)."""
-    *outer, n = out.layout.shape
-    rows = int(np.prod(outer, dtype=np.int64))
-    tiled = _tiled(x.layout, out.layout, computed, target.limits)
-    length = THREADS * ITEMS if tiled else chunk_length(rows, n, target.limits)
-    chunks = -(-n // length)
-    carry = None
-    if chunks > 1:
-        # Sums of all chunks but the last, which nobody needs; their running sums are what the chunks start from.
-        whole = x.layout.narrow(len(outer), 0, (chunks - 1) * length).reshape((*outer, chunks - 1, length))
-        assert whole is not None  # splitting an axis needs no copy
-        sums, carry = (steps.place(computed, (*outer, chunks - 1)) for _ in range(2))
-        attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
-        steps.extend(sum_.plan((whole,), (sums.layout,), attributes, target), (x.position, sums.position))
-        scan_steps(steps, sums, carry, computed, target)
-    if tiled:
-        carried = carry or x  # something to bind, which a row of one chunk does not read
-        lines = [number for p in (x, out) for number in (p.layout.offset, *p.layout.strides)]
-        step = Step(SCAN, (0, 1, 2), (n, *lines, chunks - 1), (chunks, rows, 1))
-        steps.add(step, (x.position, carried.position, out.position))
-        return
-    places = [x, out] if carry is None else [x, carry, out]
-    names = ("x", "out") if carry is None else ("x", "carry", "out")
-    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed)
-    numbers = numbers_of(names, [p.layout for p in places], {"n": n, "length": length})
-    step = step_of(program, range(len(places)), numbers, (*outer, chunks))
-    steps.add(step, [p.position for p in places])
-
-
-@lru_cache(maxsize=1024)
-def _scan_program(addresses: tuple[Address, ...], computed: DType) -> Program:
-    """A lane sums its chunk of `length` elements, from what the chunks before it sum to."""
-    out_address = addresses[-1]
-    b = Builder(f"atlas_cumsum_{out_address.dtype}", rank=len(out_address.steps))
-    *outer, chunk = (b.coordinate(axis) for axis in range(b.rank))
-    x = Operand(b, "x", addresses[0], Access.READ, computed)
-    carry = Operand(b, "carry", addresses[1], Access.READ, computed) if len(addresses) == 3 else None
-    out = Operand(b, "out", out_address, Access.WRITE, computed)
-    length, n = b.scalar("length", dtypes.index), b.scalar("n", dtypes.index)
-    start = chunk * length
-    stop = select(start + length < n, start + length, n)
-    total = b.constant(0, computed)
-    if carry is not None:
-        previous = carry
-        (total,) = b.if_(
-            chunk > 0, lambda: (previous.at(*outer, chunk - 1),), lambda: (b.constant(0, computed),)
-        )
-
-    def turn(i, total):
-        total = total + x.at(*outer, i)
-        out.put(total, *outer, i)
-        return (total,)
-
-    b.loop(start, stop, turn, first=(total,))
-    return b.build()
+from hologram.opset.tiles.scan import along, scan_steps
+from hologram.plan import Plan, Target
 
 
 @dataclass(frozen=True, eq=False)
 class Cumsum(Operation):
-    """Running sums along an axis."""
+    """Running sums along an axis, and their inverse, differences."""
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -207,3 +85,20 @@ cumsum = register(
         absolute=1024.0, aten=("cumsum",),
     )
 )  # fmt: skip
+
+
+@composite(dtypes=NUMBERS, aten=("diff",), reference=lambda x, axis=-1, n=1: np.diff(x, n, axis), ulp=0.5, absolute=1.0,
+           samples=cases(((9,), {}), ((4, 5), {"axis": 0, "n": 2}), ((4, 1), {"n": 1})))  # fmt: skip
+def diff(x, *, axis=-1, n=1):
+    """Each element less the one before it along an axis, `n` times over."""
+    k = normalize_axis(axis, x.ndim, "diff")
+    for _ in range(min(count(n, "diff: n"), x.shape[k])):
+        x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
+    return x
+
+
+@composite(dtypes=ALL, ulp=4, absolute=1024.0, samples=cases(((9,), {"axis": 0}), ((3, 70), {"axis": -1})),
+           reference=lambda x, axis=-1, dtype=None: np.cumsum(x, axis, dtype))  # fmt: skip
+def cumulative_sum(x, *, axis=-1, dtype=None):
+    """Running sums along an axis; see cumsum."""
+    return cumsum(x, axis=axis, dtype=dtype)

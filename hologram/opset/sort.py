@@ -2,80 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.dtypes import ALL, DType, i64, u32
+from hologram.dtypes import ALL, DType, i64
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
-from hologram.opset.forms.address import Address
-from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.scan import along, axis_samples, chunk_length, scan_steps
-from hologram.opset.tiles import merge_sort, radix_sort
+from hologram.opset.scan import axis_samples
+from hologram.opset.tiles.scan import along
+from hologram.opset.tiles.sort import order_steps, pick_steps
 from hologram.plan import Plan, Target
-
-# Rows up to this length are ranked by counting, n comparisons an element; longer ones are merged in workgroup memory,
-# or cost a pass for each digit where there is none.
-SHORT_ROW = 128
-
-
-def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
-    """Appends the stable order of every row of x (outer..., n); gives it as u32 of that shape."""
-    *outer, n = x.layout.shape
-    rows = math.prod(outer)
-    key = radix_sort.key_dtype(x.layout.dtype)
-    keys = steps.place(key, (rows, n))
-    program = radix_sort.key_program(Address.of(x.layout), descending)
-    numbers = numbers_of(("x",), (x.layout,), {})
-    steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
-    if n > SHORT_ROW and merge_sort.merges(keys, target.limits):
-        order = merge_sort.merge_steps(steps, keys, target.limits)
-    elif n > SHORT_ROW:
-        order = _radix_steps(steps, keys, radix_sort.key_bits(x.layout.dtype), target)
-    else:
-        order = steps.place(u32, (rows, n))
-        ranking = step_of(radix_sort.rank_program(key), (0, 1), {}, (rows, n))
-        steps.add(ranking, (keys.position, order.position))
-    return Place(order.position, Layout.contiguous(u32, x.layout.shape))
-
-
-def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], target: Target) -> Place:
-    rows, n = keys.layout.shape
-    order = steps.place(u32, (rows, n))
-    key = keys.layout.dtype
-    length = max(chunk_length(rows, n, target.limits), min(n, radix_sort.DIGITS))
-    chunks = -(-n // length)
-    grid = (rows, chunks)
-    numbers = {"n": n, "length": length}
-    histogram = (rows, radix_sort.DIGITS * chunks)
-    counts, ends = steps.place(u32, histogram), steps.place(u32, histogram)
-    spare_keys, spare_order = steps.place(key, (rows, n)), steps.place(u32, (rows, n))
-    first, last = bits
-    for shift in range(first, last, 8):
-        scalars = {**numbers, "shift": shift}
-        counting = step_of(radix_sort.count_program(key), (0, 1), scalars, grid)
-        steps.add(counting, (keys.position, counts.position))
-        scan_steps(steps, counts, ends, u32, target)
-        moving = radix_sort.scatter_program(key, shift == first)
-        reads = [keys] if shift == first else [keys, order]
-        places = [*reads, ends, spare_keys, spare_order]
-        steps.add(step_of(moving, range(len(places)), scalars, grid), [p.position for p in places])
-        keys, order, spare_keys, spare_order = spare_keys, spare_order, keys, order
-    return order
-
-
-def pick_steps(steps: Steps, x: Place, order: Place, out: Place) -> None:
-    """Appends out (outer..., k) = the elements of x that come first in order."""
-    program = radix_sort.pick_program(Address.of(x.layout), Address.of(out.layout))
-    numbers = numbers_of(("x", "order", "out"), (x.layout, order.layout, out.layout), {})
-    step = step_of(program, (0, 1, 2), numbers, out.layout.shape)
-    steps.add(step, (x.position, order.position, out.position))
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,16 @@ def reduction(
     return make
 
 
+def cases(*given: tuple[tuple[int, ...], dict[str, Any]]) -> Samples:
+    """Samples of one array each: its shape, and the attributes."""
+
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for shape, attributes in given:
+            yield Sample((array(rng, dtype, shape),), attributes)
+
+    return make
+
+
 def normalizing(name: str, low: float = -8.0, high: float = 8.0, **fixed: Any) -> Samples:
     """Arrays for operations that keep the shape, along each of their axes; `name` is the axis attribute."""
 

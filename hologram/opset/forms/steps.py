@@ -48,13 +48,17 @@ class Steps:
         """Copies elements, converting."""
         self.extend(copy_plan(source.layout, target.layout), (source.position, target.position))
 
+    def converted(self, source: Place, dtype: DType) -> Place:
+        """A copy of the place in a dtype."""
+        target = self.place(dtype, source.layout.shape)
+        self.copy(source, target)
+        return target
+
     def gathered(self, source: Place) -> Place:
         """The place itself, or one where its elements lie in order, from the first on."""
         if source.layout.is_contiguous and not source.layout.offset:
             return source
-        target = self.place(source.layout.dtype, source.layout.shape)
-        self.copy(source, target)
-        return target
+        return self.converted(source, source.layout.dtype)
 
     def plan(self) -> Plan:
         return Plan(tuple(self.steps), tuple(self.scratch))

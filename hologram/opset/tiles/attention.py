@@ -43,7 +43,10 @@ def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, tar
     """Everything in the computing dtype: through the tile where it applies, else composed."""
     steps = Steps(5)
     computed = types.computing(found.dtype)
-    q, k, v = (_converted(steps, Place(p, i), computed) for p, i in enumerate((found.q, found.k, found.v)))
+    q, k, v = (
+        Place(p, i) if i.dtype == computed else steps.converted(Place(p, i), computed)
+        for p, i in enumerate((found.q, found.k, found.v))
+    )
     result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
     if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, target.limits):
         _composed(steps, (q, k, v), found.mask, result, causal, scale, target)
@@ -188,12 +191,3 @@ def additive_program(mask: Address) -> Program:
     chosen = select(value, b.constant(0.0, f32), -math.inf) if is_bool else value
     b.store(result, b.position(Opcode.LANE), chosen)
     return b.build()
-
-
-def _converted(steps: Steps, source: Place, dtype: DType) -> Place:
-    """The operand in another dtype, if it has not that one."""
-    if source.layout.dtype == dtype:
-        return source
-    target = steps.place(dtype, source.layout.shape)
-    steps.copy(source, target)
-    return target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
@@ -21,6 +22,11 @@ SCALARS = (
     "weight_offset", "weight_row", "weight_column",
     "out_offset", "out_image", "out_channel", "out_place",
 )  # fmt: skip
+MOVES = (
+    ("stride", 1),
+    ("padding", 0),
+    ("dilation", 1),
+)  # and what they are along no axis
 TILE_K = 16
 LARGE = 1 << 20  # results from which on workgroups of 16 x 16 threads leave no compute unit idle
 
@@ -76,7 +82,7 @@ def convolution_plan(
     axes, groups = x.ndim - 2, attributes["groups"]
     dtype = types.computing(x.dtype)
     images, channels, *places = out.shape
-    area = places[0] * places[-1] if axes == 2 else places[0]
+    area = math.prod(places)
     m, k = channels // groups, weight.size // channels
     threads = _threads(out.size, m, dtype, limits)
     side = 8 * threads
@@ -90,24 +96,18 @@ def convolution_plan(
         return None  # the epilogue counts the rows of all images, a launch those of its own
     steps = Steps(3 + len(reads))
     final = Place(2 + len(reads), out)
-    source = Place(0, x) if _reads(x, dtype) else _copied(steps, Place(0, x), dtype)
+    source, taps = Place(0, x), Place(1, weight)
+    source = source if _reads(x, dtype) else steps.converted(source, dtype)
     rows = weight.reshape((channels, k))
-    taps = Place(1, weight)
     if rows is None or not _reads(rows, dtype):
-        taps = _copied(steps, taps, dtype)
-        rows = Layout.contiguous(dtype, (channels, k))
+        taps, rows = steps.converted(taps, dtype), Layout.contiguous(dtype, (channels, k))
     flat = out.reshape((images, channels, area))
-    direct = flat is not None and _reads(flat, dtype)
-    target = (
-        Place(final.position, flat)
-        if flat is not None and direct
-        else steps.place(dtype, (images, channels, area))
-    )
+    flat = flat if flat is not None and _reads(flat, dtype) else None
+    target = steps.place(dtype, (images, channels, area)) if flat is None else Place(final.position, flat)
     tile = _tile(dtype, epilogue, threads)
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)
     sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
-    moves = (*_pair(attributes["stride"], axes, 1), *_pair(attributes["padding"], axes, 0))
-    moves = (*moves, *_pair(attributes["dilation"], axes, 1))
+    moves = [n for name, absent in MOVES for n in _pair(attributes[name], axes, absent)]
     for first in range(0, images, together):
         count = min(together, images - first)
         part, result = view.narrow(0, first, count), target.layout.narrow(0, first, count)
@@ -124,9 +124,3 @@ def convolution_plan(
 def _reads(layout: Layout, dtype: DType) -> bool:
     """Whether the kernel can take elements as they lie: of one dtype, and no stride is negative."""
     return layout.dtype == dtype and min(layout.strides) >= 0
-
-
-def _copied(steps: Steps, source: Place, dtype: DType) -> Place:
-    target = steps.place(dtype, source.layout.shape)
-    steps.copy(source, target)
-    return target
