@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from numbers import Integral
 from operator import index
 from types import EllipsisType
@@ -15,22 +18,45 @@ from hologram.errors import ShapeError
 
 Index = int | slice | None | EllipsisType
 
+MAX_VIEWS = 8192  # that are known without computing them
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, eq=False, init=False)
 class Layout:
-    """Dtype, shape, strides and offset of an array; strides and offset count elements, strides may be 0 or negative."""
+    """Dtype, shape, strides and offset of an array; strides and offset count elements, strides may be 0 or negative.
+
+    Equal layouts are one object: they are compared, hashed and looked up by identity, and what follows from one is
+    computed once.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int = 0
+    offset: int
+
+    def __new__(
+        cls, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
+    ) -> Layout:
+        key = (dtype, shape, strides, offset)
+        found = _layouts.get(key)
+        if found is None:
+            with _lock:  # so that two threads do not make two
+                found = _layouts.get(key)
+                if found is None:
+                    found = object.__new__(cls)
+                    found.__dict__.update(dtype=dtype, shape=shape, strides=strides, offset=offset)
+                    _layouts[key] = found
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Layout, (self.dtype, self.shape, self.strides, self.offset))
 
     @staticmethod
     def contiguous(dtype: DType, shape: Sequence[int]) -> Layout:
         """Row-major without gaps."""
         return Layout(dtype, tuple(shape), row_major(shape))
 
-    @property
+    @cached_property
     def size(self) -> int:
         return math.prod(self.shape)
 
@@ -38,7 +64,7 @@ class Layout:
     def ndim(self) -> int:
         return len(self.shape)
 
-    @property
+    @cached_property
     def is_contiguous(self) -> bool:
         """Whether elements follow each other in row-major order without gaps."""
         expected = 1
@@ -48,7 +74,7 @@ class Layout:
             expected *= n
         return True
 
-    @property
+    @cached_property
     def span(self) -> tuple[int, int]:
         """Lowest and one past the highest element position that is touched; (0, 0) if none is."""
         if not self.size:
@@ -87,19 +113,28 @@ class Layout:
 
     def select(self, axis: int, position: int) -> Layout:
         """One position along an axis, which disappears."""
-        axis = normalize_axis(axis, self.ndim, "select")
+        axis, position = normalize_axis(axis, self.ndim, "select"), whole(position, "select: position")
         n = self.shape[axis]
         if not -n <= position < n:
             raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
         return self.narrow(axis, position % n, 1).squeeze(axis)
 
-    def slice(self, axis: int, part: slice) -> Layout:
+    def slice(
+        self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None
+    ) -> Layout:
         """A Python slice along one axis; the step may be negative."""
         axis = normalize_axis(axis, self.ndim, "slice")
-        if part.step == 0:
+        if step == 0:
             raise ShapeError("slice: the step must not be 0")
-        first, last, by = part.indices(self.shape[axis])
+        first, last, by = slice(start, stop, step).indices(self.shape[axis])
         return self.narrow(axis, first, len(range(first, last, by)), by)
+
+    def transpose(self, first: int, second: int) -> Layout:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        a, b = (normalize_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        order[a], order[b] = order[b], order[a]
+        return self.permute(order)
 
     def squeeze(self, axis: int) -> Layout:
         keep = [k for k in range(self.ndim) if k != axis]
@@ -143,9 +178,31 @@ class Layout:
         return replace(self, shape=shape, strides=tuple(strides))
 
 
-def indexed(layout: Layout, position: Index | tuple[Index, ...]) -> Layout:
-    """The part that `tensor[position]` is: integers, slices, None and ... in NumPy's meaning."""
-    items = position if isinstance(position, tuple) else (position,)
+_layouts: weakref.WeakValueDictionary[Any, Layout] = weakref.WeakValueDictionary()
+_lock = threading.RLock()  # entered again where making a layout collects garbage
+
+
+@lru_cache(maxsize=MAX_VIEWS, typed=True)  # True and 1.0 are no integers, though they equal 1
+def seen(layout: Layout, how: Callable[..., Layout | None], *arguments: Any) -> Any:
+    """What `how(layout, *arguments)` gives, computed once."""
+    return how(layout, *arguments)
+
+
+def hashable(position: Index | tuple[Index, ...]) -> list[Any]:
+    """The items of an index, each slice as `slice` and its three numbers: before Python 3.12 it has no hash."""
+    found: list[Any] = []
+    for item in position if isinstance(position, tuple) else (position,):
+        if isinstance(item, slice):
+            found += slice, item.start, item.stop, item.step
+        else:
+            found.append(item)
+    return found
+
+
+def indexed(layout: Layout, *position: Any) -> Layout:
+    """The part that `tensor[position]` is: integers, slices (see `hashable`), None and ... in NumPy's meaning."""
+    given = iter(position)
+    items = [slice(next(given), next(given), next(given)) if item is slice else item for item in given]
     for item in items:
         whole = isinstance(item, Integral) and not isinstance(item, bool)
         if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
@@ -154,10 +211,10 @@ def indexed(layout: Layout, position: Index | tuple[Index, ...]) -> Layout:
                 "use index_select, gather or where to index with tensors"
             )
     used = sum(item is not None and item is not Ellipsis for item in items)
-    if used > layout.ndim or items.count(Ellipsis) > 1:
-        raise IndexError(f"too many indices for a tensor of {layout.ndim} axes: {position}")
+    if used > layout.ndim or sum(item is Ellipsis for item in items) > 1:
+        raise IndexError(f"too many indices for a tensor of {layout.ndim} axes: {tuple(items)}")
     if Ellipsis not in items:
-        items = (*items, Ellipsis)
+        items.append(Ellipsis)
     axis, free = 0, layout.ndim - used
     for item in items:
         if item is None:
@@ -165,9 +222,9 @@ def indexed(layout: Layout, position: Index | tuple[Index, ...]) -> Layout:
         elif item is Ellipsis:
             axis += free
         elif isinstance(item, slice):
-            layout, axis = layout.slice(axis, item), axis + 1
+            layout, axis = layout.slice(axis, item.start, item.stop, item.step), axis + 1
         else:
-            layout = layout.select(axis, index(item))  # type: ignore[arg-type]
+            layout = layout.select(axis, index(item))
     return layout
 
 

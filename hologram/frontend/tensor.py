@@ -16,7 +16,7 @@ from hologram.errors import InteropError, ShapeError
 from hologram.frontend import representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
-from hologram.layout import Index, Layout, indexed
+from hologram.layout import Index, Layout, hashable, indexed
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
@@ -72,10 +72,10 @@ class Tensor(View, Operators):
         return Tensor(self.buffer, layout)
 
     def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
-        return self._view(indexed(self.layout, index))
+        return self._through(indexed, *hashable(index))
 
     def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
-        target = self._view(indexed(self.layout, index))
+        target = self[index]
         if not isinstance(value, Tensor):
             value = constant(self.executor, value, self.dtype)
         self.executor.copy(value, target)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import weakref
 from typing import Any
@@ -11,14 +10,12 @@ from hologram import dtypes
 from hologram.device import Device
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
-from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 
 MAX_KINDS = 16384
-MAX_LAYOUTS = 16384
 
 
 class Kind:
@@ -45,8 +42,6 @@ class Allocation(Dispatch):
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
         self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
-        self._layout_ids: dict[Layout, int] = {}
-        self._layout_numbers = itertools.count()
         opened.add(self)
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
@@ -73,15 +68,6 @@ class Allocation(Dispatch):
         except IndexError:
             return self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
         return block.pool.issue(block)
-
-    def layout_id(self, layout: Layout) -> int:
-        """A number that only this layout has."""
-        found = self._layout_ids.get(layout)
-        if found is None:
-            if len(self._layout_ids) >= MAX_LAYOUTS:
-                self._layout_ids.clear()  # numbers are never given twice, so that old keys stay true
-            found = self._layout_ids.setdefault(layout, next(self._layout_numbers))
-        return found
 
     def supported(self, dtype: Any, who: str = "") -> DType:
         """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""

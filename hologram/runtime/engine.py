@@ -112,7 +112,7 @@ class Engine(Allocation):
         return results
 
     def _signature(self, operand: View | Number | None) -> Any:
-        return self.layout_id(operand.layout) if isinstance(operand, View) else (type(operand), operand)
+        return operand.layout if isinstance(operand, View) else (type(operand), operand)
 
     def execute(
         self,

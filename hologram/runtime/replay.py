@@ -14,6 +14,7 @@ from types import MappingProxyType
 from hologram.device import Launch
 from hologram.layout import Layout
 from hologram.plan import Plan, Tile
+from hologram.runtime import checks
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer, hand_over, take_back
 from hologram.runtime.engine import Engine
@@ -154,6 +155,8 @@ class Replay:
         scratch: Sequence[Block],
     ) -> Launch:
         """The plan bound to memory; kept, unless some of it is gone by now."""
+        for view in inputs:
+            checks.view(self._executor, "call", view)
         bound = self._executor.bound
         generation = bound.generation
         blocks = [*[t.buffer.live_block() for t in inputs], *[m.live_block() for m in memories]]

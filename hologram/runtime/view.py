@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hologram.layout import Layout
@@ -13,20 +12,15 @@ from hologram.strided import Strided
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# A view's `key` if it was asked for before, without a call: the hot path of jitted functions. That of a freed one
-# stays, and what is launched with it is refused later.
-known_key = attrgetter("_key")
-
 
 class View(Strided):
     """Elements of a buffer: a Layout (dtype, shape, strides, offset) over it."""
 
-    __slots__ = ("_key", "buffer", "layout")
+    __slots__ = ("buffer", "layout")
 
-    def __init__(self, buffer: Buffer, layout: Layout, layout_id: int | None = None) -> None:
+    def __init__(self, buffer: Buffer, layout: Layout) -> None:
         self.buffer = buffer
         self.layout = layout
-        self._key = None if layout_id is None else (buffer.key, layout_id)
 
     @property
     def executor(self) -> Allocation:
@@ -36,14 +30,10 @@ class View(Strided):
         return type(self)(self.buffer, layout)
 
     @property
-    def key(self) -> tuple[int, int] | None:
+    def key(self) -> tuple[int, Layout] | None:
         """What launches are cached by; None once the buffer is freed."""
         key = self.buffer.key
-        if key is None:
-            return None
-        if self._key is None:
-            self._key = (key, self.buffer.executor.layout_id(self.layout))
-        return self._key  # type: ignore[return-value]  (a buffer that lives has a key)
+        return None if key is None else (key, self.layout)
 
 
 def whole(buffer: Buffer) -> View:

@@ -25,7 +25,6 @@ class Slot:
 
     output: int
     layout: Layout
-    layout_id: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class Compiled:
             tensors[number].buffer.free()
         results = self.results
         if type(results) is Slot:
-            return Tensor(outputs[results.output], results.layout, results.layout_id)
+            return Tensor(outputs[results.output], results.layout)
         return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
 
     def _living(self) -> tuple[Tensor, ...]:
@@ -70,7 +69,7 @@ class Compiled:
 
 
 def _seen(outputs: Sequence[Buffer], slot: Slot) -> Tensor:
-    return Tensor(outputs[slot.output], slot.layout, slot.layout_id)
+    return Tensor(outputs[slot.output], slot.layout)
 
 
 def compile_traced(
@@ -101,8 +100,7 @@ def compile_traced(
     places = iter(positions)
 
     def slot(leaf: Any) -> Any:
-        is_tensor = isinstance(leaf, Traced)
-        return Slot(next(places), leaf.layout, executor.layout_id(leaf.layout)) if is_tensor else leaf
+        return Slot(next(places), leaf.layout) if isinstance(leaf, Traced) else leaf
 
     graph = recording.graph
     assembly = assemble(graph, executor.target, fast_math)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 from hologram import lazy
@@ -17,7 +18,6 @@ from hologram.frontend.jit.signature import Call, call_of
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
-from hologram.runtime.view import known_key
 
 if TYPE_CHECKING:
     from hologram.frontend.jit import explain
@@ -26,8 +26,8 @@ else:  # needed by who asks, not by who calls
     explain = lazy.module("hologram.frontend.jit.explain")
 
 tracers = Dispatch.tracers
+layout_of = attrgetter("layout")
 MAX_SIGNATURES = 256  # that one function is kept compiled for
-MAX_MET = 4096  # sets of tensors that are known without a look at their layouts
 
 
 class Jitted:
@@ -47,12 +47,12 @@ class Jitted:
         self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._asked: dict[Any, Sequence[int]] = {}  # by signature, the floats whose values tell calls apart
-        self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their keys
+        self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their layouts
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            met = None if kwargs else self._met.get(tuple(map(known_key, args)))
-        except (AttributeError, TypeError):  # an argument is no tensor
+            met = None if kwargs else self._met.get((args[0].buffer.executor, *map(layout_of, args)))
+        except (AttributeError, IndexError):  # an argument is no tensor, or there is none
             met = None
         return self._sorted_out(args, kwargs) if met is None or tracers else met(args)
 
@@ -77,11 +77,9 @@ class Jitted:
             return self.function(*args, **kwargs)
         compiled = self._of(call, args, kwargs)
         if not kwargs and all(type(a) is Tensor for a in args):
-            if len(self._met) >= MAX_MET:
+            if len(self._met) >= MAX_SIGNATURES:
                 self._met.clear()
-            keys = tuple(tensor.key for tensor in args)
-            if None not in keys:  # as that of a freed tensor, and of a traced one
-                self._met[keys] = compiled
+            self._met[(args[0].executor, *map(layout_of, args))] = compiled
         return compiled(call.tensors, call.numbers)
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
@@ -103,11 +101,7 @@ class Jitted:
 
     def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
         executor = call.tensors[0].executor
-        layouts = [
-            executor.layout_id(t.layout) if known is None else known[1]
-            for t, known in zip(call.tensors, map(known_key, call.tensors), strict=True)
-        ]
-        signature = (executor, call.structure, *layouts)
+        signature = (executor, call.structure, *map(layout_of, call.tensors))
         fixed = self._asked.get(signature, ()) if call.numbers else ()
         key = _key(signature, call, fixed)
         found = self._compiled.get(key)
