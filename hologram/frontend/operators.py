@@ -9,6 +9,7 @@ import numpy as np
 
 from hologram import opset
 from hologram.errors import UnsupportedDType
+from hologram.runtime.dispatch import Dispatch
 from hologram.strided import Strided
 
 T = TypeVar("T", bound=Strided)  # Tensor, which stands above
@@ -26,15 +27,26 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
 
     def operator(x: Any, other: Any) -> Any:
         nonlocal operation
-        if not isinstance(other, _OPERANDS):
-            return NotImplemented
-        if isinstance(other, _ARRAYS):
-            other = x.executor.tensor(other)
         if operation is None:
             operation = opset.OPERATIONS[name]
+        if type(other) is type(x) or type(other) in _NUMBERS:
+            count, attributes = operation.common
+            if count == 2:  # nobody else can answer
+                return x.__apply__(operation, (other, x) if swapped else (x, other), attributes)
+        else:
+            other = _operand(x, other)
+            if other is NotImplemented:
+                return other
         return operation(other, x) if swapped else operation(x, other)
 
     return operator
+
+
+def _operand(x: Any, other: Any) -> Any:
+    """What stands beside a tensor, as an operand."""
+    if isinstance(other, _ARRAYS):
+        return x.executor.tensor(other)
+    return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
 
 
 def _right(name: str) -> Binary[T]:
@@ -47,9 +59,13 @@ def _assign(name: str) -> Binary[T]:
     operator: Any = _binary(name)
 
     def assign(x: Any, other: Any) -> Any:
+        other = _operand(x, other)
+        if other is NotImplemented:
+            return other
+        # While a function is traced, values are never changed: the result is another, copied to where this one is.
+        if not _tracers and x.executor._update(opset.OPERATIONS[name], (x, other), x):
+            return x
         result = operator(x, other)
-        if result is NotImplemented:
-            return result
         if KINDS.index(result.dtype.kind) > KINDS.index(x.dtype.kind):
             raise UnsupportedDType(
                 f"an operator in place keeps {x.dtype}, which cannot hold its result, {result.dtype}"
@@ -112,4 +128,5 @@ class Operators:
 
 _EQUAL, _NOT_EQUAL = _binary("equal"), _binary("not_equal")
 _ARRAYS = (np.ndarray, np.generic)
-_OPERANDS = (Operators, bool, int, float, *_ARRAYS)  # what may stand beside a tensor
+_NUMBERS = frozenset({bool, int, float})
+_tracers = Dispatch.tracers

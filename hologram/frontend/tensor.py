@@ -6,6 +6,7 @@ Methods are derived from the operations' declarations; this file holds what is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +20,16 @@ from hologram.frontend.values import host_values
 from hologram.layout import Index, Layout, hashable, indexed
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import sizes
-from hologram.runtime.view import View, whole
+from hologram.runtime.view import View
 
 if TYPE_CHECKING:
     from hologram.opset.forms.operation import Operation
+
+_tracers = Dispatch.tracers
+_NUMBERS = frozenset({bool, int, float})
 
 
 class Tensor(View, Operators):
@@ -75,10 +80,12 @@ class Tensor(View, Operators):
         return self._through(indexed, *hashable(index))
 
     def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
-        target = self[index]
-        if not isinstance(value, Tensor):
-            value = constant(self.executor, value, self.dtype)
-        self.executor.copy(value, target)
+        target, engine = self[index], self.executor
+        if type(value) in _NUMBERS and not _tracers:
+            fill = opset.OPERATIONS["fill"]
+            engine.execute(fill, (), (target,), fill.attributes | {"value": value})
+        else:
+            engine.copy(value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target)
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -91,8 +98,12 @@ class Tensor(View, Operators):
 
     def clone(self) -> Tensor:
         """A contiguous copy."""
-        target = empty(self.executor, self.shape, self.dtype)
-        self.executor.copy(self, target)
+        return self._copied(self.dtype)
+
+    def _copied(self, dtype: DType) -> Tensor:
+        engine: Any = self.buffer.executor
+        target = engine.dispatch(make_empty, "empty", engine, self.layout.shape, dtype)
+        engine.copy(self, target)
         return target
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
@@ -100,9 +111,7 @@ class Tensor(View, Operators):
         wanted = dtypes.dtype(dtype)
         if wanted == self.dtype and not copy:
             return self
-        target = empty(self.executor, self.shape, wanted)
-        self.executor.copy(self, target)
-        return target
+        return self._copied(self.executor.supported(wanted))
 
     def to_numpy(self, *, copy: bool = True) -> np.ndarray:
         """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""
@@ -164,24 +173,25 @@ class Tensor(View, Operators):
         return self.executor.device.dlpack_device
 
     def __getattr__(self, name: str) -> Any:
-        """The operations' methods."""
-        operation = None if name.startswith("_") else opset.OPERATIONS.get(name)
-        if operation is None or not operation.methods:
-            raise AttributeError(f"a Tensor has no attribute {name!r}")
-        setattr(Tensor, name, _method(operation))
-        return getattr(self, name)
+        """The operations' methods, before the first one is used."""
+        if not name.startswith("_"):
+            _complete()
+        return object.__getattribute__(self, name)
 
     def __dir__(self) -> list[str]:
-        methods = (name for name, operation in opset.OPERATIONS.items() if operation.methods)
-        return sorted({*super().__dir__(), *methods})
+        _complete()
+        return sorted(super().__dir__())
 
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        return apply(self.executor, operation, operands, attributes)
+        engine: Any = self.buffer.executor
+        if _tracers:
+            return apply(engine, operation, operands, attributes)
+        return evaluated(engine, operation, operands, attributes)
 
 
 def as_tensor(buffer: Buffer) -> Tensor:
     """The whole buffer as a tensor."""
-    return Tensor(buffer, Layout.contiguous(buffer.dtype, buffer.shape))
+    return Tensor(buffer, buffer.kind.layout)
 
 
 # What makes tensors, each a request that a trace may record instead.
@@ -193,7 +203,7 @@ def empty(engine: Engine, shape: int | Sequence[int], dtype: Any = dtypes.f32) -
 
 
 def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    return Tensor(engine.new_buffer(engine.kind(shape, dtype)), Layout.contiguous(dtype, shape))
+    return as_tensor(engine.new_buffer(engine.kind(shape, dtype)))
 
 
 def full(
@@ -232,16 +242,23 @@ def apply(
 def evaluated(
     engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Any:
-    found = engine._evaluate(operation, _operands(engine, operation, operands), attributes)
-    return Tensor(*found[0]) if len(found) == 1 else tuple([Tensor(*result) for result in found])
+    found = engine._evaluate(operation, operands, attributes)
+    while found is None:
+        _complete()
+        operands = operands_of(engine, operation, operands)
+        engine._sign(operation, operands, attributes)
+        found = engine._evaluate(operation, operands, attributes)
+    if len(found) == 1:
+        return Tensor(found[0], found[0].kind.layout)
+    return tuple(map(as_tensor, found))
 
 
-def _operands(engine: Engine, operation: Operation, operands: Sequence[Any]) -> list[Any]:
-    """Operands with arrays and buffers made tensors."""
+def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -> list[Any]:
+    """Operands with arrays and buffers made tensors, NumPy's numbers Python's; refuses what is no operand."""
     found: list[Any] = []
     for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
         if isinstance(operand, Buffer):
-            operand = whole(operand)
+            operand = as_tensor(operand)
         elif isinstance(operand, np.generic):
             operand = operand.item()
         elif isinstance(operand, (np.ndarray, list, tuple)):
@@ -258,6 +275,19 @@ def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> 
     ):
         given = "None" if operand is None else type(operand).__name__
         raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {given}")
+
+
+def _complete() -> None:
+    """Gives Tensor the operations' methods and takes `__getattr__` from it, with which each attribute costs double."""
+    if "__getattr__" in vars(Tensor):
+        for name, operation in opset.OPERATIONS.items():
+            if operation.methods and name not in _OWN:
+                setattr(Tensor, name, _method(operation))
+        with suppress(AttributeError):  # another thread was quicker
+            del Tensor.__getattr__
+
+
+_OWN = frozenset(dir(Tensor))  # what no operation replaces
 
 
 def _method(operation: Operation) -> Any:

@@ -31,6 +31,8 @@ class Comparison(Elementwise):
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         operands, attributes = super().bind(args, kwargs)
         x, y = operands
+        if type(x) is type(y):  # the common case
+            return operands, attributes
         if type(y) is int or isinstance(y, np.integer):
             y = _held(int(y), x)
         elif type(x) is int or isinstance(x, np.integer):

@@ -10,6 +10,7 @@ from hologram import dtypes
 from hologram.device import Device
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
+from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
@@ -19,13 +20,16 @@ MAX_KINDS = 16384
 
 
 class Kind:
-    """What buffers of one shape and dtype share. `free_list` is where blocks for them wait; see Pool."""
+    """What buffers of one shape and dtype share: `layout` is that of all their elements, `free_list` where blocks for
+    them wait; see Pool.
+    """
 
-    __slots__ = ("dtype", "free_list", "nbytes", "shape", "size")
+    __slots__ = ("dtype", "free_list", "layout", "nbytes", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: DType, free_list: list[Any] | None = None) -> None:
         self.shape = shape
         self.dtype = dtype
+        self.layout = Layout.contiguous(dtype, shape)
         self.size = math.prod(shape)
         self.nbytes = self.size * dtype.itemsize
         self.free_list: list[Any] = [] if free_list is None else free_list
@@ -67,7 +71,11 @@ class Allocation(Dispatch):
             block = kind.free_list.pop()
         except IndexError:
             return self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
-        return block.pool.issue(block)
+        pool = block.pool  # as `issue` does, without a call: every result begins here
+        issued_bytes = pool.issued_bytes = pool.issued_bytes + block.nbytes
+        if issued_bytes > pool.peak:
+            pool.peak = issued_bytes
+        return block
 
     def supported(self, dtype: Any, who: str = "") -> DType:
         """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""

@@ -69,12 +69,9 @@ class Buffer:
         "_lease",
         "_view",
         "block",
-        "dtype",
         "executor",
         "key",
-        "nbytes",
-        "shape",
-        "size",
+        "kind",
     )
 
     def __init__(self, executor: Allocation, block: Block, kind: Kind) -> None:
@@ -82,10 +79,7 @@ class Buffer:
         self._lease: Lease | None = None
         self.block: Block | None = block
         self.executor = executor
-        self.shape = kind.shape
-        self.dtype = kind.dtype
-        self.size = kind.size
-        self.nbytes = kind.nbytes
+        self.kind = kind
         self.key: int | None = block.keys.get(kind) or block.key(kind)
         self._view: np.ndarray | None = None  # of memory that is always the host's: see Limits.host_resident
         block.holder = weakref.ref(self)
@@ -93,7 +87,28 @@ class Buffer:
     def __del__(self) -> None:
         block = self.block
         if block is not None and self._lease is None:
-            block.pool.recycle(block)
+            pool = block.pool  # as `recycle` does, without a call: every result ends here
+            pool.issued_bytes -= block.nbytes
+            block.free_list.append(block)
+            if pool.closed:
+                pool.reclaim()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.kind.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.kind.dtype
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return self.kind.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.kind.nbytes
 
     @property
     def freed(self) -> bool:
@@ -270,27 +285,10 @@ class Buffer:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.executor.device.dlpack_device
 
-    def __getattr__(self, name: str) -> Any:
-        """The attribute by which libraries of the device's vendor take its memory, where there is one."""
-        if not name.startswith("__") or name != self.executor.device.array_interface:
-            raise AttributeError(f"a Buffer has no attribute {name!r}", name=name, obj=self)
-        self._touched(name)
-        self._share()
-        self.executor.device.synchronize()
-        return {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": self.dtype.numpy.str,
-            "data": (self.ptr, False),
-            "strides": None,
-            "stream": None,
-        }
-
     def __copy__(self) -> Buffer:
         """A new buffer with the same contents; so is a deep copy."""
         self._touched("copy")
-        kind = self.executor.kind(self.shape, self.dtype)
-        return Buffer(self.executor, self.executor.block(kind), kind).copy_from(self)
+        return Buffer(self.executor, self.executor.block(self.kind), self.kind).copy_from(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
         return self.__copy__()
@@ -368,6 +366,27 @@ class Buffer:
         return out
 
 
+def offer(name: str) -> None:
+    """Gives buffers the attribute by which libraries of a vendor take memory; those of other devices lack it."""
+
+    def interface(buffer: Buffer) -> dict[str, Any]:
+        if buffer.executor.device.array_interface != name:
+            raise AttributeError(f"'Buffer' object has no attribute {name!r}", name=name, obj=buffer)
+        buffer._touched(name)
+        buffer._share()
+        buffer.executor.device.synchronize()
+        return {
+            "version": 3,
+            "shape": buffer.shape,
+            "typestr": buffer.dtype.numpy.str,
+            "data": (buffer.ptr, False),
+            "strides": None,
+            "stream": None,
+        }
+
+    setattr(Buffer, name, property(interface))
+
+
 def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
     """A new buffer over a buffer's memory, which is large enough; that one is freed, its memory is not."""
     block, lease = buffer._let_go()
@@ -378,12 +397,12 @@ def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
     return successor
 
 
-def take_back(buffer: Buffer, successor: Buffer, kind: Kind) -> None:
-    """Undoes hand_over, which gave `successor`: the buffer, of a kind, is as it was, that one is freed."""
+def take_back(buffer: Buffer, successor: Buffer) -> None:
+    """Undoes hand_over, which gave `successor`: the buffer is as it was, that one is freed."""
     block, lease = successor._let_go()
     if block is not None:
         buffer.block, buffer._lease = block, lease
-        buffer.key = block.key(kind)
+        buffer.key = block.key(buffer.kind)
         block.holder = weakref.ref(buffer)
 
 

@@ -86,6 +86,9 @@ def check_dtypes(executor: Allocation, who: str, operands: Sequence[Any]) -> Non
 
 def key(operand: Any) -> Any:
     """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
+    kind = type(operand)
+    if kind is int or kind is bool:
+        return (kind, operand)
     if isinstance(operand, (Buffer, View)):
         return operand.key
     if isinstance(operand, np.generic):

@@ -60,9 +60,11 @@ class Holder(Protocol):
     """What `export` needs of a buffer."""
 
     executor: Any
-    dtype: DType
-    size: int
 
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def size(self) -> int: ...
     @property
     def ptr(self) -> int: ...
     def to_numpy(self, copy: bool | None = True) -> np.ndarray: ...

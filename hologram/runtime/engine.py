@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
@@ -20,10 +21,10 @@ from hologram.layout import Layout
 from hologram.plan import Plan, Step, Target, Tile
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.buffer import Buffer, offer
 from hologram.runtime.launches import Launches, Part
 from hologram.runtime.validation import exactly, sizes
-from hologram.runtime.view import View, overlaps
+from hologram.runtime.view import View, overlaps, whole
 
 if TYPE_CHECKING:
     from hologram import store
@@ -34,7 +35,14 @@ else:  # needed to compute, not to open
     map_form, store = lazy.module("hologram.opset.forms.map"), lazy.module("hologram.store")
 
 
-MAX_INFERRED = 8192
+MAX_SIGNATURES = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """An operation with the layouts and numbers of its operands, and its attributes: what its results are like."""
+
+    kinds: tuple[Kind, ...]
 
 
 class Engine(Allocation):
@@ -42,11 +50,13 @@ class Engine(Allocation):
 
     def __init__(self, device: Device, choices: Choices = untuned) -> None:
         super().__init__(device)
+        if device.array_interface:
+            offer(device.array_interface)
         self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool)
         self.launches: dict[Any, Launch] = self.bound.cached
-        self._inferred: dict[Any, tuple[tuple[Kind, Layout], ...]] = {}  # of results
+        self._signatures: dict[Any, Signature] = {}
         self._lock = threading.RLock()
 
     # Memory.
@@ -93,26 +103,65 @@ class Engine(Allocation):
     # Operations.
 
     def _evaluate(
-        self, operation: Operation, operands: Sequence[View | Number | None], attributes: Mapping[str, Any]
-    ) -> list[tuple[Buffer, Layout]]:
-        """An operation's results in new buffers; for who passed the dispatch before."""
-        key = (operation, tuple(map(self._signature, operands)), *map(exactly, attributes.values()))
-        found = self._inferred.get(key)
-        if found is None:
-            if len(self._inferred) >= MAX_INFERRED:
-                self._inferred.clear()
-            inputs = tuple(o.layout if isinstance(o, View) else o for o in operands)
-            layouts = operation.infer(inputs, attributes)
-            found = tuple(
-                (self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)), x) for x in layouts
-            )
-            self._inferred[key] = found
-        results = [(self.new_buffer(kind), layout) for kind, layout in found]
-        self._compute(operation, operands, [View(buffer, layout) for buffer, layout in results], attributes)
+        self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> list[Buffer] | None:
+        """An operation's results in new buffers, None before `_sign`; for who passed the dispatch."""
+        given: list[Any] = [operation]
+        key: list[Any] = [None]  # of the launch
+        for operand in operands:
+            if isinstance(operand, View):
+                given.append(operand.layout)
+                key.append(operand.buffer.key)
+            else:
+                given.append(checks.key(operand))
+        if attributes and attributes is not operation.attributes:
+            given += map(exactly, attributes.values())
+        try:
+            signature = self._signatures[tuple(given)]
+        except KeyError:
+            return None
+        key[0] = signature
+        results = []
+        for kind in signature.kinds:
+            buffer = Buffer(self, self.block(kind), kind)
+            key.append(buffer.key)
+            results.append(buffer)
+        launch = self.launches.get(tuple(key))
+        if launch is None:
+            launch = self._planned(tuple(key), operation, operands, results, attributes)
+        launch()
         return results
 
-    def _signature(self, operand: View | Number | None) -> Any:
-        return operand.layout if isinstance(operand, View) else (type(operand), operand)
+    def _sign(
+        self, operation: Operation, operands: Sequence[View | Number | None], attributes: Mapping[str, Any]
+    ) -> Signature:
+        """Learns what the results are for operands of these layouts and numbers; raises what `infer` does."""
+        inputs = [o.layout if isinstance(o, View) else o for o in operands]
+        layouts = operation.infer(inputs, attributes)
+        kinds = (self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in layouts)
+        if len(self._signatures) >= MAX_SIGNATURES:
+            self._signatures.clear()
+        key = [operation, *[i if isinstance(i, Layout) else checks.key(i) for i in inputs]]
+        if attributes and attributes is not operation.attributes:
+            key += map(exactly, attributes.values())
+        found = self._signatures[tuple(key)] = Signature(tuple(kinds))
+        return found
+
+    def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
+        """Computes an operation into one of its operands; False where the result is none that can lie there."""
+        key = (operation, *map(checks.key, operands), target.key)
+        launch = self.launches.get(key)
+        if launch is None:
+            views = [o for o in operands if isinstance(o, View)]
+            apart = all(v.key == target.key or not overlaps(v, target) for v in views)
+            if not operation.in_place or not apart:
+                return False
+            (kind,) = self._sign(operation, operands, operation.attributes).kinds
+            if (kind.dtype, kind.shape) != (target.dtype, target.shape):
+                return False
+            launch = self._planned(key, operation, operands, [target], operation.attributes)
+        launch()
+        return True
 
     def execute(
         self,
@@ -140,18 +189,29 @@ class Engine(Allocation):
         )
         launch = self.launches.get(key)
         if launch is None:
-            views, targets = checks.checked(self, operation, operands, outputs)
-            apart = [self._disjoint(operation, v, targets) for v in views]
-            plan = operation.plan(
-                [v.layout if isinstance(v, View) else v for v in apart],
-                [t.layout for t in targets],
-                attributes,
-                self.target,
-            )
-            checks.check_dtypes(self, operation.name, [*apart, *targets])
-            copied = any(v is not a for v, a in zip(views, apart, strict=True))
-            launch = self._prepare(None if copied else key, plan, [*apart, *targets])
+            launch = self._planned(key, operation, operands, outputs, attributes)
         launch()
+
+    def _planned(
+        self,
+        key: Any,
+        operation: Operation,
+        operands: Sequence[checks.Operand],
+        outputs: Sequence[Buffer | View],
+        attributes: Mapping[str, Any],
+    ) -> Launch:
+        """The launch that computes an operation into given outputs, cached by a key where that can be."""
+        views, targets = checks.checked(self, operation, operands, outputs)
+        apart = [self._disjoint(operation, v, targets) for v in views]
+        plan = operation.plan(
+            [v.layout if isinstance(v, View) else v for v in apart],
+            [t.layout for t in targets],
+            attributes,
+            self.target,
+        )
+        checks.check_dtypes(self, operation.name, [*apart, *targets])
+        copied = any(v is not a for v, a in zip(views, apart, strict=True))
+        return self._prepare(None if copied else key, plan, [*apart, *targets])
 
     def copy(self, source: View, target: View) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
@@ -159,7 +219,7 @@ class Engine(Allocation):
 
     def _copy_elements(self, source: View, target: View) -> None:
         """See copy; for who passed the dispatch before."""
-        key = ("copy", source.key, target.key)
+        key = ("copy", source.buffer.key, source.layout, target.buffer.key, target.layout)
         launch = self.launches.get(key)
         if launch is None:
             checks.view(self, "copy", source)
@@ -241,7 +301,7 @@ class Engine(Allocation):
             self.usable = False
             self.closed = True
             self.bound.clear()
-            self._inferred.clear()
+            self._signatures.clear()
             self.pool.close()
             self.device.close()
 
@@ -253,8 +313,7 @@ class Engine(Allocation):
 
     def _gathered(self, view: View) -> View:
         """A copy of a view's elements, in row-major order in a buffer of their own."""
-        layout = Layout.contiguous(view.dtype, view.shape)
-        copy = View(self.new_buffer(self.kind(view.shape, view.dtype)), layout)
+        copy = whole(self.new_buffer(self.kind(view.shape, view.dtype)))
         self._copy_elements(view, copy)
         return copy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.dtypes import DType, Number
 from hologram.errors import OutOfMemory, ShapeError, UnsupportedDType
+from hologram.layout import whole
 
 
 def fitted(value: Any, dtype: DType, who: str) -> Number:
@@ -45,6 +47,8 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 def exactly(value: Any) -> Any:
     """What stands for an attribute or scalar in a key: -0.0 is not 0.0, though they are equal, and NaN is NaN."""
+    if type(value) in _EXACT:
+        return value
     if isinstance(value, (float, np.floating)):
         if value != value:
             return "nan"
@@ -52,6 +56,9 @@ def exactly(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(map(exactly, value))
     return value
+
+
+_EXACT = frozenset({int, bool, str, type(None)})  # what stands for itself: most attributes
 
 
 def sizes(given: Any, who: str) -> tuple[int, ...]:
@@ -62,15 +69,24 @@ def sizes(given: Any, who: str) -> tuple[int, ...]:
     found = (given,) if isinstance(given, (int, np.integer)) else given
     if not isinstance(found, (tuple, list, np.ndarray)):
         raise TypeError(f"{who}: sizes must be integers, got {given!r}")
-    for n in found:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-            raise TypeError(f"{who}: sizes must be integers, got {given!r}")
-        if n < 0:
-            raise ShapeError(f"{who}: sizes must not be negative, got {given}")
-    whole = tuple(int(n) for n in found)
-    if math.prod(whole) >= 1 << 63:
-        raise OutOfMemory(f"{who}: {given} has more elements than any memory")
-    return whole
+    try:
+        return _sizes(*found)
+    except TypeError as error:
+        raise TypeError(f"{who}: sizes must be integers, got {given!r}") from error
+    except ShapeError as error:
+        raise ShapeError(f"{who}: sizes must not be negative, got {given}") from error
+    except OutOfMemory as error:
+        raise OutOfMemory(f"{who}: {given} has more elements than any memory") from error
+
+
+@lru_cache(maxsize=8192, typed=True)  # True and 1.0 are no sizes, though they equal 1
+def _sizes(*given: Any) -> tuple[int, ...]:
+    found = tuple(whole(n, "a size") for n in given)
+    if min(found, default=0) < 0:
+        raise ShapeError
+    if math.prod(found) >= 1 << 63:
+        raise OutOfMemory
+    return found
 
 
 def same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, Any]) -> None:

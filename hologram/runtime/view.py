@@ -38,7 +38,7 @@ class View(Strided):
 
 def whole(buffer: Buffer) -> View:
     """All of a buffer."""
-    return View(buffer, Layout.contiguous(buffer.dtype, buffer.shape))
+    return View(buffer, buffer.kind.layout)
 
 
 def overlaps(a: View, b: View) -> bool:

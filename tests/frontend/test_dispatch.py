@@ -71,7 +71,7 @@ BUFFER: dict[str, Act] = {
     "__buffer__": lambda h: h.buffer.__buffer__(0),
 }
 BUFFER_APART = {
-    "block", "dtype", "executor", "freed", "key", "nbytes", "shape", "size", "shared",  # facts
+    "block", "dtype", "executor", "freed", "key", "kind", "nbytes", "shape", "size", "shared",  # facts
     "live_block",  # the runtime's own
     "__dlpack_device__", "__len__", "__reduce_ex__",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -193,9 +193,19 @@ class Operation:
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments sorted into operands and attributes; attributes may be given by position, after the operands."""
-        if not kwargs and len(args) == len(self.operands):  # the common call
-            return args, self._defaults
-        names = self._names
+        if not kwargs and len(args) == len(self.operands) and not self._required:
+            return args, self.attributes
+        if len(args) == len(self.operands) and self._required <= kwargs.keys():
+            attributes = {**self.attributes, **kwargs}
+            if len(attributes) == len(self.attributes) and all(map(_settles, kwargs.values())):
+                return args, attributes
+        return self._sorted(args, kwargs)
+
+    def _sorted(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """See bind; any arguments, also those to refuse."""
+        names = (*self.operands, *self.attributes)
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes at most {len(names)} arguments, got {len(args)}")
         given = dict(zip(names, args, strict=False))
@@ -211,50 +221,66 @@ class Operation:
                 if parameters[name].default is inspect.Parameter.empty:
                     raise TypeError(f"{self.name} needs the argument {name!r}")
                 given[name] = parameters[name].default
-            kind = type(given[name])
-            if kind.__hash__ is None and kind is not list and name in self.attributes:
+            if name in self.attributes and not _settles(given[name]):
+                kind = type(given[name]).__name__
                 raise TypeError(
-                    f"{self.name}: {name} must be a number, a name or a sequence of them, got {kind.__name__}"
+                    f"{self.name}: {name} must be a number, a name or a sequence of them, got {kind}"
                 )
         return tuple(given[n] for n in self.operands), {n: given[n] for n in self.attributes}
 
     @cached_property
-    def _names(self) -> tuple[str, ...]:
-        return (*self.operands, *self.attributes)
+    def _required(self) -> frozenset[str]:
+        """Attributes that must be given."""
+        return frozenset(n for n, d in self.attributes.items() if d is inspect.Parameter.empty)
 
     @cached_property
-    def _defaults(self) -> dict[str, Any]:
-        missing = [n for n, d in self.attributes.items() if d is inspect.Parameter.empty]
-        if missing:
-            raise TypeError(f"{self.name} needs the argument {missing[0]!r}")
-        return self.attributes
+    def common(self) -> tuple[int, dict[str, Any]]:
+        """How many arguments are operands and all that it needs, and the attributes then; -1 where `bind` must look."""
+        looks = self._required or not self.operands or type(self).bind is not Operation.bind
+        return (-1 if looks else len(self.operands), self.attributes)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program.
 
         An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
         """
-        if not self.operands:
-            executor: Any = args[0] if args else None
-            if not hasattr(executor, "apply"):
-                found = type(executor).__name__
-                raise TypeError(f"{self.name}: the first argument must be an Executor, got {found}")
-            return executor.apply(self, *self.bind(args[1:], kwargs))
-        operands, attributes = self.bind(args, kwargs)
+        count, attributes = self.common
+        operands = args
+        if kwargs or len(args) != count:
+            if not self.operands:
+                executor: Any = args[0] if args else None
+                if not hasattr(executor, "apply"):
+                    found = type(executor).__name__
+                    raise TypeError(f"{self.name}: the first argument must be an Executor, got {found}")
+                return executor.apply(self, *self.bind(args[1:], kwargs))
+            operands, attributes = self.bind(args, kwargs)
         chosen: Any = None
+        highest: Any = None
         for operand in operands:
-            if isinstance(operand, Value):
-                return self.function(*operands, **attributes)
             # As with Python's operators, the most derived class answers: a traced tensor before the others.
-            if hasattr(operand, "__apply__") and (chosen is None or isinstance(operand, type(chosen))):
-                chosen = operand
+            kind = type(operand)
+            if kind is not highest and _answers(kind) and (highest is None or issubclass(kind, highest)):
+                chosen, highest = operand, kind
         if chosen is not None:
             return chosen.__apply__(self, operands, attributes)
+        if any(isinstance(operand, Value) for operand in operands):
+            return self.function(*operands, **attributes)
         kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
         raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
+
+
+def _settles(value: Any) -> bool:
+    """Whether it can be an attribute, which is part of what a launch is kept by."""
+    return type(value).__hash__ is not None or type(value) is list
+
+
+@lru_cache(maxsize=256)
+def _answers(kind: type) -> bool:
+    """Whether an object of a type answers calls of operations; see Applicable."""
+    return hasattr(kind, "__apply__")
 
 
 OPERATIONS: dict[str, Operation] = {}
