@@ -366,27 +366,6 @@ class Buffer:
         return out
 
 
-def offer(name: str) -> None:
-    """Gives buffers the attribute by which libraries of a vendor take memory; those of other devices lack it."""
-
-    def interface(buffer: Buffer) -> dict[str, Any]:
-        if buffer.executor.device.array_interface != name:
-            raise AttributeError(f"'Buffer' object has no attribute {name!r}", name=name, obj=buffer)
-        buffer._touched(name)
-        buffer._share()
-        buffer.executor.device.synchronize()
-        return {
-            "version": 3,
-            "shape": buffer.shape,
-            "typestr": buffer.dtype.numpy.str,
-            "data": (buffer.ptr, False),
-            "strides": None,
-            "stream": None,
-        }
-
-    setattr(Buffer, name, property(interface))
-
-
 def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
     """A new buffer over a buffer's memory, which is large enough; that one is freed, its memory is not."""
     block, lease = buffer._let_go()

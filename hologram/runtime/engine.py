@@ -21,7 +21,8 @@ from hologram.layout import Layout
 from hologram.plan import Plan, Step, Target, Tile
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
-from hologram.runtime.buffer import Buffer, offer
+from hologram.runtime.array_interface import offer
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.launches import Launches, Part
 from hologram.runtime.validation import exactly, sizes
 from hologram.runtime.view import View, overlaps, whole
