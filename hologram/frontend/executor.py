@@ -69,11 +69,11 @@ class Executor(Engine):
 
     def zeros(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor of zeros."""
-        return self.full(shape, 0, dtype)
+        return tensors.full(self, shape, 0, dtype, "zeros")
 
     def ones(self, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor of ones."""
-        return self.full(shape, 1, dtype)
+        return tensors.full(self, shape, 1, dtype, "ones")
 
     def from_dlpack(self, source: Any, *, copy: bool | None = None) -> Tensor:
         """A Tensor of another library's array: over its memory where the device can use it, else with one copy.

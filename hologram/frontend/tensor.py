@@ -207,10 +207,14 @@ def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
 
 
 def full(
-    engine: Engine, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32
+    engine: Engine,
+    shape: int | Sequence[int],
+    value: bool | int | float,
+    dtype: Any = dtypes.f32,
+    who: str = "full",
 ) -> Tensor:
-    """A tensor filled with a number."""
-    return engine.dispatch(make_full, "full", engine, sizes(shape, "full"), value, engine.supported(dtype))
+    """A tensor filled with a number; `who` makes it, for errors."""
+    return engine.dispatch(make_full, who, engine, sizes(shape, who), value, engine.supported(dtype, who))
 
 
 def make_full(engine: Engine, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Tensor:

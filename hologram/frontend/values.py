@@ -8,6 +8,7 @@ import numpy as np
 
 from hologram import dtypes, lazy
 from hologram.errors import ShapeError, UnsupportedDType
+from hologram.runtime.validation import held
 
 if TYPE_CHECKING:
     from hologram.atlas import arithmetic
@@ -27,17 +28,16 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
         values = np.asarray(array)
     except ValueError as error:
         raise ShapeError(f"tensor: the elements form no array: {error}") from error
-    own = dtypes.dtype(values.dtype)  # refuses what is no number
+    large = values.dtype == object and all(isinstance(x, int) for x in values.flat)  # Python's integers
+    if large and dtype is None:
+        raise UnsupportedDType(
+            f"tensor: no integer dtype holds {max(values.flat, key=abs)}: name a float dtype"
+        )
+    own = None if large else dtypes.dtype(values.dtype)  # refuses what is no number
     if dtype is None:
         return values if known or own is not dtypes.f64 else values.astype(np.float32)
     wanted = dtypes.dtype(dtype)
+    if not known:
+        return held(array, wanted, "tensor")
     with np.errstate(all="ignore"):
-        if known:
-            return values if own is wanted else arithmetic.convert(wanted, values)
-        try:
-            held = np.asarray(array, wanted.numpy)
-        except (OverflowError, ValueError) as error:  # a NaN is a ValueError
-            raise UnsupportedDType(f"tensor: {wanted} cannot hold the elements: {error}") from error
-        if own.is_float and wanted.is_integer and (held != values).any():
-            raise UnsupportedDType(f"tensor: {wanted} cannot hold {values[held != values].flat[0]}")
-    return held
+        return values if own is wanted else arithmetic.convert(wanted, values)

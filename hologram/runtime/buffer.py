@@ -15,6 +15,7 @@ from hologram.runtime import dlpack
 from hologram.runtime.allocation import Allocation, Kind, opened
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block
+from hologram.runtime.validation import held
 
 _tracers = Dispatch.tracers
 
@@ -35,11 +36,8 @@ def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
 
 def _pattern(value: bool | int | float, dtype: DType) -> bytes:
     """The bytes of one element; raises UnsupportedDType unless the dtype can hold the number (rounding floats)."""
-    try:
-        element = np.array(value, dtype.numpy)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise UnsupportedDType(f"fill: {dtype} cannot hold {value!r}: {error}") from error
-    if element.ndim or (not dtype.is_float and element != value):
+    element = held(value, dtype, "fill")
+    if element.ndim:
         raise UnsupportedDType(f"fill: {dtype} cannot hold {value!r}")
     return element.tobytes()
 

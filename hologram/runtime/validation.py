@@ -5,14 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes
+from hologram import dtypes, lazy
 from hologram.dtypes import DType, Number
 from hologram.errors import OutOfMemory, ShapeError, UnsupportedDType
 from hologram.layout import whole
+
+if TYPE_CHECKING:
+    from hologram.atlas import arithmetic
+else:  # for bf16 alone
+    arithmetic = lazy.module("hologram.atlas.arithmetic")
+
+
+def held(numbers: Any, dtype: DType, who: str) -> np.ndarray:
+    """Python's numbers (one, or nested lists of some) as an array of a dtype; floats round once, and may overflow.
+
+    Raises UnsupportedDType for a number that the dtype cannot hold: nothing wraps round, is cut off, or becomes true.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            if dtype.is_float:
+                exact = np.asarray(numbers, np.float64)
+                return arithmetic.narrow(exact, dtype) if dtype is dtypes.bf16 else exact.astype(dtype.numpy)
+            exact, found = np.asarray(numbers), np.asarray(numbers, dtype.numpy)
+        except (OverflowError, TypeError, ValueError) as error:  # a NaN is a ValueError
+            raise UnsupportedDType(f"{who}: {dtype} cannot hold {_briefly(numbers)}: {error}") from error
+    if (found != exact).any():
+        raise UnsupportedDType(f"{who}: {dtype} cannot hold {exact[found != exact].flat[0]}")
+    return found
+
+
+def _briefly(numbers: Any) -> str:
+    text = repr(numbers)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 
 def fitted(value: Any, dtype: DType, who: str) -> Number:

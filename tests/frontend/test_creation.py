@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -56,3 +57,39 @@ def test_arrays_are_converted_as_tensors_are(executor: hg.Executor) -> None:
             converted = executor.tensor(array, dtype).to_numpy().astype(np.float64)
             wanted = executor.tensor(array).astype(dtype).to_numpy().astype(np.float64)
             np.testing.assert_array_equal(converted, wanted)
+
+
+def test_numbers_that_a_bool_does_not_hold_are_refused_everywhere(executor: hg.Executor) -> None:
+    for make in (lambda: executor.tensor([2, 0.5], "bool"), lambda: executor.full((2,), 0.5, "bool")):
+        with pytest.raises(hg.UnsupportedDType, match="bool cannot hold"):
+            make()
+    assert executor.tensor([1, 0.0, True], "bool").tolist() == [True, False, True]
+
+
+def test_integers_of_any_size_become_floats(executor: hg.Executor) -> None:
+    assert executor.tensor([2**64], "f32").item() == executor.full((), 2**64, "f32").item() == 2.0**64
+    with pytest.raises(hg.UnsupportedDType, match="no integer dtype holds 18446744073709551616"):
+        executor.tensor([1, 2**64])
+    with pytest.raises(hg.UnsupportedDType, match="f32 cannot hold .*too large"):
+        executor.tensor([10**400], "f32")
+    with pytest.raises(hg.UnsupportedDType, match="u8 cannot hold 300"):
+        executor.tensor([np.int64(300)], "u8")
+
+
+def test_floats_round_once_and_overflow_in_silence(executor: hg.Executor) -> None:
+    number = 1 + 2**-8 + 2**-40  # in f32 a tie, which would round down
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for made in (
+            executor.tensor([number], "bf16"),
+            executor.full((1,), number, "bf16"),
+            executor.tensor(np.array([number]), "bf16"),
+        ):
+            assert made.astype("f64").item() == 1 + 2**-7
+        assert executor.full((1,), 1e6, "f16").tolist() == [np.inf]
+
+
+def test_an_error_names_who_was_called(executor: hg.Executor) -> None:
+    for name in ("zeros", "ones", "empty"):
+        with pytest.raises(hg.ShapeError, match=f"^{name}: sizes must not be negative"):
+            getattr(executor, name)(-1)

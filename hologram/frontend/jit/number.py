@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hologram.dtypes import DType
+from hologram.runtime.validation import held
 
 
 class Formulas:
@@ -42,8 +43,7 @@ class Formulas:
         strange = [places[k] for at in self.wanted.values() for k in at if type(places[k]) is complex]
         if strange:  # (-4.0) ** 0.5, where the trace was made with another base
             raise TypeError(f"a tensor takes real numbers, and of those given Python makes {strange[0]}")
-        with np.errstate(over="ignore"):
-            return [np.array([places[k] for k in at], d.numpy) for d, at in self.wanted.items()]
+        return [held([places[k] for k in at], d, "a number of a call") for d, at in self.wanted.items()]
 
 
 class Numbers:

@@ -50,6 +50,9 @@ class Composite(Operation):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         operands, attributes = self.bind(args, kwargs)
+        for name, operand in zip(self.operands, operands, strict=True):
+            if name in self.sequences and (not isinstance(operand, (tuple, list)) or not operand):
+                raise TypeError(f"{self.name}: a sequence of at least one Tensor is needed, got {operand!r}")
         known = next((o for o in _each(operands) if hasattr(o, "__apply__")), None)
         if known is None:
             kinds = ", ".join(type(o).__name__ for o in operands)
