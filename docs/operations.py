@@ -12,7 +12,7 @@ HEAD = """# Operations
 Made from the declarations in `hologram/opset` by `python docs/operations.py > docs/operations.md`; a test holds it to
 them. Every operation is a function of tensors (`hg.softmax(x, dim=-1)`), most are methods (`x.softmax(dim=-1)`), and
 each is an out-parameter function under its own name and those given (`hg.ops.softmax(ex, x, out, dim=-1)`). Without a
-tensor to start from they take the executor first (`hg.random_uniform(ex, (4,), seed=1)`).
+tensor to start from they take an executor first (`hg.random_uniform(ex, (4,), seed=1)`), or run on the default one.
 
 ULP bounds the error of float results in units in the last place of the result's dtype. Devices differ: WebGPU promises
 neither exact division nor a fused multiply-add, a CPU has both (`hologram info --json`). "+ n eps" adds n epsilons of

@@ -23,7 +23,24 @@ from hologram.dtypes import (
     u64 as u64,
 )
 from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
-from hologram.frontend.executor import Executor as Executor, from_dlpack as from_dlpack
+from hologram.frontend.creation import (
+    asarray as asarray,
+    empty as empty,
+    empty_like as empty_like,
+    from_dlpack as from_dlpack,
+    full as full,
+    full_like as full_like,
+    ones as ones,
+    ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from hologram.frontend.default import (
+    default_executor as default_executor,
+    set_default_executor as set_default_executor,
+    use_executor as use_executor,
+)
+from hologram.frontend.executor import Executor as Executor
 from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.buffer import Buffer as Buffer
 
@@ -82,7 +99,8 @@ def _operations() -> dict[str, _typing.Any]:
 
 def _missing(name: str) -> str:
     method = not name.startswith("_") and hasattr(Executor, name)
-    hint = f"; an executor has it: hologram.Executor().{name}" if method else ""
+    hint = f"; an executor has it: hologram.default_executor().{name}" if method else ""
+    hint = "; hologram.asarray makes tensors" if name in ("tensor", "array") else hint
     return f"module 'hologram' has no attribute {name!r}{hint}"
 
 

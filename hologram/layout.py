@@ -188,28 +188,30 @@ def seen(layout: Layout, how: Callable[..., Layout | None], *arguments: Any) -> 
     return how(layout, *arguments)
 
 
-def hashable(position: Index | tuple[Index, ...]) -> list[Any]:
-    """The items of an index, each slice as `slice` and its three numbers: before Python 3.12 it has no hash."""
+def hashable(position: Any) -> list[Any] | None:
+    """The items of an index, each slice as `slice` and its three numbers: before Python 3.12 it has no hash.
+
+    None where an item is neither an integer, a slice, None nor ...: an array, that is.
+    """
     found: list[Any] = []
     for item in position if isinstance(position, tuple) else (position,):
         if isinstance(item, slice):
             found += slice, item.start, item.stop, item.step
-        else:
+        elif type(item) is int or item is None or item is Ellipsis or _is_integer(item):
             found.append(item)
+        else:
+            return None
     return found
+
+
+def _is_integer(item: Any) -> bool:
+    return isinstance(item, Integral) and not isinstance(item, bool)
 
 
 def indexed(layout: Layout, *position: Any) -> Layout:
     """The part that `tensor[position]` is: integers, slices (see `hashable`), None and ... in NumPy's meaning."""
     given = iter(position)
     items = [slice(next(given), next(given), next(given)) if item is slice else item for item in given]
-    for item in items:
-        whole = isinstance(item, Integral) and not isinstance(item, bool)
-        if not (whole or item is None or item is Ellipsis or isinstance(item, slice)):
-            raise TypeError(
-                f"a Tensor is indexed with integers, slices, None and ..., got {type(item).__name__}; "
-                "use index_select, gather or where to index with tensors"
-            )
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > layout.ndim or sum(item is Ellipsis for item in items) > 1:
         raise IndexError(f"too many indices for a tensor of {layout.ndim} axes: {tuple(items)}")

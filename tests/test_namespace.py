@@ -38,8 +38,12 @@ def test_what_is_not_public_is_not_there(name: str) -> None:
 
 
 def test_a_name_that_an_executor_has_is_told() -> None:
-    with pytest.raises(AttributeError, match=r"'tensor'; an executor has it: hologram.Executor\(\).tensor"):
+    with pytest.raises(AttributeError, match=r"'tensor'; hologram.asarray makes tensors"):
         hg.tensor([1.0])
+    with pytest.raises(
+        AttributeError, match=r"'allocate'; an executor has it: hologram.default_executor\(\).allo"
+    ):
+        hg.allocate(3)
 
 
 def test_a_star_brings_what_is_public() -> None:

@@ -170,8 +170,3 @@ class Executor(Engine):
             self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
             weakref.finalize(winners, self._tuner.stop)  # of an executor that nobody closed
         return winners
-
-
-def from_dlpack(source: Any, executor: Executor, *, copy: bool | None = None) -> Tensor:
-    """A Tensor of an executor for another library's array; see Executor.from_dlpack."""
-    return executor.from_dlpack(source, copy=copy)

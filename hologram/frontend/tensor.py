@@ -14,10 +14,11 @@ import numpy as np
 from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
-from hologram.frontend import representation
+from hologram.frontend import indexing, representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
-from hologram.layout import Index, Layout, hashable, indexed
+from hologram.layout import Layout, hashable, indexed
+from hologram.opset.forms.default import Default
 from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
@@ -36,8 +37,8 @@ class Tensor(View, Operators):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
-    integers, slices, None and ...) share the buffer. Operators broadcast and promote dtypes; a Python number takes the
-    tensor's dtype unless its kind is higher.
+    integers, slices, None and ...) share the buffer; indexing with arrays copies, as in NumPy. Operators broadcast and
+    promote dtypes; a Python number takes the tensor's dtype unless its kind is higher.
     """
 
     __slots__ = ()
@@ -76,16 +77,20 @@ class Tensor(View, Operators):
     def _view(self, layout: Layout) -> Tensor:
         return Tensor(self.buffer, layout)
 
-    def __getitem__(self, index: Index | tuple[Index, ...]) -> Tensor:
-        return self._through(indexed, *hashable(index))
+    def __getitem__(self, index: Any) -> Tensor:
+        items = hashable(index)
+        return indexing.read(self, index) if items is None else self._through(indexed, *items)
 
-    def __setitem__(self, index: Index | tuple[Index, ...], value: Any) -> None:
-        target, engine = self[index], self.executor
+    def __setitem__(self, index: Any, value: Any) -> None:
+        items, engine = hashable(index), self.executor
+        if items is None:
+            value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
+            return indexing.write(self, index, value)
+        target = self._through(indexed, *items)
         if type(value) in _NUMBERS and not _tracers:
             fill = opset.OPERATIONS["fill"]
-            engine.execute(fill, (), (target,), fill.attributes | {"value": value})
-        else:
-            engine.copy(value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target)
+            return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
+        return engine.copy(value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target)
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -112,6 +117,11 @@ class Tensor(View, Operators):
         if wanted == self.dtype and not copy:
             return self
         return self._copied(self.executor.supported(wanted))
+
+    def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
+        """On an executor, or that of a device ("webgpu:0"): the tensor itself if it is there, else a copy."""
+        executor = Default.executor(device)
+        return self if executor is self.executor else constant(executor, self)
 
     def to_numpy(self, *, copy: bool = True) -> np.ndarray:
         """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""

@@ -28,12 +28,11 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
         values = np.asarray(array)
     except ValueError as error:
         raise ShapeError(f"tensor: the elements form no array: {error}") from error
-    large = values.dtype == object and all(isinstance(x, int) for x in values.flat)  # Python's integers
-    if large and dtype is None:
-        raise UnsupportedDType(
-            f"tensor: no integer dtype holds {max(values.flat, key=abs)}: name a float dtype"
-        )
-    own = None if large else dtypes.dtype(values.dtype)  # refuses what is no number
+    own: Any = values.dtype
+    if not (own.kind == "O" and values.size and all(isinstance(x, int) for x in values.flat)):
+        own = dtypes.dtype(own)  # refuses what is no number; integers of any size are some
+    elif dtype is None:
+        raise UnsupportedDType(f"tensor: no integer dtype holds all of {values.tolist()}: name a float dtype")
     if dtype is None:
         return values if known or own is not dtypes.f64 else values.astype(np.float32)
     wanted = dtypes.dtype(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, normalize_axis
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.map import IndexedOperand, indexed
-from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample
 from hologram.opset.forms.samples import array
 
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
@@ -236,3 +237,24 @@ def scatter_add(at, out, x, index, source, *, dim):
         builder.atomic(Opcode.ATOMIC_ADD, out.parameter, place, source.at(*at))
 
     builder.if_(inside, add, lambda: None)
+
+
+@dataclass(frozen=True, eq=False)
+class Put(Indexed):
+    """Writes into a given output, whose other elements stay as they are."""
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        return ()
+
+    def check_outputs(self, expected: Sequence[Layout], outputs: Layouts) -> None:
+        """Any output will do: who writes into it knows its shape."""
+
+
+def _put(at, out, index, source):
+    """out[index[i, j], j] = source[i, j]; where an index repeats, one of its elements wins."""
+    inside, safe = _inside(index.at(*at), out.extent(0))
+    out.builder.if_(inside, lambda: out.put(source.at(*at), safe, *at[1:]), lambda: None)
+
+
+# What assigning at positions is outside of a graph, in which it is a scatter; it has no name outside.
+put = Put(name="put", function=_put, reference=lambda: None, samples=lambda rng, d: (), over="index")

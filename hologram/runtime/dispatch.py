@@ -11,7 +11,9 @@ Request = Callable[..., Any]
 
 
 class Tracer(Protocol):
-    """Takes the requests of a thread that traces a function."""
+    """Takes the requests of a thread that traces a function for an executor."""
+
+    executor: Any
 
     def take(self, request: Request, action: str, arguments: tuple[Any, ...]) -> Any:
         """Records what a request asks for; raises TraceError for one that a trace cannot record."""

@@ -68,9 +68,11 @@ def test_numbers_that_a_bool_does_not_hold_are_refused_everywhere(executor: hg.E
 
 def test_integers_of_any_size_become_floats(executor: hg.Executor) -> None:
     assert executor.tensor([2**64], "f32").item() == executor.full((), 2**64, "f32").item() == 2.0**64
-    with pytest.raises(hg.UnsupportedDType, match="no integer dtype holds 18446744073709551616"):
+    with pytest.raises(
+        hg.UnsupportedDType, match=r"no integer dtype holds all of \[1, 18446744073709551616\]"
+    ):
         executor.tensor([1, 2**64])
-    with pytest.raises(hg.UnsupportedDType, match="f32 cannot hold .*too large"):
+    with pytest.raises(hg.UnsupportedDType, match=r"f32 cannot hold .*too large"):
         executor.tensor([10**400], "f32")
     with pytest.raises(hg.UnsupportedDType, match="u8 cannot hold 300"):
         executor.tensor([np.int64(300)], "u8")

@@ -258,7 +258,7 @@ def test_every_public_name_is_known(held: Held) -> None:
     assert public(hg.Executor, held.executor) == {*EXECUTOR, *EXECUTOR_RECORDED, *EXECUTOR_APART}
     views = {
         "T", "contiguous", "clone", "astype", "device", "dtype", "executor", "expand", "flatten",
-        "is_contiguous", "key", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
+        "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "__dlpack_device__", "__len__",
     }  # fmt: skip

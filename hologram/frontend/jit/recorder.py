@@ -17,7 +17,7 @@ from hologram.frontend.jit.number import Formulas, TracedNumber
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.opset.fill import fill
+from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
 from hologram.runtime import checks

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hologram.errors import ShapeError, TraceError
+from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.jit.tree import branches, mapped
@@ -61,9 +62,10 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     if Traced in kinds:
         return Call(walk.tensors, [], (), (), traced=True)
     executors = {t.executor for t in walk.tensors if not isinstance(t, np.ndarray)}
+    if walk.tensors and not executors:
+        executors = {default_executor()}  # arrays alone say nothing of where to run
     if len(executors) != 1:
-        arrays = "NumPy arrays alone, which say nothing of where to run: make one a Tensor, ex.tensor(array)"
-        found = " and ".join(sorted(map(str, executors))) or (arrays if walk.tensors else "none")
+        found = " and ".join(sorted(map(str, executors))) or "none"
         raise (ShapeError if executors else TraceError)(
             f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
         )

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from hologram.layout import Layout
+from hologram.opset.forms.default import Default
 from hologram.opset.forms.expression import as_tuple
-from hologram.opset.forms.operation import Operation, register
+from hologram.opset.forms.operation import ARRAYS, Operation, register
 from hologram.opset.forms.types import promoted
 from hologram.strided import Strided
 
@@ -54,22 +53,22 @@ class Composite(Operation):
             if name in self.sequences and (not isinstance(operand, (tuple, list)) or not operand):
                 raise TypeError(f"{self.name}: a sequence of at least one Tensor is needed, got {operand!r}")
         known = next((o for o in _each(operands) if hasattr(o, "__apply__")), None)
-        if known is None:
+        if known is None and not any(isinstance(o, ARRAYS) for o in operands):
             kinds = ", ".join(type(o).__name__ for o in operands)
             raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
         made = (self._tensor(known, n, o) for n, o in zip(self.operands, operands, strict=True))
         return self.function(*made, **attributes)
 
     def _tensor(self, known: Any, name: str, operand: Any) -> Any:
-        """The operand as a tensor, made beside a known one where it is numbers."""
+        """The operand as a tensor, made beside a known one (or by default) where it is numbers."""
         if isinstance(operand, (tuple, list)) and name in self.sequences:
             return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
         if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
             return operand
-        numbers = isinstance(operand, (bool, int, float, np.ndarray, np.generic, list, tuple))
+        numbers = isinstance(operand, (bool, int, float, *ARRAYS))
         if not numbers or any(hasattr(o, "__apply__") for o in _each((operand,))):
             raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
-        return known.executor.tensor(operand)
+        return (Default.executor(None) if known is None else known.executor).tensor(operand)
 
     def infer(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         found = as_tuple(self.function(*map(_shaped, inputs), **attributes))

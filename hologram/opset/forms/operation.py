@@ -17,10 +17,12 @@ from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms.accuracy import Loss
+from hologram.opset.forms.default import Default
 from hologram.plan import Plan, Target
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
+ARRAYS = (np.ndarray, np.generic, list, tuple)  # of the host, that become tensors
 Layouts = Sequence[Layout]
 Attributes = Mapping[str, Any]
 
@@ -242,17 +244,17 @@ class Operation:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program.
 
-        An operation without operands (random numbers) takes the executor first: `hg.random_uniform(ex, shape=(3,))`.
+        Arrays without a tensor beside them become tensors of the default executor. An operation without operands
+        (random numbers) takes an executor first, `hg.random_uniform(ex, (3,))`, or a `device`, or runs on the default.
         """
         count, attributes = self.common
         operands = args
         if kwargs or len(args) != count:
             if not self.operands:
-                executor: Any = args[0] if args else None
-                if not hasattr(executor, "apply"):
-                    found = type(executor).__name__
-                    raise TypeError(f"{self.name}: the first argument must be an Executor, got {found}")
-                return executor.apply(self, *self.bind(args[1:], kwargs))
+                device = kwargs.pop("device", None)
+                if args and hasattr(args[0], "apply"):
+                    device, args = args[0], args[1:]
+                return Default.executor(device).apply(self, *self.bind(args, kwargs))
             operands, attributes = self.bind(args, kwargs)
         chosen: Any = None
         highest: Any = None
@@ -265,6 +267,10 @@ class Operation:
             return chosen.__apply__(self, operands, attributes)
         if any(isinstance(operand, Value) for operand in operands):
             return self.function(*operands, **attributes)
+        if any(isinstance(o, ARRAYS) for o in operands):
+            executor = Default.executor(None)
+            made = [executor.tensor(o) if isinstance(o, ARRAYS) else o for o in operands]
+            return executor.apply(self, made, attributes)
         kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
         raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
 

@@ -1,0 +1,118 @@
+"""The executor of whatever names none: opened when it is first needed, settable, and another one within a `with`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from hologram.frontend.executor import Executor
+from hologram.opset.forms.default import Default
+from hologram.runtime.dispatch import Dispatch
+
+
+class _Process:
+    """What all threads share: the default, and an executor for each other device that calls named."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.default: Executor | None = None
+        self.opened: dict[str, Executor] = {}
+
+    def current(self) -> Executor:
+        """The default, opened at its first use, and again on its device once it is closed or left behind by a fork."""
+        found = self.default
+        if found is None or not found.usable:
+            with self.lock:
+                found = self.default = _living(self.default) or Executor()
+        return found
+
+    def on(self, device: str) -> Executor:
+        """An executor of the device of that name."""
+        backend, _, number = device.partition(":")
+        with self.lock:
+            known = [_living(ex) for ex in (self.default, *self.opened.values()) if ex is not None]
+            found = next((ex for ex in known if ex is not None and _is_on(ex, device)), None)
+            found = found or Executor(backend, int(number) if number.isdigit() else number or None)
+            if found is not self.default:
+                self.opened[_name(found)] = found
+            return found
+
+
+def _living(executor: Executor | None) -> Executor | None:
+    """The executor, or one of its device in its place if it was closed, or belongs to the process before a fork."""
+    if executor is None or executor.usable:
+        return executor
+    return Executor(executor.backend, executor.device.info.index)
+
+
+def _name(executor: Executor) -> str:
+    return f"{executor.backend}:{executor.device.info.index}"
+
+
+def _is_on(executor: Executor, device: str) -> bool:
+    return device in (_name(executor), executor.backend)
+
+
+_process = _Process()
+_within: ContextVar[Executor | None] = ContextVar("hologram_executor", default=None)
+
+if hasattr(os, "register_at_fork"):  # another thread may hold the lock while a process forks
+
+    def _after_fork() -> None:
+        _process.lock = threading.RLock()
+
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def default_executor() -> Executor:
+    """The executor of calls that name none: `hg.zeros(3)`, `hg.asarray(x)`, `hg.add(array, array)`, unpickled tensors.
+
+    That is, in this order: while a function is traced, the executor that it is traced for; within `with
+    hg.use_executor(ex)`, that one; the process's, which `hg.set_default_executor` names, and which is else opened at
+    its first use as `Executor("auto")`, so that HOLOGRAM_BACKEND names its backend. Threads share it. One that was
+    closed, or that a forked process inherited, is opened anew on the same device.
+    """
+    if Dispatch.tracers and (tracer := Dispatch.tracers.get(threading.get_ident())) is not None:
+        return tracer.executor
+    return _within.get() or _process.current()
+
+
+def set_default_executor(executor: Executor | None) -> None:
+    """Makes an executor the process's default, for all threads; None, one that is opened when it is next needed."""
+    if executor is not None and not isinstance(executor, Executor):
+        raise TypeError(f"set_default_executor: an Executor is needed, got {type(executor).__name__}")
+    with _process.lock:
+        _process.default = executor
+
+
+@contextmanager
+def use_executor(executor: Executor | str) -> Iterator[Executor]:
+    """A context in which an executor, or that of a device ("cpu", "webgpu:0"), is the default of this thread or task.
+
+    It is not closed at the end: `with hg.Executor() as ex, hg.use_executor(ex): ...` does both.
+    """
+    found = executor_of(executor)
+    token = _within.set(found)
+    try:
+        yield found
+    finally:
+        _within.reset(token)
+
+
+def executor_of(device: Any) -> Any:
+    """The executor that the argument `device` of functions names: None, an Executor, or "webgpu", "webgpu:0"."""
+    if device is None:
+        return default_executor()
+    if isinstance(device, Executor):
+        return device
+    if not isinstance(device, str):
+        raise TypeError(f"device must be an Executor or a name such as 'cpu:0', got {type(device).__name__}")
+    inner = default_executor() if Dispatch.tracers or _within.get() is not None else None
+    return inner if inner is not None and _is_on(inner, device) else _process.on(device)
+
+
+Default.executor = staticmethod(executor_of)
