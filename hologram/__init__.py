@@ -3,11 +3,13 @@
 # ruff: noqa: I001  (one line for each name would be forty)
 # What is not public has an underscore: `dir(hologram)` is what a user is offered. The aliases say to checkers that a
 # name is meant to be exported.
+import math as _math
 import typing as _typing
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
 from hologram.dtypes import (
+    ALL as _ALL,
     bf16 as bf16,
     bool_ as bool_,
     f16 as f16,
@@ -41,7 +43,28 @@ from hologram.frontend.default import (
     use_executor as use_executor,
 )
 from hologram.frontend.executor import Executor as Executor
+from hologram.frontend.searching import (
+    nonzero as nonzero,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
+from hologram.frontend.several import (
+    broadcast_arrays as broadcast_arrays,
+    meshgrid as meshgrid,
+    unstack as unstack,
+)
 from hologram.frontend.tensor import Tensor as Tensor
+from hologram.frontend.type_functions import (
+    __array_namespace_info__ as __array_namespace_info__,
+    astype as astype,
+    can_cast as can_cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    result_type as result_type,
+)
 from hologram.runtime.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
@@ -74,6 +97,11 @@ _LAZY = {
     "validate_backend": "hologram.backend",
 }
 _MODULES = ("backend", "backends", "dtypes", "ops")
+# The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
+_CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
+    dtype.numpy_name: dtype for dtype in _ALL
+}
+__array_api_version__ = "2024.12"
 
 
 def __getattr__(name: str) -> _typing.Any:
@@ -81,6 +109,8 @@ def __getattr__(name: str) -> _typing.Any:
         value = getattr(_import_module(_LAZY[name]), name)
     elif name in _MODULES:
         value = _import_module(f"hologram.{name}")
+    elif name in _CONSTANTS:
+        return _CONSTANTS[name]
     else:
         value = None if name.startswith("_") else _operations().get(name)
         if value is None:
@@ -90,7 +120,9 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_MODULES, *_operations(), *(n for n in globals() if n.startswith("__"))})
+    return sorted(
+        {*__all__, *_MODULES, *_CONSTANTS, *_operations(), *(n for n in globals() if n.startswith("__"))}
+    )
 
 
 def _operations() -> dict[str, _typing.Any]:

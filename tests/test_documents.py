@@ -37,6 +37,14 @@ def test_the_readme_runs_as_printed(
     assert (tmp_path / "trace.json").exists()
 
 
+def test_the_guide_for_numpys_users_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = _programs("docs/numpy.md")
+    exec(compile(program, "docs/numpy.md", "exec"), {"__name__": "guide"})
+    expected = re.findall(r"print\(.*\)\s+# (\[.*\])$", program, re.MULTILINE)
+    assert capsys.readouterr().out.splitlines() == expected
+    assert len(expected) == 2
+
+
 def test_the_guide_to_jit_runs(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {"__name__": "guide"}
     first, second = _programs("docs/jit.md")

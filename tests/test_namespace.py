@@ -19,7 +19,7 @@ MODULES = {"backend", "backends", "dtypes", "ops"}
 
 def test_only_public_names_are_offered() -> None:
     offered = {name for name in dir(hg) if not name.startswith("_")}
-    assert offered == set(hg.__all__) | MODULES | set(OPERATIONS)
+    assert offered == set(hg.__all__) | MODULES | set(OPERATIONS) | set(hg._CONSTANTS)
     for name in offered - MODULES:
         assert not isinstance(getattr(hg, name), ModuleType), name
         assert getattr(hg, name).__class__.__module__ != "typing", name

@@ -5,6 +5,7 @@ Methods are derived from the operations' declarations; this file holds what is a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import numpy as np
 from hologram import dtypes, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
-from hologram.frontend import indexing, representation
+from hologram.frontend import indexing, numpy_functions, representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.layout import Layout, hashable, indexed
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _tracers = Dispatch.tracers
 _NUMBERS = frozenset({bool, int, float})
+ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 class Tensor(View, Operators):
@@ -182,6 +184,33 @@ class Tensor(View, Operators):
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.executor.device.dlpack_device
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module `hologram`, which has the array API's functions."""
+        if api_version not in (None, *ARRAY_API_VERSIONS):
+            raise ValueError(
+                f"the array API's versions are {', '.join(ARRAY_API_VERSIONS)}, got {api_version!r}"
+            )
+        return sys.modules["hologram"]  # which stands above
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        return numpy_functions.of_ufunc(self, ufunc, method, *inputs, **settings)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return numpy_functions.of_function(function, args, kwargs)
+
+    def __copy__(self) -> Tensor:
+        """A tensor of its own, contiguous, as NumPy's copies are; so is a deep copy."""
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self.clone()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by its elements, through the host; unpickled on the default executor."""
+        return (unpickled, (self.to_numpy(),))
+
     def __getattr__(self, name: str) -> Any:
         """The operations' methods, before the first one is used."""
         if not name.startswith("_"):
@@ -197,6 +226,11 @@ class Tensor(View, Operators):
         if _tracers:
             return apply(engine, operation, operands, attributes)
         return evaluated(engine, operation, operands, attributes)
+
+
+def unpickled(array: np.ndarray) -> Tensor:
+    """A tensor that was pickled, on the default executor."""
+    return Default.executor(None).tensor(array)
 
 
 def as_tensor(buffer: Buffer) -> Tensor:

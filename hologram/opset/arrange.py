@@ -11,7 +11,7 @@ from hologram import dtypes
 from hologram.atlas.builder import select
 from hologram.dtypes import ALL
 from hologram.errors import ShapeError
-from hologram.layout import Layout, count, normalize_axes, normalize_axis, whole
+from hologram.layout import Layout, count, integers, normalize_axes, normalize_axis, whole
 from hologram.opset import movement
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import indexed
@@ -31,9 +31,14 @@ def broadcast_to(x, *, shape):
 @composite(dtypes=ALL, aten=("reshape", "view"), methods=False, reference=lambda x, shape: np.reshape(x, shape),
            samples=cases(((4, 6), {"shape": (3, -1)}), ((), {"shape": (1, 1)}),
                           ((0, 3), {"shape": (3, 0)})))  # fmt: skip
-def reshape(x, *, shape):
-    """The same elements in another shape, one of whose sizes may be -1; a copy only where strides cannot express it."""
-    return x.reshape(shape)
+def reshape(x, *, shape, copy=None):
+    """The same elements in another shape, one of whose sizes may be -1; a copy only where strides cannot express it.
+
+    With `copy` always or never: ValueError where it would need one.
+    """
+    if copy is False and x.layout.reshape(integers(shape, "reshape: a size")) is None:
+        raise ValueError(f"reshape: {x.shape} to {shape} needs a copy")
+    return movement.cast(x, dtype=x.dtype).reshape(shape) if copy else x.reshape(shape)
 
 
 @composite(dtypes=ALL, aten=("unsqueeze",), methods=False, reference=lambda x, axis=0: np.expand_dims(x, axis),
@@ -50,11 +55,11 @@ def squeeze(x, *, axis):
     return x.squeeze(axis)
 
 
-@composite(dtypes=ALL, aten=("permute",), methods=False, reference=lambda x, axes: np.transpose(x, axes),
-           samples=cases(((2, 3, 4), {"axes": (2, 0, 1)}), ((), {"axes": ()})))  # fmt: skip
-def permute_dims(x, *, axes):
-    """Axes in another order, without a copy."""
-    return x.permute(axes)
+@composite(dtypes=ALL, aten=("permute",), methods=False, reference=lambda x, axes=None: np.transpose(x, axes),
+           samples=cases(((2, 3, 4), {}), ((2, 3, 4), {"axes": (2, 0, 1)}), ((), {"axes": ()})))  # fmt: skip
+def permute_dims(x, *, axes=None):
+    """Axes in another order (in reverse, if none is named), without a copy."""
+    return x.permute(tuple(range(x.ndim))[::-1] if axes is None else axes)
 
 
 @composite(

@@ -122,3 +122,23 @@ def logaddexp(x, y):
     high = atlas.maximum(x, y)
     apart = select(x == y, 0.0, x - y)  # so that equal infinities are 0 apart
     return high + atlas.log1p(atlas.exp(-atlas.absolute(apart)))
+
+
+def _nextafter_reference(x, y):
+    # References are given float64; of f32 came what f32 can hold.
+    narrow = all(np.array_equal(v, np.float64(np.float32(v)), equal_nan=True) for v in (x, y))
+    kind = np.float32 if narrow else np.float64
+    return np.nextafter(kind(x), kind(y))
+
+
+@elementwise(types=types.same, dtypes=(dtypes.f32, dtypes.f64), reference=_nextafter_reference,
+             samples=binary(number=None),
+             aten=("nextafter",))  # fmt: skip
+def nextafter(x, y):
+    """The next number of the dtype after x in the direction of y."""
+    wide = dtypes.i64 if x.dtype.bits == 64 else dtypes.i32
+    bits = x.bitcast(wide)
+    lowest = select(_negative(y), -(2 ** (wide.bits - 1)) + 1, bits.builder.constant(1, wide))  # beside 0
+    grows = ((y > x).to(dtypes.u32) == (x > 0.0).to(dtypes.u32)).to(wide)
+    moved = select(x == 0.0, lowest, bits + (grows + grows - 1)).bitcast(x.dtype)
+    return select((x != x) | (y != y), x + y, select(x == y, y, moved))

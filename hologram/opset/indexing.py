@@ -134,7 +134,13 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 @composite(dtypes=ALL, samples=_take_samples,
            reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
 def take(x, indices, *, axis=0):
-    """The slices of x along an axis at the positions in `indices`, whose shape replaces the axis; see index_select."""
+    """The slices of x along an axis (of the flat tensor, for None) at `indices`, whose shape replaces the axis.
+
+    Positions are as in index_select: negative ones count from the end, those out of range give zeros, for nobody waits
+    to see them; `x[indices]` does, and raises IndexError.
+    """
+    if axis is None:
+        return take(x.flatten(), indices, axis=0)
     k = normalize_axis(axis, x.ndim, "take")
     found = index_select(x, indices.flatten(), axis=k)
     return found if indices.ndim == 1 else found.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])

@@ -154,6 +154,9 @@ class Concat(Operation):
         operands, attributes = super().bind(args, kwargs)
         if not isinstance(operands[0], (tuple, list)) or not operands[0]:
             raise TypeError(f"{self.name}: a sequence of at least one Tensor is needed, got {operands[0]!r}")
+        if attributes["axis"] is None:  # flat
+            operands = ([o.reshape(-1) for o in operands[0]],)
+            attributes = {"axis": 0}
         return tuple(operands[0]), attributes
 
     def operand_names(self, count: int) -> tuple[str, ...]:
@@ -196,7 +199,7 @@ def _concat_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 
 def _concat(tensors, *, axis=0):
-    """Tensors joined along an existing axis."""
+    """Tensors joined along an existing axis, or flat (axis=None)."""
 
 
 concat = register(

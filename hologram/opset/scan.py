@@ -1,9 +1,10 @@
-"""Running sums along an axis, and their inverse, differences."""
+"""Running sums and products along an axis, and differences, which undo sums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,18 +13,30 @@ from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, count, normalize_axis
 from hologram.opset import math as arithmetic
+from hologram.opset import movement
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.reduce import prod, sum_
 from hologram.opset.tiles.scan import along, scan_steps
 from hologram.plan import Plan, Target
 
 
 @dataclass(frozen=True, eq=False)
-class Cumsum(Operation):
-    """Running sums along an axis, and their inverse, differences."""
+class Running(Operation):
+    """Running sums or products along an axis."""
+
+    products: bool = False
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        operands, attributes = super().bind(args, kwargs)
+        if attributes["axis"] is None and hasattr(operands[0], "reshape"):
+            return (operands[0].reshape(-1),), {**attributes, "axis": 0}
+        return operands, attributes
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -44,7 +57,7 @@ class Cumsum(Operation):
             return Plan(())
         x, out = along((x, outputs[0]), attributes["axis"], self.name)
         steps = Steps(2)
-        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), target)
+        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), target, self.products)
         return steps.plan()
 
 
@@ -76,15 +89,73 @@ def _cumsum_reference(x, axis, dtype=None):
 
 
 def _cumsum(x, *, axis=-1, dtype=None):
-    """Running sums along an axis; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
+    """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
 
 cumsum = register(
-    Cumsum(
+    Running(
         name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=ALL, ulp=4,
         absolute=1024.0, aten=("cumsum",),
     )
 )  # fmt: skip
+
+
+def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    factors = [1] if dtype.kind == "bool" else [1, 2, 3] if dtype.kind == "uint" else [-2, -1, 1, 2]
+    for x, axis in axis_samples(rng, dtype):  # of a few factors, so that products are exact
+        few = np.where(rng.random(x.shape) < 0.1, rng.choice(factors, x.shape), 1)
+        yield Sample((few.astype(dtype.numpy),), {"axis": axis})
+    signs = rng.choice([-1, 1] if dtype.kind in ("float", "int") else [1], 9_001)
+    yield Sample((signs.astype(dtype.numpy),), {"axis": 0})
+
+
+def _cumprod_reference(x, axis, dtype=None):
+    kind = np.asarray(x).dtype.kind
+    wide = {"f": np.float64, "u": np.uint64}.get(kind, np.int64)
+    return np.cumprod(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
+
+
+def _cumprod(x, *, axis=-1, dtype=None):
+    """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
+
+
+cumprod = register(
+    Running(
+        name="cumprod", function=_cumprod, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=ALL, ulp=4,
+        absolute=1024.0, aten=("cumprod",), products=True,
+    )
+)  # fmt: skip
+
+
+_RUNS = cases(((9,), {}), ((9,), {"axis": 0, "include_initial": True}), ((3, 70), {"axis": -1}),
+               ((3, 2), {"axis": 1, "include_initial": True}))  # fmt: skip
+
+
+def _run(running: Any, empty: Any, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Any:
+    """Running folds, after the fold of nothing where it is asked for."""
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"{running.name}: an axis is needed for a tensor of shape {x.shape}")
+    k = normalize_axis(-1 if axis is None else axis, x.ndim, running.name)
+    found = running(x, axis=k, dtype=dtype)
+    if not include_initial:
+        return found
+    return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=found.dtype), found], axis=k)
+
+
+@composite(dtypes=ALL, ulp=4, absolute=1024.0, samples=_RUNS,
+           reference=lambda x, axis=-1, dtype=None, include_initial=False:
+           np.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
+def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
+    """Running sums along an axis, from 0 on if the initial one is included; see cumsum."""
+    return _run(cumsum, sum_, x, axis, dtype, include_initial)
+
+
+@composite(dtypes=ALL, ulp=8, absolute=64.0, samples=cases(((6,), {"include_initial": True}), ((3, 7), {"axis": 0})),
+           reference=lambda x, axis=-1, dtype=None, include_initial=False:
+           np.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
+def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
+    """Running products along an axis, from 1 on if the initial one is included; see cumprod."""
+    return _run(cumprod, prod, x, axis, dtype, include_initial)
 
 
 @composite(dtypes=NUMBERS, aten=("diff",), reference=lambda x, axis=-1, n=1: np.diff(x, n, axis), ulp=0.5, absolute=1.0,
@@ -95,10 +166,3 @@ def diff(x, *, axis=-1, n=1):
     for _ in range(min(count(n, "diff: n"), x.shape[k])):
         x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
     return x
-
-
-@composite(dtypes=ALL, ulp=4, absolute=1024.0, samples=cases(((9,), {"axis": 0}), ((3, 70), {"axis": -1})),
-           reference=lambda x, axis=-1, dtype=None: np.cumsum(x, axis, dtype))  # fmt: skip
-def cumulative_sum(x, *, axis=-1, dtype=None):
-    """Running sums along an axis; see cumsum."""
-    return cumsum(x, axis=axis, dtype=dtype)

@@ -77,11 +77,11 @@ def _orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.argsort(-ranks, axis=axis, kind="stable")
 
 
-def _argsort_reference(x, axis=-1, descending=False):
+def _argsort_reference(x, axis=-1, descending=False, stable=True):
     return _orders(x, axis, descending) if np.ndim(x) else np.zeros((), np.int64)
 
 
-def _sort_reference(x, axis=-1, descending=False):
+def _sort_reference(x, axis=-1, descending=False, stable=True):
     return np.take_along_axis(x, _orders(x, axis, descending), axis) if np.ndim(x) else x
 
 
@@ -108,11 +108,11 @@ def _topk_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield Sample((array(rng, dtype, (3, 1031), -1e4, 1e4, special=True),), {"k": 5, "largest": False})
 
 
-def _sort(x, *, axis=-1, descending=False):
-    """The elements in order along an axis; NaN is larger than everything."""
+def _sort(x, *, axis=-1, descending=False, stable=True):
+    """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
 
 
-def _argsort(x, *, axis=-1, descending=False):
+def _argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""
 
 

@@ -260,7 +260,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "T", "contiguous", "clone", "astype", "device", "dtype", "executor", "expand", "flatten",
         "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
-        "view_1d", "__dlpack_device__", "__len__",
+        "view_1d", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
     }  # fmt: skip
     methods = {
         n for n in vars(hg.Tensor) if n in OPERATIONS

@@ -149,12 +149,22 @@ def test_arrays_of_every_form_come_in(executor: Any) -> None:
 
 def test_copies_and_pickles(executor: Any) -> None:
     x = executor.tensor(X)
+    for made in (copy.copy(x[:, 1]), copy.deepcopy(x[:, 1]), copy.deepcopy({"a": [x[:, 1]]})["a"][0]):
+        made += 1
+        np.testing.assert_array_equal(x.to_numpy(), X)
+        np.testing.assert_array_equal(made.to_numpy(), X[:, 1] + 1)
+        assert made.is_contiguous()
+    for dtype in dtypes.ALL:
+        kept = x[..., ::-2].astype(dtype)
+        with hg.use_executor(executor):
+            found = pickle.loads(pickle.dumps(kept))
+        assert (found.executor, found.dtype) == (executor, dtype)
+        np.testing.assert_array_equal(found.to_numpy(), kept.to_numpy(), strict=True)
     with pytest.raises(TypeError, match="pickle its to_numpy"):
-        pickle.dumps(x)
-    deep = copy.deepcopy(x)
-    deep += 1
-    np.testing.assert_array_equal(x.to_numpy(), X)
-    np.testing.assert_array_equal(deep.to_numpy(), X + 1)
+        pickle.dumps(x.buffer)
+    np.testing.assert_array_equal(hg.jit(lambda t: copy.copy(t) + copy.deepcopy(t))(x).to_numpy(), 2 * X)
+    with pytest.raises(hg.TraceError):
+        hg.jit(lambda t: pickle.dumps(t))(x)
 
 
 def test_in_place_forms_keep_the_tensor(executor: Any) -> None:

@@ -1,4 +1,4 @@
-"""Running sums along an axis: sum chunks, scan the sums, then scan within the chunks.
+"""Running sums and products along an axis: fold chunks, scan what they give, then scan within the chunks.
 
 No workgroup waits for another, as GPUs promise no progress to one that does (Merrill and Garland's look-back needs it).
 """
@@ -19,7 +19,7 @@ from hologram.limits import Limits
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.reduce import sum_
+from hologram.opset.reduce import prod, sum_
 from hologram.plan import Step, Target, Tile
 
 MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
@@ -80,11 +80,13 @@ def chunk_length(rows: int, n: int, limits: Limits) -> int:
     return min(n, MOST_TURNS, max(64, -(-rows * n // lanes)))
 
 
-def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, target: Target) -> None:
-    """Appends out = the running sums of x along the last axis; both (outer..., n)."""
+def scan_steps(
+    steps: Steps, x: Place, out: Place, computed: DType, target: Target, products: bool = False
+) -> None:
+    """Appends out = the running sums (or products) of x along the last axis; both (outer..., n)."""
     *outer, n = out.layout.shape
     rows = int(np.prod(outer, dtype=np.int64))
-    tiled = _tiled(x.layout, out.layout, computed, target.limits)
+    tiled = not products and _tiled(x.layout, out.layout, computed, target.limits)
     length = THREADS * ITEMS if tiled else chunk_length(rows, n, target.limits)
     chunks = -(-n // length)
     carry = None
@@ -94,8 +96,9 @@ def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, target: Targ
         assert whole is not None  # splitting an axis needs no copy
         sums, carry = (steps.place(computed, (*outer, chunks - 1)) for _ in range(2))
         attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
-        steps.extend(sum_.plan((whole,), (sums.layout,), attributes, target), (x.position, sums.position))
-        scan_steps(steps, sums, carry, computed, target)
+        fold = prod if products else sum_
+        steps.extend(fold.plan((whole,), (sums.layout,), attributes, target), (x.position, sums.position))
+        scan_steps(steps, sums, carry, computed, target, products)
     if tiled:
         carried = carry or x  # something to bind, which a row of one chunk does not read
         lines = [number for p in (x, out) for number in (p.layout.offset, *p.layout.strides)]
@@ -104,17 +107,18 @@ def scan_steps(steps: Steps, x: Place, out: Place, computed: DType, target: Targ
         return
     places = [x, out] if carry is None else [x, carry, out]
     names = ("x", "out") if carry is None else ("x", "carry", "out")
-    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed)
+    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed, products)
     numbers = numbers_of(names, [p.layout for p in places], {"n": n, "length": length})
     step = step_of(program, range(len(places)), numbers, (*outer, chunks))
     steps.add(step, [p.position for p in places])
 
 
 @lru_cache(maxsize=1024)
-def _scan_program(addresses: tuple[Address, ...], computed: DType) -> Program:
-    """A lane sums its chunk of `length` elements, from what the chunks before it sum to."""
+def _scan_program(addresses: tuple[Address, ...], computed: DType, products: bool) -> Program:
+    """A lane folds its chunk of `length` elements, from what the chunks before it fold to."""
     out_address = addresses[-1]
-    b = Builder(f"atlas_cumsum_{out_address.dtype}", rank=len(out_address.steps))
+    name = "cumprod" if products else "cumsum"
+    b = Builder(f"atlas_{name}_{out_address.dtype}", rank=len(out_address.steps))
     *outer, chunk = (b.coordinate(axis) for axis in range(b.rank))
     x = Operand(b, "x", addresses[0], Access.READ, computed)
     carry = Operand(b, "carry", addresses[1], Access.READ, computed) if len(addresses) == 3 else None
@@ -122,15 +126,13 @@ def _scan_program(addresses: tuple[Address, ...], computed: DType) -> Program:
     length, n = b.scalar("length", dtypes.index), b.scalar("n", dtypes.index)
     start = chunk * length
     stop = select(start + length < n, start + length, n)
-    total = b.constant(0, computed)
+    neutral = total = b.constant(int(products), computed)
     if carry is not None:
         previous = carry
-        (total,) = b.if_(
-            chunk > 0, lambda: (previous.at(*outer, chunk - 1),), lambda: (b.constant(0, computed),)
-        )
+        (total,) = b.if_(chunk > 0, lambda: (previous.at(*outer, chunk - 1),), lambda: (neutral,))
 
     def turn(i, total):
-        total = total + x.at(*outer, i)
+        total = total * x.at(*outer, i) if products else total + x.at(*outer, i)
         out.put(total, *outer, i)
         return (total,)
 

@@ -1,0 +1,143 @@
+"""NumPy's ufuncs and functions on Tensors: each is the function of hologram that NumPy has under the same name.
+
+NumPy 2 has the array API's names beside its own (`np.acos is np.arccos`), so the pairs follow from the names; there is
+no list of them. What has no counterpart, or is asked for what its counterpart lacks, raises TypeError:
+nothing is computed on the host unseen.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram import opset
+from hologram.errors import ShapeError
+from hologram.strided import Strided
+
+FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
+# What a ufunc folds to, along one axis or running: the only names that do not follow.
+REDUCING = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+RUNNING = {"add": "cumsum", "multiply": "cumprod"}
+
+
+@lru_cache(maxsize=1)
+def counterparts() -> Mapping[Any, Callable[..., Any]]:
+    """The functions of hologram by those of NumPy that are called the same."""
+    namespace = sys.modules["hologram"]  # which stands above
+    pairs = ((getattr(np, n, None), getattr(namespace, n)) for n in dir(namespace) if not n.startswith("_"))
+    return {
+        theirs: own
+        for theirs, own in pairs
+        if callable(theirs) and callable(own) and not isinstance(own, type)
+    }
+
+
+def _refused(who: str, why: str) -> TypeError:
+    return TypeError(f"{who} of a Tensor: {why}; np.asarray(tensor) copies it to the host")
+
+
+def _into(result: Any, out: Any, who: str) -> Any:
+    """The result, written to `out` if there is one."""
+    target = out[0] if isinstance(out, tuple) else out
+    if target is None:
+        return result
+    if result.shape != target.shape:
+        raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
+    if isinstance(target, np.ndarray):
+        np.copyto(target, result.to_numpy(), casting="same_kind")
+    elif np.can_cast(result.dtype.numpy, target.dtype.numpy, "same_kind"):
+        target.executor.copy(result, target)
+    else:
+        raise _refused(who, f"out is {target.dtype}, which cannot hold {result.dtype}")
+    return target
+
+
+def _settled(who: str, settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that an operation knows; TypeError for others, unless they say what is done anyway."""
+    usual = {"casting": "same_kind", "where": True, "order": "K", "subok": True, "keepdims": False}
+    for name, setting in settings.items():
+        said = setting is None or setting is np._NoValue or setting is usual.get(name)
+        if name not in known and not said:
+            raise _refused(who, f"there is no argument {name}")
+    return {n: s for n, s in settings.items() if n in known and s is not np._NoValue}
+
+
+def of_ufunc(
+    tensor: Any, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **settings: Any
+) -> Any:
+    """What NumPy calls for a ufunc that has a tensor among its operands or results."""
+    who = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    folds = {"reduce": REDUCING, "accumulate": RUNNING}.get(method)
+    name = "" if folds is None else folds.get(ufunc.__name__, "")
+    operation: Any = counterparts().get(ufunc) if folds is None else opset.OPERATIONS.get(name)
+    if operation is None or method not in ("__call__", "reduce", "accumulate", "outer"):
+        raise _refused(who, "hologram has no counterpart")
+    executor: Any = tensor.executor
+    operands = [executor.tensor(x) if isinstance(x, (np.ndarray, np.generic, list)) else x for x in inputs]
+    if folds is None:
+        settings = _settled(who, settings, {})
+    else:
+        by_place = dict(zip(("axis", "dtype"), operands[1:], strict=False))
+        operands, settings = (
+            operands[:1],
+            _settled(who, {"axis": 0} | by_place | settings, operation.attributes),
+        )
+    if method == "outer":
+        first, second = (x if isinstance(x, Strided) else executor.tensor(x) for x in operands)
+        operands = [first.reshape(*first.shape, *(1,) * second.ndim), second]
+    return _into(operation(*operands, **settings), out, who)
+
+
+def of_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy calls for a function that has a tensor among its arguments."""
+    who = f"np.{function.__name__}"
+    if function in FACTS and len(args) == 1 and not kwargs:
+        return getattr(args[0], FACTS[function])
+    found = counterparts().get(function)
+    if found is None:
+        raise _refused(who, "hologram has no counterpart")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function of C that does not say what it takes
+        return found(*args, **kwargs)
+    given = signature.bind(*args, **kwargs)
+    named = set(given.arguments)
+    given.apply_defaults()
+    out = given.arguments.pop("out", None)
+    positional, rest = _arranged(who, signature, given.arguments, named, found)
+    return _into(found(*positional, **rest), out, who)
+
+
+def _arranged(
+    who: str, signature: inspect.Signature, given: Mapping[str, Any], named: set[str], found: Any
+) -> tuple[list[Any], dict[str, Any]]:
+    """A call's arguments as the counterpart takes them: what NumPy requires by place, what it defaults by name.
+
+    NumPy's default is passed too: the counterpart may have another.
+    """
+    own = getattr(found, "signature", None) or inspect.signature(found)
+    operands = len(getattr(found, "operands", ()))
+    positional: list[Any] = []
+    rest: dict[str, Any] = {}
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            rest |= value
+        elif value is np._NoValue:
+            continue
+        elif name in own.parameters and parameter.default is not inspect.Parameter.empty:
+            rest[name] = value
+        elif parameter.default is inspect.Parameter.empty or (name in named and len(positional) < operands):
+            positional.append(value)
+        elif name in named and value is not parameter.default:
+            raise _refused(who, f"there is no argument {name}")
+    return positional, rest

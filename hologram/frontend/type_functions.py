@@ -1,0 +1,140 @@
+"""What the array API asks of dtypes, and of the namespace: result_type, can_cast, finfo, iinfo, isdtype, info."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.dtypes import DType
+from hologram.errors import UnsupportedDType
+from hologram.frontend.creation import asarray
+from hologram.frontend.default import executor_of
+from hologram.frontend.tensor import Tensor
+from hologram.strided import Strided
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """x converted element by element; x itself if it is a tensor of that dtype and `copy` is false."""
+    return asarray(x, device=device).astype(dtype, copy=copy)
+
+
+def _dtype(x: Any) -> DType:
+    """The dtype of an array, or the dtype itself."""
+    array = isinstance(x, (Strided, np.ndarray, np.generic))
+    return dtypes.dtype(x.dtype if array else x)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that arrays, dtypes and numbers promote to beside one another."""
+    numbers = [
+        x for x in arrays_and_dtypes if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic)
+    ]
+    known = [_dtype(x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
+    if not known:
+        raise TypeError("result_type: at least one array or dtype is needed")
+    return reduce(dtypes.weak, numbers, reduce(dtypes.promote, known))
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether an array or dtype promotes to a dtype."""
+    source, target = _dtype(from_), dtypes.dtype(to)
+    try:
+        return dtypes.promote(source, target) is target
+    except UnsupportedDType:  # no dtype holds both
+        return False
+
+
+_KINDS = {
+    "bool": lambda d: d is dtypes.bool_,
+    "signed integer": lambda d: d.kind == "int",
+    "unsigned integer": lambda d: d.kind == "uint",
+    "integral": lambda d: d.is_integer,
+    "real floating": lambda d: d.is_float,
+    "complex floating": lambda d: False,
+    "numeric": lambda d: d.is_integer or d.is_float,
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is another, or of a kind ("integral", "real floating", ...), or of one of several."""
+    found = dtypes.dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(found, k) for k in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return _KINDS[kind](found)
+    if isinstance(kind, str) and kind not in {name for d in dtypes.ALL for name in (d.name, d.numpy_name)}:
+        raise ValueError(f"isdtype: a kind must be a dtype or one of {', '.join(_KINDS)}, got {kind!r}")
+    return found is dtypes.dtype(kind)
+
+
+class FloatInfo(NamedTuple):
+    """What a float dtype can hold; `eps` is the distance from 1 to the next larger number."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class IntegerInfo(NamedTuple):
+    """What an integer dtype can hold."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """The limits of a float dtype, or of an array's."""
+    dtype = _dtype(type)
+    if not dtype.is_float:
+        raise UnsupportedDType(f"finfo: a float dtype is needed, got {dtype}")
+    mantissa, exponent = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127), "f64": (52, 1023)}[dtype.name]
+    largest = math.ldexp(2.0 - 2.0**-mantissa, exponent)
+    return FloatInfo(dtype.bits, 2.0**-mantissa, largest, -largest, math.ldexp(1.0, 1 - exponent), dtype)
+
+
+def iinfo(type: Any, /) -> IntegerInfo:
+    """The limits of an integer dtype, or of an array's."""
+    dtype = _dtype(type)
+    if not dtype.is_integer:
+        raise UnsupportedDType(f"iinfo: an integer dtype is needed, got {dtype}")
+    info = np.iinfo(dtype.numpy)
+    return IntegerInfo(dtype.bits, int(info.max), int(info.min), dtype)
+
+
+class Info:
+    """What the namespace can do, as the array API asks."""
+
+    def capabilities(self) -> dict[str, Any]:
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> str:
+        """The name of the default executor's device."""
+        return self.devices()[0]
+
+    def devices(self) -> list[str]:
+        """The name of the default executor's device; every other one that hg.backends() lists can be named too."""
+        executor = executor_of(None)
+        return [f"{executor.backend}:{executor.device.info.index}"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """The dtypes of what names none."""
+        return {"real floating": dtypes.f32, "integral": dtypes.i64, "indexing": dtypes.i64}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """The dtypes that a device has, of a kind, by NumPy's names."""
+        held = executor_of(device).limits.dtypes
+        return {d.numpy_name: d for d in dtypes.ALL if d in held and (kind is None or isdtype(d, kind))}
+
+
+def __array_namespace_info__() -> Info:  # noqa: N807  (the array API's name)
+    """What the namespace can do, as the array API asks."""
+    return Info()

@@ -1,0 +1,99 @@
+"""Searching in what is sorted, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import ALL, DType, i64, index, promote, u32
+from hologram.errors import ShapeError
+from hologram.layout import Layout
+from hologram.opset import indexing, logic, sort
+from hologram.opset import math as arithmetic
+from hologram.opset.forms import types
+from hologram.opset.forms.composite import composite
+from hologram.opset.forms.map import indexed
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.samples import array
+
+TURNS = 48  # of halving: more than any axis needs
+
+
+def _searchsorted_shape(x1, x2, sorter, *, side):
+    if x1.ndim != 1 or (sorter is not None and sorter.shape != x1.shape):
+        raise ShapeError(f"searchsorted: x1, and a sorter, must have one axis and one size, got {x1.shape}")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    promote(x1.dtype, x2.dtype)  # refuses what cannot be compared
+    return Layout.contiguous(i64, x2.shape)
+
+
+def _before(a: Value, b: Value) -> Value:
+    """Whether a stands before b in sorted order: NaN is larger than everything."""
+    return (a < b) | ((b != b) & (a == a)) if a.dtype.is_float else a < b
+
+
+def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for n, shape, side in ((0, (3,), "left"), (7, (4, 5), "left"), (130, (33,), "right"), (5, (), "right")):
+        x, wanted = array(rng, dtype, (n,)), array(rng, dtype, shape)
+        if dtype.is_float and n > 2:
+            x[:2] = np.nan
+            if wanted.ndim:
+                wanted.reshape(-1)[0] = np.nan
+        yield Sample((np.sort(x), wanted, None), {"side": side})
+        order = np.argsort(x, kind="stable")
+        yield Sample((x, wanted, order), {"side": side})
+
+
+def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left"):
+    return np.searchsorted(x1, x2, side=side, sorter=sorter)
+
+
+@indexed(shape_of=_searchsorted_shape, dtypes=ALL, samples=_searchsorted_samples,
+         reference=_searchsorted_reference)  # fmt: skip
+def searchsorted(at, x1, x2, sorter=None, *, side="left"):
+    """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it."""
+    common = types.computing(promote(x1.address.dtype, x2.address.dtype))
+    common = u32 if common.kind == "bool" else common
+    wanted = x2.at(*at).to(common)
+
+    def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
+        half = length // 2
+        middle = select(length > 0, low + half, 0)
+        place = middle if sorter is None else sorter.at(middle).to(index)
+        found = x1.at(place).to(common)
+        behind = _before(found, wanted) if side == "left" else ~_before(wanted, found)
+        behind = behind & (length > 0)
+        return select(behind, middle + 1, low), select(behind, length - half - 1, half)
+
+    builder = wanted.builder
+    none = builder.constant(0, index)
+    low, _ = builder.if_(
+        x1.extent(0) > 0,
+        lambda: builder.loop(0, TURNS, turn, first=(none, x1.extent(0))),
+        lambda: (none, none),
+    )
+    return low.to(i64)
+
+
+def _isin_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for a, b in (((4, 5), (3,)), ((7,), (0,)), ((), (2, 2)), ((0,), (3,))):
+        for invert in (False, True):
+            yield Sample((array(rng, dtype, a, special=True), array(rng, dtype, b)), {"invert": invert})
+
+
+@composite(dtypes=ALL, samples=_isin_samples,
+           reference=lambda x1, x2, invert=False: np.isin(x1, x2, invert=invert))  # fmt: skip
+def isin(x1, x2, *, invert=False):
+    """Whether each element of x1 is among those of x2 (or, with `invert`, is not); NaN never is."""
+    if not x2.size:
+        none = logic.logical_and(x1, False)
+        return logic.logical_not(none) if invert else none
+    ordered = sort.sort(x2.flatten())
+    place = searchsorted(ordered, x1)
+    last = arithmetic.minimum(place, x2.size - 1)
+    found = indexing.index_select(ordered, last.flatten()).reshape(x1.shape)
+    return logic.not_equal(found, x1) if invert else logic.equal(found, x1)

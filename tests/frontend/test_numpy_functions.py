@@ -1,0 +1,113 @@
+"""NumPy's ufuncs and functions on tensors, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+
+X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)[:, ::-1] / 4
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "ufunc": lambda x: np.exp(x),
+    "ufunc of another name": lambda x: np.arctan2(x, np.abs(x)),
+    "ufunc with an array": lambda x: np.subtract(np.ones((3, 4), np.float32), x),
+    "operator of an array": lambda x: np.ones((3, 4), np.float32) - x,
+    "operator of a NumPy number": lambda x: np.float32(2) * x,
+    "reduce": lambda x: np.add.reduce(x),
+    "reduce all": lambda x: np.maximum.reduce(x, axis=None, keepdims=True),
+    "accumulate": lambda x: np.multiply.accumulate(x, 1),
+    "outer": lambda x: np.add.outer(x[0], x[:, 1]),
+    "sum": lambda x: np.sum(x),
+    "sum by place": lambda x: np.sum(x, 1),
+    "mean": lambda x: np.mean(x, axis=1, keepdims=True),
+    "std": lambda x: np.std(x, axis=0, ddof=0),
+    "var": lambda x: np.var(x, correction=1),
+    "concatenate": lambda x: np.concatenate([x, np.ones((3, 1), np.float32)], axis=1),
+    "concatenate flat": lambda x: np.concatenate([x, x], None),
+    "stack": lambda x: np.stack([x, x], 1),
+    "where": lambda x: np.where(x > 1, x, np.float32(0)),
+    "clip by place": lambda x: np.clip(x, 1, 2),
+    "clip by name": lambda x: np.clip(x, min=1),
+    "take flat": lambda x: np.take(x, [1, 7]),
+    "take": lambda x: np.take(x, [1, 2], axis=1),
+    "cumsum flat": lambda x: np.cumsum(x),
+    "transpose": lambda x: np.transpose(x),
+    "reshape": lambda x: np.reshape(x, (4, -1)),
+    "squeeze": lambda x: np.squeeze(x[None]),
+    "sort": lambda x: np.sort(x, axis=0),
+    "argsort": lambda x: np.argsort(x),
+    "argmax": lambda x: np.argmax(x, axis=1),
+    "tile": lambda x: np.tile(x, (2, 1)),
+    "repeat": lambda x: np.repeat(x, 2),
+    "pad": lambda x: np.pad(x, ((1, 1), (0, 2))),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, x),
+    "tensordot": lambda x: np.tensordot(x, x, axes=((0, 1), (0, 1))),
+    "matmul": lambda x: np.matmul(x, x.T),
+    "zeros_like": lambda x: np.zeros_like(x),
+    "full_like": lambda x: np.full_like(x, 3),
+    "searchsorted": lambda x: np.searchsorted(x[0, ::-1], x[1], side="right"),
+    "isin": lambda x: np.isin(x, [1, 2]),
+    "any": lambda x: np.any(x > 2),
+    "round": lambda x: np.round(x),
+    "broadcast_to": lambda x: np.broadcast_to(x, (2, 3, 4)),
+}
+OUTSIDE: dict[str, Callable[[Any], Any]] = {  # of a trace
+    "nonzero": lambda x: np.nonzero(x > 1)[1],
+    "unique_values": lambda x: np.unique_values(np.concatenate([x, x])),
+}
+
+
+@pytest.mark.parametrize("name", [*CALLS, *OUTSIDE])
+def test_numpy_calls_hologram(name: str, executor: hg.Executor) -> None:
+    call = (CALLS | OUTSIDE)[name]
+    x = executor.tensor(X)
+    found, want = call(x), call(X)
+    assert isinstance(found, hg.Tensor)
+    np.testing.assert_allclose(found.to_numpy(), want, rtol=2e-6)
+    assert found.to_numpy().dtype == np.asarray(want).dtype
+    if name in CALLS:
+        np.testing.assert_allclose(hg.jit(call)(x).to_numpy(), want, rtol=2e-6)
+
+
+def test_facts_are_told_without_the_elements(executor: hg.Executor) -> None:
+    x = executor.tensor(X)
+    assert (np.shape(x), np.ndim(x), np.size(x)) == ((3, 4), 2, 12)
+    assert np.result_type(x, np.float64) is hg.f64
+    assert hg.jit(lambda t: t + np.ndim(t))(x).tolist() == (X + 2).tolist()
+
+
+def test_results_go_where_they_are_wanted(executor: hg.Executor) -> None:
+    x: Any = executor.tensor(X)
+    out: Any = executor.zeros((3, 8))
+    assert np.add(x, 1, out=out[:, ::2]).buffer is out.buffer
+    np.testing.assert_array_equal(out[:, ::2].to_numpy(), X + 1)
+    np.sum(x, axis=0, out=out[0, :4])
+    np.testing.assert_array_equal(out[0, :4].to_numpy(), X.sum(axis=0))
+    array = np.ones((3, 4), np.float32)
+    array += x
+    np.testing.assert_array_equal(array, X + 1)
+    with pytest.raises(hg.ShapeError, match=r"np.add: out must have shape \(3, 4\), got \(3, 8\)"):
+        np.add(x, 1, out=out)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda x: np.percentile(x, 3), "np.percentile of a Tensor: hologram has no counterpart; np.asarray"),
+        (lambda x: np.spacing(x), "np.spacing of a Tensor: hologram has no counterpart"),
+        (lambda x: np.add.at(x, [0], 1), "np.add.at of a Tensor: hologram has no counterpart"),
+        (lambda x: np.subtract.reduce(x), "np.subtract.reduce of a Tensor: hologram has no counterpart"),
+        (lambda x: np.add(x, 1, where=x > 3), "np.add of a Tensor: there is no argument where"),
+        (lambda x: np.sum(x, where=x > 3), "np.sum of a Tensor: there is no argument where"),
+        (lambda x: np.std(x, ddof=1), "np.std of a Tensor: there is no argument ddof"),
+        (lambda x: np.round(x, 2), "np.round of a Tensor: there is no argument decimals"),
+        (lambda x: np.add(x, 0.5, out=x.astype("i32")), "out is i32, which cannot hold f32"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused(call: Any, match: str, executor: hg.Executor) -> None:
+    with pytest.raises(TypeError, match=match):
+        call(executor.tensor(X))
