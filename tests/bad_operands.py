@@ -255,12 +255,12 @@ ARGUMENTS = [
     ),
     Bad("composite None", lambda b: hg.mse_loss(b.t, None), TypeError, "target must be a Tensor or numbers"),
     Bad(
-        "random without executor",
-        lambda b: hg.random_uniform((4,)),
+        "random on no device",
+        lambda b: hg.random_uniform((4,), device=4),
         TypeError,
-        "must be an Executor, got tuple",
+        "device must be an Executor or a name",
     ),
-    Bad("random alone", lambda b: hg.random_normal(shape=4), TypeError, "must be an Executor, got NoneType"),
+    Bad("random without a shape", lambda b: hg.random_normal(b.ex), TypeError, "needs the argument 'shape'"),
     Bad(
         "conv stride None",
         lambda b: hg.conv1d(b.tensor(1, 2, 8), b.tensor(3, 2, 3), stride=None),
