@@ -120,7 +120,7 @@ def _selection(tensor: Any, index: Any) -> _Selection:
         elif item is None:
             layout, axis = layout.unsqueeze(axis), axis + 1
         elif isinstance(item, slice):
-            layout, axis = layout.slice(axis, item), axis + 1
+            layout, axis = layout.slice(axis, item.start, item.stop, item.step), axis + 1
         elif isinstance(item, int):
             layout = layout.select(axis, item)
         else:

@@ -92,7 +92,9 @@ class Tensor(View, Operators):
         if type(value) in _NUMBERS and not _tracers:
             fill = opset.OPERATIONS["fill"]
             return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
-        return engine.copy(value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target)
+        return engine.copy(
+            value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target
+        )
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import FLOATS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
+from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.named import named
 from hologram.opset.forms.samples import binary, unary
 
