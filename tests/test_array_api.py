@@ -166,6 +166,7 @@ def test_einsum_and_tensordot_refuse(executor: hg.Executor) -> None:
         (lambda: hg.searchsorted(x, x), hg.ShapeError, "one axis"),
         (lambda: hg.searchsorted(x[0], x, side="middle"), ValueError, "side must be"),
         (lambda: hg.reshape(x.T, (12,), copy=False), ValueError, "needs a copy"),
+        (lambda: hg.nextafter(hg.astype(x, "f16"), 1.0), hg.UnsupportedDType, "must be f32 or f64, got f16"),
         (lambda: hg.cumulative_sum(x), hg.ShapeError, "an axis is needed"),
     ):  # fmt: skip
         with pytest.raises(error, match=match):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.dtypes import FLOATS
+from hologram.errors import UnsupportedDType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import elementwise
@@ -127,14 +129,15 @@ def logaddexp(x, y):
     return high + atlas.log1p(atlas.exp(-atlas.absolute(apart)))
 
 
-def _nextafter_reference(x, y):
-    # References are given float64; of f32 came what f32 can hold.
-    narrow = all(np.array_equal(v, np.float64(np.float32(v)), equal_nan=True) for v in (x, y))
-    kind = np.float32 if narrow else np.float64
-    return np.nextafter(kind(x), kind(y))
+def _full_width(who: str, operands: Sequence[types.OperandType]) -> types.Types:
+    """f32 and f64 alone: narrower floats are computed in f32, which has other neighbours."""
+    dtype = types.promoted(operands)
+    if dtype not in (dtypes.f32, dtypes.f64):
+        raise UnsupportedDType(f"{who}: dtype must be f32 or f64, got {dtype}")
+    return types.same(who, operands)
 
 
-@elementwise(types=types.same, dtypes=(dtypes.f32, dtypes.f64), reference=_nextafter_reference,
+@elementwise(types=_full_width, dtypes=(dtypes.f32, dtypes.f64), reference=np.nextafter, widened=False,
              samples=binary(number=None),
              aten=("nextafter",))  # fmt: skip
 def nextafter(x, y):

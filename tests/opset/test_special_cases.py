@@ -84,7 +84,8 @@ def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor
         operands = (x,) if len(operation.operands) == 1 else (x[:, None], x[None, :])
         got = operation(*map(executor.tensor, operands)).to_numpy()
         with np.errstate(all="ignore"):
-            want = np.asarray(operation.reference(*(o.astype(np.float64) for o in operands)))
+            wide = np.float64 if operation.widened else dtype.numpy
+            want = np.asarray(operation.reference(*(o.astype(wide) for o in operands)))
         if got.dtype == bool:
             np.testing.assert_array_equal(got, want)
         else:

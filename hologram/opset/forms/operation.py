@@ -71,6 +71,7 @@ class Operation:
     reference: Callable[..., Any]
     samples: Callable[[np.random.Generator, DType], Iterable[Sample]]
     dtypes: tuple[DType, ...] = FLOATS
+    widened: bool = True  # whether the reference is given floats as float64, or as they are
     ulp: float = 0.0
     looser: tuple[Loss, ...] = ()
     # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
