@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 import hologram as hg
 from hologram.dtypes import f32
 from hologram.frontend.tensor import as_tensor
-from hologram.layout import Layout
+from hologram.layout import Layout, seen
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
 from hologram.runtime.replay import Replay
+from hologram.runtime.validation import _sizes
 from tests.bad_calls import ADD
 
 CALLS = 10_000
@@ -193,8 +195,9 @@ def test_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hologram.runtime.launches.MAX_LAUNCHES", 200)
-    monkeypatch.setattr("hologram.runtime.engine.MAX_INFERRED", 200)
-    monkeypatch.setattr("hologram.runtime.allocation.MAX_LAYOUTS", 200)
+    monkeypatch.setattr("hologram.runtime.engine.MAX_SIGNATURES", 200)
+    for name, known in (("hologram.strided.seen", seen), ("hologram.runtime.validation._sizes", _sizes)):
+        monkeypatch.setattr(name, lru_cache(maxsize=200, typed=True)(known.__wrapped__))
     executor.bound.clear()
     call = traffic(executor)
     for k in range(WARM_UP):
