@@ -203,9 +203,8 @@ def _joined(parts: Sequence[Any], extents: Sequence[int], shape: tuple[int, ...]
     """Positions along several axes as positions along their product; out of range, where one of them is."""
     flat, inside = parts[0].executor.zeros(shape, "i64"), None
     for part, extent in zip(parts, extents, strict=True):
-        part = part.astype("i64", copy=False)
-        flat = flat * extent + part % extent
         here = (part >= -extent) & (part < extent)
+        flat = flat * extent + part.astype("i64", copy=False) % extent
         inside = here if inside is None else inside & here
     return logic.where(inside, flat, -1 - math.prod(extents))
 

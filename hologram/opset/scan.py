@@ -158,11 +158,25 @@ def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):
     return _run(cumprod, prod, x, axis, dtype, include_initial)
 
 
-@composite(dtypes=NUMBERS, aten=("diff",), reference=lambda x, axis=-1, n=1: np.diff(x, n, axis), ulp=0.5, absolute=1.0,
-           samples=cases(((9,), {}), ((4, 5), {"axis": 0, "n": 2}), ((4, 1), {"n": 1})))  # fmt: skip
-def diff(x, *, axis=-1, n=1):
-    """Each element less the one before it along an axis, `n` times over."""
+def _diff_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, attributes in (((9,), {}), ((4, 5), {"axis": 0, "n": 2}), ((4, 1), {"n": 1})):
+        yield Sample((array(rng, dtype, shape), None, None), attributes)
+    ends = array(rng, dtype, (4, 2)), array(rng, dtype, (4, 1))
+    yield Sample((array(rng, dtype, (4, 5)), *ends), {"n": 2})
+
+
+def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
+    return np.diff(np.concatenate([t for t in (prepend, x, append) if t is not None], axis), n, axis)
+
+
+@composite(
+    dtypes=NUMBERS, aten=("diff",), reference=_diff_reference, ulp=0.5, absolute=1.0, samples=_diff_samples
+)
+def diff(x, prepend=None, append=None, *, axis=-1, n=1):
+    """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""
     k = normalize_axis(axis, x.ndim, "diff")
+    if prepend is not None or append is not None:
+        x = movement.concat([t for t in (prepend, x, append) if t is not None], axis=k)
     for _ in range(min(count(n, "diff: n"), x.shape[k])):
         x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
     return x

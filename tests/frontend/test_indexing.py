@@ -22,6 +22,7 @@ INDICES: dict[str, Any] = {
     "narrow positions": (Ellipsis, ROWS.astype(np.int8)),
     "unsigned positions": (Ellipsis, np.array([[0, 5], [4, 4]], np.uint16)),
     "broadcast": (ROWS, COLUMNS),
+    "broadcast, narrow": (ROWS.astype(np.int16), COLUMNS.astype(np.int32)),
     "broadcast apart": (ROWS, slice(None, None, -2), COLUMNS),
     "with an integer before": (-2, ROWS),
     "with an integer apart": (1, slice(None), ROWS),
