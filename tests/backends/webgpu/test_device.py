@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,6 +66,7 @@ def test_no_wgpu_and_no_adapter_say_what_to_do(monkeypatch):
     monkeypatch.setattr(probing, "adapters", lambda: ())
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(probing.metadata, "version", lambda name: "0.32.0")
+    monkeypatch.setattr(probing, "library", lambda: SimpleNamespace(forked=False))
     found = probing.probe.__wrapped__()
     assert "no Vulkan adapter" in found.reason
     assert "mesa-vulkan-drivers" in found.remedy

@@ -11,10 +11,10 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from hologram.backends.webgpu.native.declared import Declared
@@ -224,18 +224,22 @@ class LogicalDevice:
         self.adapter = adapter
         self.health = Health()
         lib, ffi, health = library.lib, library.ffi, self.health
-        callback = partial(ffi.callback, onerror=health.interrupted)
 
-        @callback("void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)")
+        @ffi.callback(
+            "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)", health.interrupted
+        )
         def on_error(_device: Any, kind: int, message: Any, _1: Any, _2: Any) -> None:
             health.errors.append((kind, library.text(message)))
 
-        @callback("void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)")
+        @ffi.callback(
+            "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
+            health.interrupted,
+        )
         def on_lost(_device: Any, reason: int, message: Any, _1: Any, _2: Any) -> None:
             health.lost = library.text(message) or f"reason {reason}"
 
         self._callbacks = (on_error, on_lost)
-        self.handle = self._requested(callback)
+        self.handle = self._requested()
         self.queue = lib.wgpuDeviceGetQueue(self.handle)
         # A device that nobody closed goes with its last reference. At exit the process takes it along.
         self.close = weakref.finalize(
@@ -243,12 +247,14 @@ class LogicalDevice:
         )
         self.close.atexit = False
 
-    def _requested(self, callback: Callable[[str], Any]) -> Any:
+    def _requested(self) -> Any:
         """The adapter's device, asked for with all that it can do."""
-        adapter, lib, ffi = self.adapter, self.library.lib, self.library.ffi
+        adapter, health, lib, ffi = self.adapter, self.health, self.library.lib, self.library.ffi
         result: list[Any] = []
 
-        @callback("void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)")
+        @ffi.callback(
+            "void(WGPURequestDeviceStatus, WGPUDevice, WGPUStringView, void *, void *)", health.interrupted
+        )
         def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
             result.extend((device, self.library.text(message)))
 
@@ -267,7 +273,7 @@ class LogicalDevice:
         request.callback = on_device
         lib.wgpuAdapterRequestDevice(adapter.handle, descriptor, request[0])
         lib.wgpuInstanceProcessEvents(self.library.instance)
-        self.health.check()
+        health.check()
         if not result or result[0] == ffi.NULL:
             raise BackendUnavailable(
                 f"webgpu: {adapter.name} gives no device: {result[1] if result else 'no answer'}"
