@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hologram.choices import Problem
-from hologram.cli.display import errors, output, print_json
+from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.display import duration, table
 from hologram.frontend.executor import Executor
 from hologram.tuning import tuner
@@ -31,7 +31,7 @@ def bench(
     tune: Annotated[
         bool, typer.Option("--tune", help="Measure the tiles of the tuned kernels, and keep the fastest.")
     ] = False,
-    backend: Annotated[str, typer.Option(help="cpu, webgpu, metal, cuda or auto.")] = "auto",
+    backend: Annotated[str, typer.Option(help=f"{BACKENDS}.")] = "auto",
     device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

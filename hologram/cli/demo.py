@@ -14,7 +14,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import hologram as hg
-from hologram.cli.display import errors, output, print_json
+from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.demo import digits, image
 from hologram.demo.library import Library, hologram_library, numpy_library
 from hologram.display import duration, table
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def demo(
-    backend: Annotated[str, typer.Option(help="auto, cpu, webgpu, metal or cuda.")] = "auto",
+    backend: Annotated[str, typer.Option(help=f"{BACKENDS}.")] = "auto",
     device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
     output_dir: Annotated[Path, typer.Option("--output", help="Folder for the picture.")] = Path("."),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

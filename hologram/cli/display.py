@@ -8,6 +8,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from hologram.backends import registry
+
+BACKENDS = ", ".join(("auto", *registry.discover()))  # for the help of options
 output = Console()
 errors = Console(stderr=True)
 

@@ -22,7 +22,7 @@ from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
 from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
-from hologram.cli.display import errors, output, print_json
+from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.compiler.canonical.form import canonical_text, identity
 from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.errors import UnsupportedDType
@@ -81,7 +81,7 @@ def explain(
     lanes: Annotated[str, typer.Option(help="The grid of an Atlas program: '1024,64'.")] = "",
     backend: Annotated[
         list[str] | None,
-        typer.Option(help="auto, cpu, webgpu, metal or cuda; it need not be here. May be repeated."),
+        typer.Option(help=f"{BACKENDS}; it need not be here. May be repeated."),
     ] = None,
     source: Annotated[bool, typer.Option(help="With the generated source.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -12,7 +12,7 @@ import typer
 from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends import registry
-from hologram.cli.display import output, print_json
+from hologram.cli.display import BACKENDS, output, print_json
 from hologram.display import table
 from hologram.dtypes import DType
 from hologram.layout import Layout
@@ -42,9 +42,7 @@ class ExplainedOperation:
 
 def kernels(
     names: Annotated[list[str] | None, typer.Argument(help="Operations; all of them by default.")] = None,
-    backend: Annotated[
-        str, typer.Option(help="auto, cpu, webgpu, metal or cuda; it need not be here.")
-    ] = "auto",
+    backend: Annotated[str, typer.Option(help=f"{BACKENDS}; it need not be here.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the operations, and the kernels each of them runs as on a backend."""

@@ -38,7 +38,7 @@ _numbers = itertools.count(1)
 class Executor(Engine):
     """Runs operations on one device. A context manager; any thread may use it.
 
-    `backend` is 'auto', 'cpu', 'webgpu', 'metal' or 'cuda'; `device` a number or part of a device's name. Raises
+    `backend` is 'auto' or one that `hg.backends()` lists; `device` a number or part of a device's name. Raises
     BackendUnavailable, with the reason and the remedy, if that cannot be had; nothing falls back silently.
     """
 
