@@ -63,7 +63,7 @@ class Winners:
 
 def record(winner: Candidate) -> dict[str, Any]:
     """A candidate as JSON has it."""
-    return asdict(winner) | {"constants": dict(winner.constants)}
+    return asdict(winner) | {"constants": dict(winner.constants), "threads": list(winner.threads)}
 
 
 def candidate(found: dict[str, Any]) -> Candidate:

@@ -64,6 +64,16 @@ def _bytes(layout: Layout, dtype: DType) -> int:
     return max((last - first) * layout.dtype.itemsize, layout.size * dtype.itemsize)
 
 
+def _images_at_once(
+    layouts: tuple[Layout, Layout, Layout], dtype: DType, side: int, groups: int, limits: Limits
+) -> int:
+    """How many images a launch of tiles of side x side results can take; 0 where it can take none, or see them."""
+    images, channels, *places = layouts[2].shape
+    seen = all(_bytes(i, dtype) <= min(limits.max_binding_bytes, 1 << 32) for i in layouts)
+    few = max(groups, -(-(channels // groups) // side)) <= limits.max_workgroups
+    return min(images, limits.max_workgroups * side // math.prod(places)) if seen and few else 0
+
+
 def convolution_plan(
     x: Layout,
     weight: Layout,
@@ -86,13 +96,11 @@ def convolution_plan(
     m, k = channels // groups, weight.size // channels
     threads = _threads(out.size, m, dtype, limits)
     side = 8 * threads
-    together = min(images, limits.max_workgroups * side // area)
-    seen = all(_bytes(i, dtype) <= min(limits.max_binding_bytes, 1 << 32) for i in (x, weight, out))
-    if not together or not seen or max(groups, -(-m // side)) > limits.max_workgroups:
-        return None
-
+    together = _images_at_once((x, weight, out), dtype, side, groups, limits)
     reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
-    if 3 + len(reads) > limits.max_bindings or (epilogue and together < images and reads_rows(epilogue)):
+    if not together or 3 + len(reads) > limits.max_bindings:
+        return None
+    if epilogue and together < images and reads_rows(epilogue):
         return None  # the epilogue counts the rows of all images, a launch those of its own
     steps = Steps(3 + len(reads))
     final = Place(2 + len(reads), out)

@@ -254,6 +254,8 @@ PRELUDE = Prelude(
 )
 
 
+LOADS = dict.fromkeys(PACKED, "load_{buffer}({position})")
+STORES = dict.fromkeys(PACKED, "store_{buffer}({position}, {value});")
 # f32 lies in atomics as its bits.
 ATOMIC_LOADS = dict.fromkeys((i32, u32), "atomicLoad(&{buffer}[{position}])") | {
     f32: "bitcast<f32>(atomicLoad(&{buffer}[{position}]))"
@@ -274,8 +276,6 @@ def wgsl(
     buffer is bound writable, which wgpu needs where two bindings lie in one GPU buffer.
     """
     types, make, take, store = _vectors()
-    packed_loads = dict.fromkeys(PACKED, "load_{buffer}({position})")
-    packed_stores = dict.fromkeys(PACKED, "store_{buffer}({position}, {value});")
     return Dialect(
         name="WGSL",
         suffix="wgsl",
@@ -299,12 +299,12 @@ def wgsl(
         element_store=store,
         structure=_structure,
         construct="{name}({values})",
-        loads=packed_loads,
-        stores=packed_stores,
-        vector_loads=packed_loads,
+        loads=LOADS,
+        stores=STORES,
+        vector_loads=LOADS,
         lane="{buffer}[{position} / 4u][{position} % 4u]",
-        atomic_loads=packed_loads | ATOMIC_LOADS,
-        atomic_stores=packed_stores | ATOMIC_STORES,
+        atomic_loads=LOADS | ATOMIC_LOADS,
+        atomic_stores=STORES | ATOMIC_STORES,
         atomics=_atomics(),
         helpers=functions(),
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
