@@ -79,6 +79,13 @@ if _typing.TYPE_CHECKING:
         is_webgpu_available as is_webgpu_available,
         validate_backend as validate_backend,
     )
+    from hologram.frontend.gradient.transforms import (
+        custom_gradient as custom_gradient,
+        grad as grad,
+        stop_gradient as stop_gradient,
+        value_and_grad as value_and_grad,
+        vjp as vjp,
+    )
     from hologram.frontend.jit.jitted import jit as jit
 
 __version__ = "0.1.0"
@@ -88,6 +95,10 @@ __version__ = "0.1.0"
 _LAZY = {
     "BackendType": "hologram.backend",
     "Program": "hologram.atlas.program",
+    **dict.fromkeys(
+        ("custom_gradient", "grad", "stop_gradient", "value_and_grad", "vjp"),
+        "hologram.frontend.gradient.transforms",
+    ),
     "explain_selection": "hologram.backend",
     "jit": "hologram.frontend.jit.jitted",
     "get_default_backend": "hologram.backend",

@@ -43,6 +43,10 @@ class TraceError(HologramError, TypeError):
     """A function that is being traced asks for something that is known only when it runs."""
 
 
+class GradientError(HologramError, TypeError):
+    """A derivative that does not exist, or that is asked for in a way that cannot be followed."""
+
+
 class BufferFreed(HologramError, RuntimeError):
     """A buffer was used after `free()` or after its executor was closed."""
 

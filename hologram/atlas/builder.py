@@ -12,8 +12,9 @@ So y = a x + y is written:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hologram import dtypes
 from hologram.atlas.opcodes import COMPARISONS, PURE, Opcode
@@ -223,6 +224,11 @@ class Builder:
         result = self._append(opcode, (dtype,), operands, attribute)[0]
         self._known[-1][key] = result
         return result
+
+    @property
+    def written(self) -> Iterator[Instruction]:
+        """The instructions so far that the next one may use the results of, in order."""
+        return chain.from_iterable(self._scopes)
 
     def build(self) -> Program:
         """The finished program."""

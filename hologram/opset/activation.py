@@ -17,6 +17,7 @@ from hologram.opset.forms.samples import unary
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=lambda x: np.maximum(x, 0), samples=unary(), aten=("relu",),
+             gradient={"x": lambda cotangent, result: select(result > 0.0, cotangent, 0.0)},
              out_names=("vector_relu",))  # fmt: skip
 def relu(x):
     """max(x, 0)."""
@@ -30,6 +31,7 @@ def _sigmoid_reference(x):
 
 
 @elementwise(types=types.floating, reference=_sigmoid_reference, samples=unary(-20, 20), ulp=4, aten=("sigmoid",),
+             gradient={"x": lambda cotangent, result: cotangent * result * (1.0 - result)},
              looser=(QUOTIENT,))  # fmt: skip
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
@@ -85,6 +87,18 @@ def _normal_distribution(x):
     return select(x < -_ERF_ONE, 0.0, atlas.fma(inner, p / q, 0.5))
 
 
+def _gelu_gradient(cotangent, x, approximate):
+    """Of the function, not of the quotient that stands for it."""
+    if approximate == "tanh":
+        scale = math.sqrt(2.0 / math.pi)
+        inner = atlas.tanh(scale * (x + 0.044715 * x * x * x))
+        slope = (1.0 - inner) * (1.0 + inner) * scale * (1.0 + 3 * 0.044715 * x * x)
+        return cotangent * (0.5 * (1.0 + inner) + 0.5 * x * slope)
+    return cotangent * (
+        _normal_distribution(x) + x * (1.0 / math.sqrt(2.0 * math.pi)) * atlas.exp(-0.5 * x * x)
+    )
+
+
 @elementwise(
     types=types.floating,
     reference=_gelu_reference,
@@ -92,6 +106,7 @@ def _normal_distribution(x):
     ulp=4,
     absolute=2.0,  # where x is far below 0, a sum that cancels is multiplied by x
     aten=("gelu",),
+    gradient={"x": _gelu_gradient},
 )
 def gelu(x, *, approximate="none"):
     """x times the normal distribution function of x; `approximate="tanh"` is Hendrycks and Gimpel's form (2016)."""
@@ -102,8 +117,13 @@ def gelu(x, *, approximate="none"):
     return x * _normal_distribution(x)
 
 
+def _silu_gradient(cotangent, x):
+    s = sigmoid(x)
+    return cotangent * s * (1.0 + x * (1.0 - s))
+
+
 @elementwise(types=types.floating, reference=lambda x: x * _sigmoid_reference(x), samples=unary(-20, 20, special=False),
-             ulp=5, aten=("silu",), looser=(QUOTIENT,))  # fmt: skip
+             ulp=5, aten=("silu",), looser=(QUOTIENT,), gradient={"x": _silu_gradient})  # fmt: skip
 def silu(x):
     """x / (1 + exp(-x))."""
     return x * sigmoid(x)
@@ -128,7 +148,9 @@ def _softplus_reference(x, beta=1.0, threshold=20.0):
 
 
 @elementwise(types=types.floating, reference=_softplus_reference, samples=unary(-30, 30, beta=2.0), ulp=5,
-             aten=("softplus",), looser=(QUOTIENT,))  # fmt: skip
+             aten=("softplus",), looser=(QUOTIENT,),
+             gradient={"x": lambda cotangent, x, beta, threshold:
+                       select(x * beta > threshold, cotangent, cotangent * sigmoid(x * beta))})  # fmt: skip
 def softplus(x, *, beta: float = 1.0, threshold: float = 20.0):
     """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold."""
     scaled = x * beta
@@ -136,6 +158,8 @@ def softplus(x, *, beta: float = 1.0, threshold: float = 20.0):
 
 
 @elementwise(types=types.number, samples=unary(min_val=-2.0, max_val=3.0), aten=("hardtanh",),
+             gradient={"x": lambda cotangent, x, min_val, max_val:
+                       select((x > min_val) & (x < max_val), cotangent, 0.0)},
              reference=lambda x, min_val=-1.0, max_val=1.0: np.minimum(np.maximum(x, min_val), max_val))  # fmt: skip
 def hardtanh(x, *, min_val: float = -1.0, max_val: float = 1.0):
     """x held between min_val and max_val."""

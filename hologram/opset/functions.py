@@ -54,25 +54,41 @@ def _angle(y: Value, x: Value) -> Value:
     return _with_sign(select((x != x) | (y != y), x + y, angle), y)
 
 
-@named(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",))
+def _turned(across: Value, y: Value, x: Value) -> Value:
+    """Divided by the squared length of (x, y), which itself may overflow; 0 at the origin, which has no angle."""
+    length = hypot(x, y)
+    return select(length == 0.0, 0.0, across / length / length)
+
+
+@named(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",),
+       gradient={"y": lambda cotangent, y, x: _turned(cotangent * x, y, x),
+                 "x": lambda cotangent, y, x: _turned(-cotangent * y, y, x)})  # fmt: skip
 def atan2(y, x):
     """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
     return _angle(y, x)
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",))
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
+       gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",))
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
+       gradient={"x": lambda cotangent, x: -cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
-@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",))
+def _cosh(x: Value) -> Value:
+    half = atlas.exp(atlas.absolute(x) * 0.5)
+    return half * 0.5 * half + 0.5 / half / half
+
+
+@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
+       gradient={"x": lambda cotangent, x: cotangent * _cosh(x)})  # fmt: skip
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
     magnitude = atlas.absolute(x)
@@ -81,14 +97,15 @@ def sinh(x):
     return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
 
 
-@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",))
+@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
+       gradient={"x": lambda cotangent, x: cotangent * sinh(x)})  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
-    half = atlas.exp(atlas.absolute(x) * 0.5)
-    return half * 0.5 * half + 0.5 / half / half
+    return _cosh(x)
 
 
-@named(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",))
+@named(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
+       gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt(1.0 + x * x)})  # fmt: skip
 def asinh(x):
     """The number whose hyperbolic sine is x."""
     y = atlas.absolute(x)
@@ -96,7 +113,8 @@ def asinh(x):
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
-@named(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",))
+@named(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
+       gradient={"x": lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))})  # fmt: skip
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
     above = x - 1.0
@@ -104,14 +122,21 @@ def acosh(x):
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",))
+@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
+       gradient={"x": lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x))})  # fmt: skip
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
     y = atlas.absolute(x)
     return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
 
 
-@named(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",))
+def _share(cotangent: Value, side: Value, length: Value) -> Value:
+    return select(length == 0.0, 0.0, cotangent * side / length)
+
+
+@named(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",),
+       gradient={"x": lambda cotangent, x, result: _share(cotangent, x, result),
+                 "y": lambda cotangent, y, result: _share(cotangent, y, result)})  # fmt: skip
 def hypot(x, y):
     """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""
     a, b = atlas.absolute(x), atlas.absolute(y)

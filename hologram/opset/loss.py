@@ -168,7 +168,17 @@ def _is_class(target: Value, number: int) -> Value:
     return target == number if bounds.min <= number <= bounds.max else target != target
 
 
-@row(types=_class_types, samples=_single_class_samples, ulp=8, absolute=4.0,
+def _class_gradient(cotangent, logits, target, ignore_index):
+    """The softmax, less 1 at the target."""
+    e = atlas.exp(logits - reduce_max(logits))
+    number, one = _counted(target), logits.builder.constant(1.0, logits.dtype)
+    hit = select(column(logits).to(number.dtype) == number, one, 0.0)
+    is_class = (number >= 0) & (number < length(logits).to(number.dtype))
+    slope = select(is_class, cotangent * (e * (1.0 / reduce_add(e)) - hit), math.nan)
+    return select(_is_class(target, ignore_index), 0.0, slope)
+
+
+@row(types=_class_types, samples=_single_class_samples, ulp=8, absolute=4.0, gradient={"logits": _class_gradient},
      reference=lambda logits, target, axis=1, ignore_index=-100:
      _nll_reference(logits, np.squeeze(target, axis), ignore_index))  # fmt: skip
 def class_cross_entropy(logits, target, *, axis=1, ignore_index=-100):

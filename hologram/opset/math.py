@@ -19,29 +19,26 @@ from hologram.opset.forms.samples import binary, ternary, unary
 # Arithmetic.
 
 
-@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"),
-       gradient=lambda g, x, y: (g, g))  # fmt: skip
+@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"))
 def add(x, y):
     """x + y; of bools, whether either is true."""
     return x | y if x.dtype.kind == "bool" else x + y
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub"),
-       gradient=lambda g, x, y: (g, -g))  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub"))
 def subtract(x, y):
     """x - y."""
     return x - y
 
 
-@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul"),
-       gradient=lambda g, x, y: (g * y, g * x))  # fmt: skip
+@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul"))
 def multiply(x, y):
     """x * y; of bools, whether both are true."""
     return x & y if x.dtype.kind == "bool" else x * y
 
 
 @named(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("div.Tensor",),
-       out_names=("vector_div", "scalar_div"), gradient=lambda g, x, y: (g / y, -g * x / (y * y)))  # fmt: skip
+       out_names=("vector_div", "scalar_div"))
 def divide(x, y):
     """x / y; integers are divided as f32."""
     return x / y
@@ -53,6 +50,7 @@ def _floor_divide_reference(x, y):
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=_floor_divide_reference, samples=binary(), ulp=0.5,
+             gradient={"x": None, "y": None},
              aten=("floor_divide",))  # fmt: skip
 def floor_divide(x, y):
     """The largest integer not above x / y, as in NumPy: of integers 0 where y is 0, of an infinite x NaN."""
@@ -141,7 +139,8 @@ def positive(x):
     return x
 
 
-@named(types=types.number, dtypes=NUMBERS)
+@named(types=types.number, dtypes=NUMBERS,
+       gradient={"x": None})  # fmt: skip
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
     if x.dtype.kind == "uint":
@@ -155,7 +154,8 @@ def square(x):
     return x * x
 
 
-@named(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",))
+@named(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
+       gradient={"x": lambda cotangent, result: -cotangent * result * result})  # fmt: skip
 def reciprocal(x):
     """1 / x."""
     return 1.0 / x
@@ -183,7 +183,24 @@ def _clip_samples(rng, dtype):
         yield type(sample)((x, 2, None))
 
 
+def _clip_inside(cotangent, x, min, max):
+    """Elements at a bound count as inside, as in PyTorch."""
+    inside = x == x if min is None else x >= min
+    return select(inside if max is None else inside & (x <= max), cotangent, 0.0)
+
+
+def _clip_below(cotangent, x, min, max):
+    below = x < min
+    return select(below if max is None else below & (min < max), cotangent, 0.0)
+
+
+def _clip_above(cotangent, x, min, max):
+    above = x > max
+    return select(above if min is None else above | (max < min), cotangent, 0.0)
+
+
 @elementwise(types=types.number, dtypes=NUMBERS, reference=_clip_reference, samples=_clip_samples,
+             gradient={"x": _clip_inside, "min": _clip_below, "max": _clip_above},
              aten=("clamp", "clamp.Tensor"), out_names=("vector_clip",))  # fmt: skip
 def clip(x, min=None, max=None):
     """x held between `min` and `max`, either of which may be missing."""

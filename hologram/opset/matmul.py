@@ -105,10 +105,34 @@ def _matmul(a, b):
     """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap."""
 
 
+def _left(cotangent, inputs, b):
+    """cotangent @ b.mT, where vectors are rows and columns that disappeared."""
+    a, vector = inputs[0], b.ndim == 1
+    rows = cotangent.unsqueeze(-1) if vector else cotangent
+    if a.ndim == 1:
+        rows = rows.unsqueeze(-2)
+    found = matmul(rows, b.unsqueeze(0) if vector else b.mT)
+    return found.squeeze(-2) if a.ndim == 1 else found
+
+
+def _right(cotangent, inputs, a):
+    """a.mT @ cotangent, where vectors are rows and columns that disappeared."""
+    b, vector = inputs[1], a.ndim == 1
+    columns = cotangent.unsqueeze(-1) if b.ndim == 1 else cotangent
+    if vector:
+        columns = columns.unsqueeze(-2)
+    left = a.unsqueeze(-1) if vector else a.mT
+    if b.ndim <= 2 and left.ndim > 2:  # one product over the whole batch instead of a sum of products
+        left, columns = a.reshape(-1, a.shape[-1]).mT, columns.reshape(-1, columns.shape[-1])
+    found = matmul(left, columns)
+    return found.squeeze(-1) if b.ndim == 1 else found
+
+
 matmul = register(
     MatMul(
         name="matmul", function=_matmul, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
-        absolute=64.0, aten=("mm", "bmm", "matmul"), gradient=lambda g, a, b: (g @ b.mT, a.mT @ g),
+        absolute=64.0, aten=("mm", "bmm", "matmul"),
+        gradient={"a": _left, "b": _right},
     )
 )  # fmt: skip
 

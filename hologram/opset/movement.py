@@ -79,7 +79,7 @@ def _copy(x):
 copy = register(
     Copy(
         name="copy", function=_copy, reference=np.array, samples=_copy_samples, dtypes=ALL, aten=("clone",),
-        out_names=("memory_copy",), methods=False,
+        out_names=("memory_copy",), methods=False, gradient={"x": lambda cotangent: cotangent},
     )
 )  # fmt: skip
 
@@ -116,6 +116,7 @@ cast = register(
         samples=_cast_samples,
         dtypes=ALL,
         out_names=("vector_cast",),
+        gradient={"x": lambda cotangent: cotangent},
     )
 )
 
@@ -138,9 +139,15 @@ class Overwrite(Operation):
         return Plan((*whole, *part))
 
 
+def _kept(cotangent, part):
+    zero = cotangent.executor.full((), 0, cotangent.dtype)
+    return overwrite(cotangent, zero.expand(part.shape), part=part)
+
+
 # What writing into a part of a tensor is in a graph, whose values never change; it has no name outside.
 overwrite = Overwrite(
-    name="overwrite", function=lambda x, y, *, part: None, reference=lambda x, y, part: None, samples=lambda rng, d: ()
+    name="overwrite", function=lambda x, y, *, part: None, reference=lambda x, y, part: None, samples=lambda rng, d: (),
+    gradient={"x": _kept, "y": lambda cotangent, part: cotangent.contiguous()._view(part)},
 )  # fmt: skip
 
 
@@ -202,10 +209,18 @@ def _concat(tensors, *, axis=0):
     """Tensors joined along an existing axis, or flat (axis=None)."""
 
 
+def _parted(cotangent, inputs, axis):
+    axis, start, parts = normalize_axis(axis, cotangent.ndim, "concat"), 0, []
+    for layout in inputs:
+        parts.append(cotangent.narrow(axis, start, layout.shape[axis]))
+        start += layout.shape[axis]
+    return parts
+
+
 concat = register(
     Concat(
         name="concat", function=_concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis),
-        samples=_concat_samples, dtypes=ALL, aten=("cat",), methods=False,
+        samples=_concat_samples, dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted},
     )
 )  # fmt: skip
 

@@ -41,6 +41,7 @@ def _log_softmax_reference(x, dim=-1):
     axis_name="dim",
     keeps_shape=True,
     aten=("softmax.int", "_softmax"),
+    gradient={"x": lambda cotangent, result: result * (cotangent - reduce_add(cotangent * result))},
 )
 def softmax(x, *, dim=-1):
     """exp(x) / sum(exp(x)) along `dim`, shifted by the largest element so that nothing overflows."""
@@ -49,7 +50,8 @@ def softmax(x, *, dim=-1):
 
 
 @row(types=types.floating, reference=_log_softmax_reference, samples=normalizing("dim"), ulp=8, absolute=2.0,
-     axis_name="dim", keeps_shape=True, aten=("log_softmax.int", "_log_softmax"))  # fmt: skip
+     axis_name="dim", keeps_shape=True, aten=("log_softmax.int", "_log_softmax"),
+     gradient={"x": lambda cotangent, result: cotangent - atlas.exp(result) * reduce_add(cotangent)})  # fmt: skip
 def log_softmax(x, *, dim=-1):
     """x - log(sum(exp(x))) along `dim`, shifted by the largest element so that nothing overflows."""
     shifted = x - reduce_max(x)

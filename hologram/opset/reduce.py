@@ -27,6 +27,7 @@ from hologram.opset.forms.samples import cases, reduction
     ulp=2,
     absolute=1.0,
     aten=("sum", "sum.dim_IntList"),
+    gradient={"x": lambda cotangent, inputs: cotangent.expand(inputs[0].shape)},  # a view
     out_names=("reduce_sum",),
 )
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
@@ -55,6 +56,11 @@ def max_(x, *, axis=None, keepdims=False):
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
 
 
+def _spread(cotangent, inputs):
+    shape = inputs[0].shape
+    return (cotangent * (cotangent.size / max(inputs[0].size, 1))).expand(shape)
+
+
 @row(
     types=types.floating,
     reference=np.mean,
@@ -62,6 +68,7 @@ def max_(x, *, axis=None, keepdims=False):
     ulp=2,
     absolute=1.0,
     aten=("mean", "mean.dim"),
+    gradient={"x": _spread},  # a view, where the derived rule would write every element
 )
 def mean(x, *, axis=None, keepdims=False):
     """The arithmetic mean; NaN for a row without elements."""
@@ -81,9 +88,15 @@ def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
     return _variance(x, correction)
 
 
+def _std_gradient(cotangent, x, result, correction):
+    """Of a row whose elements are all equal 0, where the root has no derivative, as in PyTorch."""
+    deviation = x - reduce_add(x) / width(x)
+    return select(result == 0.0, 0.0, cotangent * deviation / (result * (width(x) - correction)))
+
+
 @row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
      samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",),
-     aten_defaults={"correction": 1.0})  # fmt: skip
+     aten_defaults={"correction": 1.0}, gradient={"x": _std_gradient})  # fmt: skip
 def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The standard deviation: the square root of `var`."""
     return atlas.sqrt(_variance(x, correction))
@@ -140,8 +153,13 @@ def _logsumexp_reference(x, **axes):
     return total if axes.get("keepdims") else np.squeeze(total, axis=axes.get("axis"))
 
 
+def _weighed(cotangent, x, result):
+    """The softmax; 0 for rows of -infinity."""
+    return cotangent * atlas.exp(x - select(atlas.absolute(result) < math.inf, result, 0.0))
+
+
 @row(types=types.floating, dtypes=FLOATS, samples=reduction(), ulp=4, absolute=4.0,
-     reference=_logsumexp_reference, aten=("logsumexp",))  # fmt: skip
+     reference=_logsumexp_reference, aten=("logsumexp",), gradient={"x": _weighed})  # fmt: skip
 def logsumexp(x, *, axis=None, keepdims=False):
     """log(sum(exp(x))), without overflow; infinite where the largest element is, -infinity of nothing."""
     largest = reduce_max(x)

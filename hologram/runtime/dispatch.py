@@ -39,7 +39,12 @@ class Dispatch:
     @property
     def tracer(self) -> Tracer | None:
         """Who records the calling thread's requests."""
-        return self.tracers.get(threading.get_ident()) if self.tracers else None
+        return tracing()
+
+
+def tracing() -> Tracer | None:
+    """Who records the calling thread's requests, of whatever executor."""
+    return Dispatch.tracers.get(threading.get_ident()) if Dispatch.tracers else None
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.jit.signature import Call, filled
 from hologram.frontend.jit.traced import Traced
-from hologram.frontend.jit.tree import mapped
 from hologram.frontend.tensor import Tensor
+from hologram.frontend.tree import mapped
 from hologram.layout import Layout
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.replay import Replay

@@ -20,9 +20,10 @@ from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
 
 if TYPE_CHECKING:
-    from hologram.frontend.jit import explain
+    from hologram.frontend.jit import differentiated, explain
     from hologram.frontend.jit.explain import Explanation
 else:  # needed by who asks, not by who calls
+    differentiated = lazy.module("hologram.frontend.jit.differentiated")
     explain = lazy.module("hologram.frontend.jit.explain")
 
 tracers = Dispatch.tracers
@@ -47,6 +48,7 @@ class Jitted:
         self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._asked: dict[Any, Sequence[int]] = {}  # by signature, the floats whose values tell calls apart
+        self._pullbacks: dict[tuple[bool, ...], Jitted] = {}  # by which leaves of arguments are differentiated
         self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their layouts
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,13 +76,27 @@ class Jitted:
         """The general path: any arguments, a signature that may be new."""
         call = call_of(self.who, args, kwargs)
         if call.traced:
-            return self.function(*args, **kwargs)
+            return self._traced(args, kwargs)
         compiled = self._of(call, args, kwargs)
         if not kwargs and all(type(a) is Tensor for a in args):
             if len(self._met) >= MAX_SIGNATURES:
                 self._met.clear()
             self._met[(args[0].executor, *map(layout_of, args))] = compiled
         return compiled(call.tensors, call.numbers)
+
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call while another function is traced: its operations, or compiled where that is only differentiated."""
+        tape = differentiated.followed_alone()
+        if tape is None:
+            return self.function(*args, **kwargs)
+        return differentiated.differentiated(tape, self, self.who, self._pullback, args, kwargs)
+
+    def _pullback(self, followed: tuple[bool, ...]) -> Jitted:
+        found = self._pullbacks.get(followed)
+        if found is None:
+            back = differentiated.pullback(self.function, followed)
+            found = self._pullbacks[followed] = Jitted(back, fast_math=self.fast_math)
+        return found
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""

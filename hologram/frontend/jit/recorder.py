@@ -13,6 +13,7 @@ from hologram.compiler.fusion.graph import Graph, Node, Read
 from hologram.dtypes import DType
 from hologram.errors import TraceError
 from hologram.frontend import tensor as tensors
+from hologram.frontend.gradient.tape import detached
 from hologram.frontend.jit.number import Formulas, TracedNumber
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
@@ -272,4 +273,5 @@ RECORDED: Mapping[Request, Callable[..., Any]] = {
     tensors.make_constant: Recorder.constant,
     tensors.evaluated: Recorder.apply,
     Engine._copy_elements: Recorder.copy,
+    detached: lambda recorder, x: x,
 }

@@ -15,8 +15,8 @@ from hologram.errors import ShapeError, TraceError
 from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.jit.traced import Traced
-from hologram.frontend.jit.tree import branches, mapped
 from hologram.frontend.tensor import Tensor, as_tensor, constant
+from hologram.frontend.tree import branches, mapped
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly

@@ -38,3 +38,18 @@ def _ordered(tree: dict[Any, Any]) -> list[Any]:
         return sorted(tree, key=lambda key: (type(key).__name__, key))
     except TypeError:  # keys that do not compare
         return sorted(tree, key=lambda key: (type(key).__name__, repr(key)))
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves, in the order of branches."""
+    found: list[Any] = []
+    mapped(tree, found.append)
+    return found
+
+
+def same_structure(tree: Any, other: Any) -> bool:
+    """Whether two trees branch alike."""
+    here, there = branches(tree), branches(other)
+    if here is None or there is None:
+        return here is there
+    return list(here) == list(there) and all(same_structure(here[k], there[k]) for k in here)

@@ -1,0 +1,1 @@
+"""Gradients: what a function does is recorded on a tape, and followed backwards."""

@@ -1,0 +1,224 @@
+"""The tape: what a function asks of an executor is done at once, and noted so that it can be followed backwards.
+
+It is a tracer like that of hg.jit, and requests of its own go to whoever traced the thread before: another tape, for
+derivatives of derivatives, or the recorder of a function that is jitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram.dtypes import DType
+from hologram.errors import GradientError
+from hologram.frontend import tensor as tensors
+from hologram.frontend.gradient.cotangent import Cotangent
+from hologram.frontend.gradient.tracked import Cell, Tracked, Variable
+from hologram.frontend.tensor import Tensor
+from hologram.frontend.tree import mapped
+from hologram.layout import Layout
+from hologram.opset.forms.gradient import Rule, rules_of
+from hologram.opset.forms.operation import Operation
+from hologram.opset.movement import cast, overwrite
+from hologram.runtime.dispatch import Request, Tracer, traced_by
+from hologram.runtime.engine import Engine
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step that was taken: the rules backwards, what they read, where their operands came from."""
+
+    rules: Sequence[Rule]
+    known: Mapping[str, Any]
+    sources: Mapping[str, tuple[Variable, Layout]]  # of operands that are differentiated
+    results: Sequence[Variable | None]
+
+
+class Tape:
+    """Takes the requests of a thread that runs a function which is differentiated."""
+
+    def __init__(self, who: str, outer: Tracer | None) -> None:
+        self.who = who
+        self.outer = outer
+        self.nodes: list[Node] = []
+
+    # What it is asked for: see hologram.runtime.dispatch.
+
+    def take(self, request: Request, action: str, arguments: tuple[Any, ...]) -> Any:
+        """Follows a request that FOLLOWED knows; passes on any other, if nothing it is about is differentiated."""
+        follow = FOLLOWED.get(request)
+        if follow is not None:
+            return follow(self, *arguments)
+        return self.below(request, action, *(self._plain(x, action) for x in arguments))
+
+    @property
+    def root(self) -> Tracer | None:
+        """Who takes requests beneath all tapes: the recorder of a function that is jitted, or nobody."""
+        return self.outer.root if isinstance(self.outer, Tape) else self.outer
+
+    def below(self, request: Request, action: str, *arguments: Any) -> Any:
+        """What the request gives where this tape does not listen."""
+        with traced_by(self.outer):
+            return request(*arguments) if self.outer is None else self.outer.take(request, action, arguments)
+
+    def _plain(self, x: Any, action: str) -> Any:
+        if isinstance(x, Tracked) and x.buffer.tape is self:
+            return x._constant(action)
+        if isinstance(x, (list, tuple)):
+            return type(x)(self._plain(each, action) for each in x)
+        return x
+
+    def empty(self, engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tracked:
+        return self.tracked(self.below(tensors.make_empty, "empty", engine, shape, dtype))
+
+    def full(
+        self, engine: Engine, shape: tuple[int, ...], value: bool | int | float, dtype: DType
+    ) -> Tracked:
+        return self.tracked(self.below(tensors.make_full, "full", engine, shape, value, dtype))
+
+    def constant(self, engine: Engine, values: np.ndarray) -> Tracked:
+        return self.tracked(self.below(tensors.make_constant, "tensor", engine, values))
+
+    def apply(
+        self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Any:
+        """New tensors with an operation's results."""
+        given = tensors.operands_of(engine, operation, operands)
+        plain = [x.beneath if self.owns(x) else x for x in given]
+        found = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
+        results = found if isinstance(found, tuple) else (found,)
+        names = operation.operand_names(len(given))
+        sources = {
+            name: (x.buffer.variable, x.layout)
+            for name, x in zip(names, given, strict=True)
+            if self.follows(x)
+        }
+        variables: Sequence[Variable | None] = [None] * len(results)
+        if sources:
+            variables = self._noted(
+                operation, dict(zip(names, plain, strict=True)), attributes, results, sources
+            )
+        tracked = tuple(self.tracked(r, v) for r, v in zip(results, variables, strict=True))
+        return tracked if isinstance(found, tuple) else tracked[0]
+
+    def copy(self, engine: Engine, source: Any, target: Any) -> None:
+        """Writes a tensor into another, which has another value from now on."""
+        if not self.owns(target):
+            raise GradientError(
+                f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
+            )
+        cell, layout = target.buffer, target.layout
+        if cell.is_argument:
+            raise GradientError(f"{self.who}: an argument is written to; return the new value instead")
+        shown = source.expand(layout.shape)
+        whole = Tracked(cell, cell.tensor.layout)
+        if layout.is_contiguous and layout.size == whole.size:
+            new = self.apply(engine, cast, [shown], {"dtype": layout.dtype.name})
+        else:
+            new = self.apply(engine, overwrite, [whole, shown], {"part": layout})
+        cell.tensor, cell.variable = new.buffer.tensor.reshape(whole.shape), new.buffer.variable
+
+    # Recording.
+
+    def owns(self, x: Any) -> bool:
+        return isinstance(x, Tracked) and x.buffer.tape is self
+
+    def follows(self, x: Any) -> bool:
+        """Whether a float tensor depends on what the function is differentiated with respect to."""
+        return self.owns(x) and x.buffer.variable is not None and x.dtype.is_float
+
+    def beneath(self, tree: Any) -> Any:
+        """Its tensors as those beneath the tape."""
+        return mapped(tree, lambda x: x.beneath if self.owns(x) else x)
+
+    def tracked(self, tensor: Tensor, variable: Variable | None = None) -> Tracked:
+        """A tensor from beneath, for the function to work with."""
+        return Tracked(Cell(self, self.who, tensor, variable), tensor.layout)
+
+    def argument(self, tensor: Tensor) -> tuple[Tracked, Variable]:
+        """A tensor that is differentiated with respect to."""
+        whole = tensor.contiguous()
+        variable = Variable(whole.layout)
+        return Tracked(Cell(self, self.who, whole, variable, is_argument=True), whole.layout), variable
+
+    def _noted(
+        self,
+        operation: Operation,
+        operands: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        results: Sequence[Tensor],
+        sources: Mapping[str, tuple[Variable, Layout]],
+    ) -> Sequence[Variable | None]:
+        """Variables for those results that depend on the sources, noted with the rules that lead back."""
+        inputs = [x.layout if isinstance(x, Tensor) else x for x in operands.values()]
+        layouts = [r.layout for r in results]
+        rules = rules_of(operation, inputs, layouts, attributes, tuple(sources))
+        if not rules:
+            return [None] * len(results)
+        everything = {**operands, **attributes, "inputs": inputs, "results": results, "result": results[0]}
+        reads = {name for rule in rules for name in rule.reads if name != "cotangent"}
+        variables = [Variable(x) if x.dtype.is_float else None for x in layouts]
+        self.nodes.append(Node(rules, {name: everything[name] for name in reads}, sources, variables))
+        return variables
+
+    # Backwards.
+
+    def backward(
+        self, seeds: Sequence[tuple[Tracked, Tensor]], wanted: Sequence[Variable], *, keep: bool = False
+    ) -> list[Tensor | None]:
+        """The cotangents of variables from those of results; nodes are let go on the way unless they are kept."""
+        flows: dict[Variable, Cotangent] = {}
+
+        def arrive(variable: Variable, read: Layout, cotangent: Tensor) -> None:
+            if read.size:
+                flows.setdefault(variable, Cotangent(variable.layout)).add(read, cotangent)
+
+        for tensor, cotangent in seeds:
+            if tensor.buffer.variable is not None:
+                arrive(tensor.buffer.variable, tensor.layout, cotangent)
+        nodes = list(self.nodes) if keep else self.nodes
+        while nodes:
+            node = nodes.pop()
+            arrived = [flows.pop(v, None) if v is not None else None for v in node.results]
+            if not any(arrived):
+                continue
+            cotangents = _filled(node.results, [a and a.total() for a in arrived])
+            for rule in node.rules:
+                found = rule.apply({**node.known, "cotangent": cotangents[0], "cotangents": cotangents})
+                for name, value in zip(rule.operands, found, strict=True):
+                    if value is not None and name in node.sources:
+                        arrive(*node.sources[name], value)
+        return [flows[v].total() if v in flows else None for v in wanted]
+
+
+def _filled(results: Sequence[Variable | None], cotangents: Sequence[Tensor | None]) -> list[Tensor]:
+    """A cotangent for every result that can have one: zeros where none arrived."""
+    executor = next(c.executor for c in cotangents if c is not None)
+    return [
+        tensors.full(executor, v.layout.shape, 0, v.layout.dtype) if c is None else c
+        for v, c in zip(results, cotangents, strict=True)
+        if v is not None
+    ]
+
+
+def detached(engine: Engine, x: Tensor) -> Tensor:
+    """The tensor as a constant: see stop_gradient."""
+    return x
+
+
+def _detached(tape: Tape, engine: Engine, x: Any) -> Any:
+    beneath = tape.below(detached, "stop_gradient", engine, x.beneath if tape.owns(x) else x)
+    return Tracked(Cell(tape, tape.who, beneath, None, is_argument=True), beneath.layout)
+
+
+FOLLOWED: Mapping[Request, Callable[..., Any]] = {
+    tensors.make_empty: Tape.empty,
+    tensors.make_full: Tape.full,
+    tensors.make_constant: Tape.constant,
+    tensors.evaluated: Tape.apply,
+    Engine._copy_elements: Tape.copy,
+    detached: _detached,
+}

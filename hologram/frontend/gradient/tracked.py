@@ -1,0 +1,99 @@
+"""Tensors inside a function that is differentiated: what they hold, and which value of the tape it is."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from hologram.errors import GradientError
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+
+
+class Variable:
+    """A value that cotangents flow to; `layout` is how it lies, without gaps."""
+
+    __slots__ = ("layout",)
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+
+class Cell:
+    """What a tracked tensor has for a buffer: a tensor beneath the tape, another one after it was written to.
+
+    `variable` is None where the value does not depend on what the function is differentiated with respect to.
+    """
+
+    __slots__ = ("executor", "is_argument", "tape", "tensor", "variable", "who")
+
+    def __init__(
+        self, tape: object, who: str, tensor: Tensor, variable: Variable | None, is_argument: bool = False
+    ) -> None:
+        self.executor = tensor.executor
+        self.tape = tape
+        self.who = who
+        self.tensor = tensor
+        self.variable = variable
+        self.is_argument = is_argument
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise GradientError(f"{self.who}: {name} is asked of the memory of a tensor that is differentiated")
+
+    @property
+    def key(self) -> NoReturn:
+        """None is ever launched on: who asks runs outside of the tape."""
+        raise GradientError(
+            f"{self.who}: a tensor of its making was kept and used after it, or in another thread; return what is to "
+            "be used outside (has_aux=True)"
+        )
+
+
+class Tracked(Tensor):
+    """A Tensor inside a function that is differentiated."""
+
+    __slots__ = ()
+    buffer: Cell  # type: ignore[assignment]
+
+    def __init__(self, buffer: Cell, layout: Layout) -> None:
+        super().__init__(buffer, layout)  # type: ignore[arg-type]
+
+    def _view(self, layout: Layout) -> Tracked:
+        return Tracked(self.buffer, layout)
+
+    @property
+    def beneath(self) -> Tensor:
+        """The same elements, as the tape computes on them."""
+        return self.buffer.tensor._view(self.layout)
+
+    def _constant(self, what: str) -> Tensor:
+        if self.buffer.variable is not None:
+            raise GradientError(
+                f"{self.buffer.who}: {what} of a tensor that depends on what it is differentiated with respect to has "
+                "no derivative: use hg.stop_gradient(x) for a constant, or return the tensor (has_aux=True)"
+            )
+        return self.beneath
+
+    def __repr__(self) -> str:
+        return f"Tensor(differentiated, shape={self.shape}, dtype={self.dtype})"
+
+    def to_numpy(self, *, copy: bool = True) -> Any:
+        return self._constant("to_numpy").to_numpy(copy=copy)
+
+    def item(self) -> bool | int | float:
+        return self._constant("item").item()
+
+    # Choices and positions are steps, whose derivative is 0.
+
+    def __bool__(self) -> bool:
+        return bool(self.beneath)
+
+    def __int__(self) -> int:
+        return int(self.beneath)
+
+    def __index__(self) -> int:
+        return self.beneath.__index__()
+
+    def __dlpack__(self, **wishes: Any) -> Any:
+        return self._constant("the memory").__dlpack__(**wishes)

@@ -1,0 +1,272 @@
+"""hg.grad and its kin: functions from functions, named and behaving as JAX's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.errors import GradientError, ShapeError
+from hologram.frontend import tensor as tensors
+from hologram.frontend.gradient.tape import Node, Tape, detached
+from hologram.frontend.gradient.tracked import Tracked, Variable
+from hologram.frontend.tensor import Tensor
+from hologram.frontend.tree import leaves, mapped, same_structure
+from hologram.opset.forms.gradient import Rule
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.dispatch import traced_by, tracing
+from hologram.runtime.engine import Engine
+
+Function = Callable[..., Any]
+
+
+def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """A function that gives the gradient of another, whose result is one number.
+
+        loss = lambda w, x, y: hg.mse_loss(x @ w, y)
+        w -= 0.1 * hg.grad(loss)(w, x, y)
+
+    Args:
+        function: takes tensors, in any nesting of tuples, lists and dicts, and returns a float tensor without axes.
+        argnums: which positional arguments to differentiate with respect to; all their leaves must be floats.
+        has_aux: the function returns (result, anything else), and its gradient (gradient, anything else).
+
+    Returns:
+        A function of the same arguments. It gives what the argument is, with a gradient for every tensor: of its shape
+        and dtype. For several `argnums`, a tuple of these.
+
+    Raises:
+        GradientError: (from the call) the result is not one float, an argument holds integers, or the function does
+            what has no derivative.
+    """
+    with_value = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = with_value(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Function:
+    """A function that gives another's result and its gradient: (result, gradient); see grad.
+
+    With `has_aux`, ((result, anything else), gradient).
+    """
+    who = _name(function, "value_and_grad")
+    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(function)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        if any(not -len(args) <= k < len(args) for k in chosen):
+            raise GradientError(
+                f"{who}: argnums {argnums} must name some of {len(args)} positional arguments"
+            )
+        places = [k % len(args) for k in chosen]
+        followed = _Followed.through(function, who, args, kwargs, places, has_aux)
+        result = followed.tracked
+        if not isinstance(result, Tensor) or result.shape or not result.dtype.is_float:
+            what = (
+                f"shape {result.shape}, {result.dtype}"
+                if isinstance(result, Tensor)
+                else type(result).__name__
+            )
+            raise GradientError(
+                f"{who}: the result must be one float, a tensor without axes, got {what}; sum it, or use hg.vjp"
+            )
+        one = tensors.full(result.executor, (), 1, result.dtype)
+        found = followed.backward([one], keep=False)
+        value = (followed.value, followed.aux) if has_aux else followed.value
+        return value, found[0] if isinstance(argnums, int) else tuple(found)
+
+    return both
+
+
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """A function's result, and the function that takes cotangents of the result to those of the arguments.
+
+        y, pullback = hg.vjp(hg.matmul, a, b)
+        a_bar, b_bar = pullback(y_bar)
+
+    The second may be called more than once; None stands for a cotangent of zeros. With `has_aux`, the function returns
+    (result, anything else), which comes third. Raises what grad raises; the pullback raises ShapeError for cotangents
+    that are not of the result's form.
+    """
+    who = _name(function, "vjp")
+    followed = _Followed.through(function, who, primals, {}, range(len(primals)), has_aux)
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        if not same_structure(cotangent, followed.tracked):
+            raise ShapeError(f"{who}: the cotangent must have the structure of the result")
+        given: list[Tensor | None] = []
+        for result, each in zip(leaves(followed.tracked), leaves(cotangent), strict=True):
+            if not isinstance(result, Tensor) or not result.dtype.is_float or each is None:
+                given.append(None)
+                continue
+            each = each if isinstance(each, Tensor) else tensors.constant(result.executor, each, result.dtype)
+            if (each.shape, each.dtype) != (result.shape, result.dtype):
+                wanted, got = (f"{x.dtype} of shape {x.shape}" for x in (result, each))
+                raise ShapeError(f"{who}: a cotangent must be {wanted}, got {got}")
+            given.append(each)
+        return tuple(followed.backward(given, keep=True))
+
+    return (followed.value, pullback, followed.aux) if has_aux else (followed.value, pullback)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The tensors of a tree as constants: what is computed with them is not differentiated through them."""
+
+    def leaf(t: Any) -> Any:
+        return t.executor.dispatch(detached, "stop_gradient", t.executor, t) if isinstance(t, Tensor) else t
+
+    return mapped(x, leaf)
+
+
+def custom_gradient(function: Function) -> Function:
+    """A function whose derivative its author states.
+
+        @hg.custom_gradient
+        def clipped(x):
+            return x, lambda cotangent: (hg.clip(cotangent, -1.0, 1.0),)
+
+    Args:
+        function: returns (result, pullback). The pullback takes the cotangent of the result to a tuple with one for
+            each argument, or to one where there is one argument. The function sees plain tensors, so it may run
+            programs and write to buffers of its own.
+    """
+
+    @functools.wraps(function)
+    def stated(*args: Any, **kwargs: Any) -> Any:
+        tape = tracing()
+        if not isinstance(tape, Tape):
+            return function(*args, **kwargs)[0]
+        with traced_by(tape.outer):
+            result, pullback = function(*tape.beneath(args), **tape.beneath(kwargs))
+        who = _name(function, "custom_gradient")
+
+        def back(cotangent: Any) -> Any:
+            found = pullback(cotangent)
+            return found if isinstance(found, (tuple, list)) or len(args) != 1 else (found,)
+
+        return on_tape(tape, who, args, result, back)
+
+    return stated
+
+
+def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Function) -> Any:
+    """A result from beneath the tape, with the function that takes its cotangent to one for each leaf of the arguments.
+
+    The cotangent has the structure of the result, with None in the place of what is no float tensor.
+    """
+    given = {str(k): x for k, x in enumerate(leaves(arguments))}
+    sources = {name: (x.buffer.variable, x.layout) for name, x in given.items() if tape.follows(x)}
+    made: list[Variable | None] = []
+
+    def tracked(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        whole = x.contiguous()
+        made.append(Variable(whole.layout) if sources and whole.dtype.is_float else None)
+        return tape.tracked(whole, made[-1])
+
+    found = mapped(result, tracked)
+
+    def rule(cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        arrived = iter(cotangents)
+        found = tuple(leaves(pullback(mapped(result, lambda x: next(arrived) if _is_float(x) else None))))
+        if len(found) != len(given):
+            raise GradientError(
+                f"{who}: its pullback must give a cotangent for each of {len(given)} arguments, got {len(found)}"
+            )
+        return found
+
+    if sources:
+        tape.nodes.append(Node([Rule(tuple(given), ("cotangents",), rule)], {}, sources, made))
+    return found
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """A call of a function that a tape has followed."""
+
+    tape: Tape
+    engine: Engine
+    tracked: Any  # the result, as the tape knows it
+    value: Any
+    aux: Any
+    arguments: Sequence[tuple[Any, Sequence[Variable]]]  # trees, with the variables of their leaves
+
+    @staticmethod
+    def through(
+        function: Function, who: str, args: Sequence[Any], kwargs: Any, places: Sequence[int], has_aux: bool
+    ) -> _Followed:
+        tape = Tape(who, tracing())
+        engine = _engine(who, args, kwargs)
+        given, arguments = list(args), []
+        for place in places:
+            variables: list[Variable] = []
+
+            def leaf(x: Any, variables: list[Variable] = variables) -> Tracked:
+                tracked, variable = tape.argument(_float(who, engine, x))
+                variables.append(variable)
+                return tracked
+
+            given[place] = mapped(args[place], leaf)
+            arguments.append((args[place], variables))
+        with traced_by(tape):
+            found = function(*given, **kwargs)
+        if has_aux and not (isinstance(found, tuple) and len(found) == 2):
+            raise GradientError(f"{who}: with has_aux it must return (result, anything else), got {found!r}")
+        result, aux = found if has_aux else (found, None)
+        return _Followed(tape, engine, result, tape.beneath(result), tape.beneath(aux), arguments)
+
+    def backward(self, cotangents: Sequence[Tensor | None], *, keep: bool) -> list[Any]:
+        """The cotangents of the arguments, each of its argument's structure."""
+        results = leaves(self.tracked)
+        pairs = zip(results, cotangents, strict=True)
+        seeds = [(r, c) for r, c in pairs if c is not None and self.tape.follows(r)]
+        wanted = [v for _, variables in self.arguments for v in variables]
+        found = iter(zip(self.tape.backward(seeds, wanted, keep=keep), wanted, strict=True))
+
+        def leaf(x: Any) -> Tensor:
+            gradient, variable = next(found)
+            if gradient is None:
+                return tensors.full(self.engine, variable.layout.shape, 0, variable.layout.dtype)
+            return gradient
+
+        return [mapped(tree, leaf) for tree, _ in self.arguments]
+
+
+def _engine(who: str, args: Sequence[Any], kwargs: Any) -> Engine:
+    """The executor of the tensors among the arguments."""
+    for x in leaves((tuple(args), dict(kwargs))):
+        if isinstance(x, (Tensor, Buffer)):
+            return x.executor  # type: ignore[return-value]  (executors are Engines)
+    raise GradientError(f"{who}: there must be a tensor among the arguments, which says where to run")
+
+
+def _float(who: str, engine: Any, x: Any) -> Tensor:
+    """An argument's leaf as a tensor of floats."""
+    if isinstance(x, Buffer):
+        x = tensors.as_tensor(x)
+    elif isinstance(x, (np.ndarray, np.generic, float)):
+        x = tensors.constant(engine, x, dtypes.f32 if isinstance(x, float) else None)
+    if not isinstance(x, Tensor) or not x.dtype.is_float:
+        kind = f"{x.dtype} of shape {x.shape}" if isinstance(x, Tensor) else repr(x)
+        raise GradientError(f"{who}: it can be differentiated with respect to float tensors, got {kind}")
+    return x
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dtype.is_float
+
+
+def _name(function: Any, transform: str) -> str:
+    if not callable(function):
+        raise TypeError(f"{transform}: a function is needed, got {type(function).__name__}")
+    return getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
