@@ -25,7 +25,9 @@ def add(x, y):
     return x | y if x.dtype.kind == "bool" else x + y
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub"))
+@named(
+    types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub")
+)
 def subtract(x, y):
     """x - y."""
     return x - y
@@ -37,8 +39,14 @@ def multiply(x, y):
     return x & y if x.dtype.kind == "bool" else x * y
 
 
-@named(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("div.Tensor",),
-       out_names=("vector_div", "scalar_div"))
+@named(
+    types=types.floating,
+    dtypes=NUMBERS,
+    ulp=0.5,
+    looser=(QUOTIENT,),
+    aten=("div.Tensor",),
+    out_names=("vector_div", "scalar_div"),
+)
 def divide(x, y):
     """x / y; integers are divided as f32."""
     return x / y

@@ -101,7 +101,7 @@ def _flattened(cotangent: Tensor, read: Layout) -> tuple[Tensor, Layout]:
         cotangent = sum_(cotangent, axis=repeated, keepdims=True)
     for axis, (n, stride) in enumerate(zip(read.shape, read.strides, strict=True)):
         if n > 1 and stride < 0:
-            cotangent, read = cotangent.slice(axis, None, None, -1), read.slice(axis, slice(None, None, -1))
+            cotangent, read = cotangent.slice(axis, None, None, -1), read.slice(axis, None, None, -1)
     order = _falling(read)
     flat = cotangent.permute([*order, *(k for k in range(cotangent.ndim) if k not in order)])
     plain = _plain(read)

@@ -48,7 +48,9 @@ class Jitted:
         self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
         self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._asked: dict[Any, Sequence[int]] = {}  # by signature, the floats whose values tell calls apart
-        self._pullbacks: dict[tuple[bool, ...], Jitted] = {}  # by which leaves of arguments are differentiated
+        self._pullbacks: dict[
+            tuple[bool, ...], Jitted
+        ] = {}  # by which leaves of arguments are differentiated
         self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their layouts
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
