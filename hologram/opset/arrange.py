@@ -162,15 +162,25 @@ def _matrices(who: str) -> Callable[..., Layout]:
     return shape_of
 
 
+def _lower(cotangent: Any, k: Any) -> Any:
+    return tril(cotangent, k=k)
+
+
+def _upper(cotangent: Any, k: Any) -> Any:
+    return triu(cotangent, k=k)
+
+
 @indexed(shape_of=_matrices("tril"), dtypes=ALL, aten=("tril",), samples=cases(*_TRIANGLES),
-         scalars={"k": dtypes.i32}, reference=lambda x, k=0: np.tril(x, k))  # fmt: skip
+         scalars={"k": dtypes.i32}, reference=lambda x, k=0: np.tril(x, k),
+         gradient={"x": _lower})  # fmt: skip
 def tril(at, x, *, k: Any = 0):
     """The lower triangles of matrices: zeros above diagonal `k`."""
     return select(at[-1].to(dtypes.i32) - at[-2].to(dtypes.i32) <= k, x.at(*at), 0)
 
 
 @indexed(shape_of=_matrices("triu"), dtypes=ALL, aten=("triu",), samples=cases(*_TRIANGLES),
-         scalars={"k": dtypes.i32}, reference=lambda x, k=0: np.triu(x, k))  # fmt: skip
+         scalars={"k": dtypes.i32}, reference=lambda x, k=0: np.triu(x, k),
+         gradient={"x": _upper})  # fmt: skip
 def triu(at, x, *, k: Any = 0):
     """The upper triangles of matrices: zeros below diagonal `k`."""
     return select(at[-1].to(dtypes.i32) - at[-2].to(dtypes.i32) >= k, x.at(*at), 0)

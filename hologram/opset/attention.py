@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hologram.dtypes import FLOATS, DType
+from hologram.atlas.builder import reduce_add
+from hologram.dtypes import FLOATS, DType, bool_
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, broadcast
+from hologram.opset.arrange import tril
+from hologram.opset.forms import types
+from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.row import Row
 from hologram.opset.forms.samples import array
-from hologram.opset.tiles.attention import Attended, attention_plan
+from hologram.opset.logic import logical_and, where
+from hologram.opset.matmul import matmul, transposed_product
+from hologram.opset.tiles.attention import Attended, attention_plan, kept, softmax_or_zero
 from hologram.plan import Plan, Target
 
 
@@ -103,9 +110,68 @@ def _attention(q, k, v, mask=None, *, causal=False, scale=None):
     """
 
 
+def _weights_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
+    scores = operands[0]
+    assert isinstance(scores, DType)
+    return tuple(bool_ if d is bool_ else scores for d in operands), scores
+
+
+def _weights(scores, mask=None, *, axis=-1, scale: float = 1.0):
+    """softmax(scores * scale + mask) of rows; 0 where nothing counts."""
+    value = scores * scale
+    if mask is not None:
+        value = kept(mask, value) if mask.dtype is bool_ else value + mask
+    return softmax_or_zero(value)
+
+
+# Not an operation of its own: what the scores of an attention become.
+weights = Row(
+    name="attention_weights", function=_weights, reference=_attention_reference, samples=lambda rng, dtype: (),
+    types=_weights_types, keeps_shape=True, gradient={
+        "scores": lambda cotangent, result, scale: scale * result * (cotangent - reduce_add(cotangent * result)),
+        "mask": lambda cotangent, result: result * (cotangent - reduce_add(cotangent * result)),
+    },
+)  # fmt: skip
+
+
+def _counted(q, k, mask, causal):
+    """The mask with the causal one, as small as it can be."""
+    if not causal:
+        return mask
+    ones = q.executor.full((q.shape[-2], k.shape[-2]), True, bool_)
+    if mask is None or mask.dtype is bool_:
+        return tril(ones) if mask is None else logical_and(mask, tril(ones))
+    return where(tril(ones), mask, -math.inf)
+
+
+def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
+    """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
+    mask, batch = _counted(q, k, mask, causal), cotangent.shape[:-2]
+    scale = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    shapes = [x.shape[:-2] for x in (k, v)]
+    computed = types.computing(q.dtype)
+    cotangent, q, k, v = (x.astype(computed, copy=False) for x in (cotangent, q, k, v))
+    found = weights(matmul(q.expand((*batch, *q.shape[-2:])), k.mT), mask, scale=scale)
+    grown = {"v": transposed_product(found, cotangent, shapes[1])} if "v" in wanted else {}
+    if wanted == ("v",):
+        return None, None, grown["v"], None
+    inputs = (found.layout, None if mask is None else mask.layout)
+    known = {"cotangent": matmul(cotangent, v.mT), "result": found}
+    if "mask" in wanted:
+        (grown["mask"],) = rule_of(weights, inputs, found.layout, "mask", scale=scale).apply(known)
+    if "q" in wanted or "k" in wanted:
+        (scores,) = rule_of(weights, inputs, found.layout, "scores", scale=scale).apply(known)
+        if "q" in wanted:
+            grown["q"] = matmul(scores, k)
+        if "k" in wanted:
+            grown["k"] = transposed_product(scores, q.expand((*batch, *q.shape[-2:])), shapes[0])
+    return tuple(map(grown.get, ("q", "k", "v", "mask")))
+
+
 scaled_dot_product_attention = register(
     Attention(
         name="scaled_dot_product_attention", function=_attention, reference=_attention_reference,
         samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0, aten=("scaled_dot_product_attention",),
+        gradient={("q", "k", "v", "mask"): _gradient},
     )
 )  # fmt: skip

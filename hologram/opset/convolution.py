@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import numpy as np
@@ -13,34 +11,18 @@ import numpy as np
 from hologram.atlas.builder import Value, reduce_add, select
 from hologram.dtypes import DType
 from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, integers, whole
-from hologram.opset.forms import types
-from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
+from hologram.layout import Layout, whole
+from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
-from hologram.opset.tiles.convolution import convolution
-
-
-def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:
-    """A number for each spatial axis."""
-    found = integers(value, f"{who}: a number for each axis") * (
-        1 if isinstance(value, (tuple, list)) else axes
-    )
-    if len(found) != axes:
-        raise ShapeError(f"{who}: {axes} numbers are needed, got {value}")
-    return found
-
-
-def windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who: str) -> int:
-    """How many places a window has along an axis of n elements."""
-    if min(kernel, stride, dilation) < 1 or padding < 0:
-        raise ShapeError(f"{who}: kernel, stride and dilation must be >= 1 and padding >= 0")
-    places = (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-    if places < 1:
-        raise ShapeError(
-            f"{who}: a window of {dilation * (kernel - 1) + 1} does not fit into {n} + 2 * {padding}"
-        )
-    return places
+from hologram.opset.forms.windows import per_axis, windows
+from hologram.opset.reduce import sum_
+from hologram.opset.tiles.convolution import (
+    Convolution,
+    TransposedConvolution,
+    WeightProduct,
+    convolution,
+)
 
 
 def _inside(place: Value, extent: Value, padding: int) -> tuple[Value, Value]:
@@ -144,35 +126,77 @@ def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, wh
     return total if bias is None else total + bias.at(channel)
 
 
-def _columns_shape(x, *, window, stride, padding, dilation):
-    axes = len(window)
+# Sums over images, channels and taps of x, weight and y have three derivatives: a convolution, its transpose, and the
+# product that is the weight's. The derivatives of each are the others.
+
+
+def _family(x: Any) -> Any:
+    return ((conv1d, conv_transpose1d, conv1d_weight), (conv2d, conv_transpose2d, conv2d_weight))[x.ndim - 3]
+
+
+def _of_input(cotangent, weight, shape, stride, padding, dilation, groups):
+    """What x has for a cotangent; places beyond the last window are the `output_padding`."""
+    axes = cotangent.ndim - 2
     s, p, d = (per_axis(v, axes, "conv") for v in (stride, padding, dilation))
-    sizes = (windows(x.shape[2 + k], window[k], s[k], p[k], d[k], "conv") for k in range(axes))
-    return Layout.contiguous(types.computing(x.dtype), (x.shape[0], *sizes, x.shape[1], *window))
+    reach = [
+        (n - 1) * s[k] - 2 * p[k] + d[k] * (weight.shape[2 + k] - 1) + 1
+        for k, n in enumerate(cotangent.shape[2:])
+    ]
+    beyond = tuple(n - m for n, m in zip(shape[2:], reach, strict=True))
+    settings = {"stride": s, "padding": p, "dilation": d, "groups": groups}
+    return _family(cotangent)[1](cotangent, weight, output_padding=beyond, **settings)
 
 
-def _column(at, x, *, window, stride, padding, dilation):
-    """An element of the windows laid out: x at a place, channel and tap, 0 outside."""
-    image, *rest = at
-    axes = len(window)
-    inside, source = tapped(x, rest[:axes], rest[axes + 1 :], stride, padding, dilation, "conv")
-    return select(inside, x.at(image, rest[axes], *source), 0.0)
+def _of_output(x, weight, shape, stride, padding, dilation, groups):
+    """The convolution, at the first places alone where there are more than in the shape."""
+    found = _family(x)[0](x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    for axis, n in enumerate(shape[2:], 2):
+        found = found.narrow(axis, 0, n)
+    return found
 
 
-# Not an operation of its own, but what a convolution as a matrix product starts with.
-_columns = Indexed(
-    name="columns",
-    function=_column,
-    reference=_conv_reference,
-    samples=lambda rng, dtype: (),
-    shape_of=_columns_shape,
-)
+def _of_weight(x, y, weight, stride, padding, dilation, groups):
+    settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return _family(x)[2](x, y, kernel_size=weight.shape[2:], **settings)
+
+
+def _of_bias(cotangent):
+    return sum_(cotangent, axis=(0, *range(2, cotangent.ndim)))
+
+
+_CONVOLUTION_GRADIENT = {
+    "x": lambda cotangent, inputs, weight, stride, padding, dilation, groups: _of_input(
+        cotangent, weight, inputs[0].shape, stride, padding, dilation, groups
+    ),
+    "weight": lambda cotangent, inputs, x, stride, padding, dilation, groups: _of_weight(
+        x, cotangent, inputs[1], stride, padding, dilation, groups
+    ),
+    "bias": _of_bias,
+}
+_TRANSPOSED_GRADIENT = {
+    "x": lambda cotangent, inputs, weight, stride, padding, dilation, groups: _of_output(
+        cotangent, weight, inputs[0].shape, stride, padding, dilation, groups
+    ),
+    "weight": lambda cotangent, inputs, x, stride, padding, dilation, groups: _of_weight(
+        cotangent, x, inputs[1], stride, padding, dilation, groups
+    ),
+    "bias": _of_bias,
+}
+_WEIGHT_GRADIENT = {
+    "x": lambda cotangent, inputs, y, stride, padding, dilation, groups: _of_input(
+        y, cotangent, inputs[0].shape, stride, padding, dilation, groups
+    ),
+    "y": lambda cotangent, inputs, x, stride, padding, dilation, groups: _of_output(
+        x, cotangent, inputs[1].shape, stride, padding, dilation, groups
+    ),
+}
 
 
 @convolution(
+    Convolution,
     shape_of=_conv_shape("conv1d", 1),
     window=_conv_window,
-    columns=_columns,
+    gradient=_CONVOLUTION_GRADIENT,
     samples=_conv_samples(1),
     reference=_conv_reference,
     ulp=4,
@@ -185,9 +209,10 @@ def conv1d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1,
 
 
 @convolution(
+    Convolution,
     shape_of=_conv_shape("conv2d", 2),
     window=_conv_window,
-    columns=_columns,
+    gradient=_CONVOLUTION_GRADIENT,
     samples=_conv_samples(2),
     reference=_conv_reference,
     ulp=4,
@@ -229,10 +254,6 @@ def _transposed_shape(who: str, axes: int):
     return infer
 
 
-def _transposed_window(x, weight, bias=None, *, groups, **attributes):
-    return (x.shape[1] // groups, *weight.shape[2:])
-
-
 def _transposed_reference(x, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     axes = np.ndim(x) - 2
     s, p, o, d = (per_axis(v, axes, "conv") for v in (stride, padding, output_padding, dilation))
@@ -271,44 +292,87 @@ def _transposed_samples(axes: int):
     return make
 
 
-def _convolve_transposed(at, window, x, weight, bias, stride, padding, dilation, groups, who):
-    image, channel, *places = at
-    tap_channel, *taps = window
-    axes = len(taps)
-    s, p, d = (per_axis(v, axes, who) for v in (stride, padding, dilation))
-    inside, source = [], []
-    for k in range(axes):
-        # The input place i that this tap carries here: i * stride = place + padding - tap * dilation.
-        reach, back = places[k] + p[k], taps[k] * d[k]
-        offset = select(reach >= back, reach, back) - back
-        here = (reach >= back) & (offset % s[k] == 0) & (offset // s[k] < x.extent(2 + k))
-        inside.append(here)
-        source.append(select(here, offset // s[k], 0))
-    group = 0 if groups == 1 else channel // weight.extent(1)
-    within = channel if groups == 1 else channel % weight.extent(1)
-    from_channel = tap_channel if groups == 1 else tap_channel + group * (x.extent(1) // groups)
-    product = x.at(image, from_channel, *source) * weight.at(from_channel, within, *taps)
-    total = reduce_add(select(reduce(and_, inside), product, 0.0))
-    return total if bias is None else total + bias.at(channel)
-
-
-@indexed(shape_of=_transposed_shape("conv_transpose1d", 1), window=_transposed_window, samples=_transposed_samples(1),
-         reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose1d",))  # fmt: skip
-def conv_transpose1d(
-    at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1
-):
+@convolution(TransposedConvolution, shape_of=_transposed_shape("conv_transpose1d", 1), samples=_transposed_samples(1),
+             reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose1d",), forward=conv1d,
+             gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
+def conv_transpose1d(x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """The transposed convolution of x (N, C, W) with weight (C, O / groups, K), plus bias (O)."""
-    return _convolve_transposed(
-        at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose1d"
-    )
 
 
-@indexed(shape_of=_transposed_shape("conv_transpose2d", 2), window=_transposed_window, samples=_transposed_samples(2),
-         reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose2d.input",))  # fmt: skip
-def conv_transpose2d(
-    at, window, x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1
-):
+@convolution(TransposedConvolution, shape_of=_transposed_shape("conv_transpose2d", 2), samples=_transposed_samples(2),
+             reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose2d.input",), forward=conv2d,
+             gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
+def conv_transpose2d(x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """The transposed convolution of x (N, C, H, W) with weight (C, O / groups, KH, KW), plus bias (O)."""
-    return _convolve_transposed(
-        at, window, x, weight, bias, stride, padding, dilation, groups, "conv_transpose2d"
-    )
+
+
+# The weight's.
+
+
+def _weight_shape(who: str, axes: int):
+    def infer(x, y, *, kernel_size, stride, padding, dilation, groups):
+        if x.ndim != axes + 2 or y.ndim != axes + 2 or x.shape[0] != y.shape[0]:
+            raise ShapeError(
+                f"{who}: x and y must be {axes + 2}-d, of as many images, got {x.shape}, {y.shape}"
+            )
+        if whole(groups, f"{who}: groups") < 1 or x.shape[1] % groups or y.shape[1] % groups:
+            raise ShapeError(
+                f"{who}: channels of x {x.shape} and y {y.shape} do not split into {groups} groups"
+            )
+        if x.dtype != y.dtype:
+            raise UnsupportedDType(f"{who}: operands must have one dtype, got {x.dtype} and {y.dtype}")
+        kernel, s, p, d = (per_axis(v, axes, who) for v in (kernel_size, stride, padding, dilation))
+        for k in range(axes):
+            if y.shape[2 + k] > windows(x.shape[2 + k], kernel[k], s[k], p[k], d[k], who):
+                raise ShapeError(
+                    f"{who}: x {x.shape} has fewer windows of {kernel} than y {y.shape} has places"
+                )
+        return Layout.contiguous(x.dtype, (y.shape[1], x.shape[1] // groups, *kernel))
+
+    return infer
+
+
+def _weight_reference(x, y, kernel_size, stride=1, padding=0, dilation=1, groups=1):
+    axes = np.ndim(x) - 2
+    s, p, d = (per_axis(v, axes, "conv") for v in (stride, padding, dilation))
+    x = np.pad(x, [(0, 0), (0, 0), *((n, n) for n in p)])
+    ins, outs = x.shape[1] // groups, y.shape[1] // groups
+    out = np.zeros((y.shape[1], ins, *per_axis(kernel_size, axes, "conv")))
+    for tap in itertools.product(*(range(n) for n in out.shape[2:])):
+        cut = tuple(
+            slice(t * d[k], t * d[k] + (y.shape[2 + k] - 1) * s[k] + 1, s[k]) for k, t in enumerate(tap)
+        )
+        for g in range(groups):
+            part = x[(slice(None), slice(g * ins, (g + 1) * ins), *cut)]
+            some = slice(g * outs, (g + 1) * outs)
+            sides = (side.reshape(*side.shape[:2], -1) for side in (y[:, some], part))
+            out[(some, slice(None), *tap)] = np.einsum("nop,ncp->oc", *sides)
+    return out
+
+
+def _weight_samples(axes: int):
+    cases = [
+        ((2, 4, 9, 8), (2, 6, 9, 8), (3, 3), {"padding": 1}),
+        ((1, 4, 11, 10), (1, 8, 5, 5), (3, 2), {"stride": 2, "groups": 2}),
+        ((2, 3, 7, 9), (2, 5, 2, 3), (2, 3), {"dilation": 2, "padding": 2, "stride": 3}),
+        ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1), {}),
+    ]
+
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for x, y, kernel, attributes in cases:
+            operands = (array(rng, dtype, x[: 2 + axes], -2, 2), array(rng, dtype, y[: 2 + axes], -2, 2))
+            yield Sample(operands, {"kernel_size": kernel[:axes], **attributes})
+
+    return make
+
+
+@convolution(WeightProduct, shape_of=_weight_shape("conv1d_weight", 1), samples=_weight_samples(1), methods=False,
+             reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
+def conv1d_weight(x, y, *, kernel_size, stride=1, padding=0, dilation=1, groups=1):
+    """What the weight of conv1d has for a cotangent, where its result has y (N, O, places) and its operand is x."""
+
+
+@convolution(WeightProduct, shape_of=_weight_shape("conv2d_weight", 2), samples=_weight_samples(2), methods=False,
+             reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
+def conv2d_weight(x, y, *, kernel_size, stride=1, padding=0, dilation=1, groups=1):
+    """What the weight of conv2d has for a cotangent, where its result has y (N, O, places...) and its operand is x."""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import ALL, DType
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, normalize_axis
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.scan import along
+from hologram.plan import Plan, Step, Target
 
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 
@@ -66,8 +76,19 @@ def _index_select_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sa
         yield Sample((array(rng, dtype, shape), (index % shape[axis]).astype(np.uint8)), {"axis": axis})
 
 
+def _added_up(cotangent, index, shape, dim):
+    """What was read at positions, added up in the shape that it was read from."""
+    zero = cotangent.executor.full((), 0, cotangent.dtype)
+    return scatter_add(zero.expand(shape), index, cotangent, dim=dim)
+
+
+def _unselected(cotangent, inputs, index, axis):
+    across = tuple(index.size if k == axis % cotangent.ndim else 1 for k in range(cotangent.ndim))
+    return _added_up(cotangent, index.reshape(across).expand(cotangent.shape), inputs[0].shape, axis)
+
+
 @indexed(shape_of=_index_select_shape, dtypes=ALL, samples=_index_select_samples, aten=("index_select",),
-         reference=lambda x, index, axis=0: np.take(x, index, axis=axis))  # fmt: skip
+         reference=lambda x, index, axis=0: np.take(x, index, axis=axis), gradient={"x": _unselected})  # fmt: skip
 def index_select(at, x, index, *, axis=0):
     """The slices of x along `axis` at the positions in `index` (negative: from the end; out of range: zeros)."""
     axis %= x.ndim
@@ -96,7 +117,14 @@ def _gather_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 
 @indexed(
-    shape_of=_gather_shape, dtypes=ALL, samples=_gather_samples, aten=("gather",), reference=_gather_reference
+    shape_of=_gather_shape,
+    dtypes=ALL,
+    samples=_gather_samples,
+    aten=("gather",),
+    reference=_gather_reference,
+    gradient={
+        "x": lambda cotangent, inputs, index, dim: _added_up(cotangent, index, inputs[0].shape, dim),
+    },
 )
 def gather(at, x, index, *, dim):
     """out[i, j] = x[index[i, j], j] for dim=0, and likewise along other axes; out of range: zeros."""
@@ -115,8 +143,13 @@ def _embedding_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
         yield Sample((rng.integers(0, 11, shape).astype(np.int32), array(rng, dtype, (11, 6))))
 
 
+def _embedded(cotangent, inputs, index):
+    rows = cotangent.reshape(index.size, cotangent.shape[-1])
+    return _added_up(rows, index.reshape(index.size, 1).expand(rows.shape), inputs[1].shape, 0)
+
+
 @indexed(shape_of=_embedding_shape, dtypes=ALL, samples=_embedding_samples, methods=False,
-         reference=lambda index, weight: weight[index])  # fmt: skip
+         reference=lambda index, weight: weight[index], gradient={"weight": _embedded})  # fmt: skip
 def embedding(at, index, weight):
     """The rows of weight (V, D) that index (...) names, as (..., D); out of range: zeros."""
     row = index.at(*(at[:-1] or (index.builder.constant(0, dtypes.index),)))
@@ -195,8 +228,20 @@ def _scatter_reference(x, index, source, dim):
     return out
 
 
+def _kept(cotangent: Any, index: Any, dim: Any) -> Any:
+    nothing = cotangent.executor.full((), 0, cotangent.dtype).expand(index.shape)
+    return scatter(cotangent, index, nothing, dim=dim)
+
+
+def _gathered(cotangent: Any, index: Any, dim: Any) -> Any:
+    return gather(cotangent, index, dim=dim)
+
+
 @indexed(shape_of=_scatter_shape, dtypes=ALL, over="index", base="x", samples=_scatter_samples, aten=("scatter.src",),
-         reference=_scatter_reference)  # fmt: skip
+         reference=_scatter_reference, gradient={
+             "x": _kept,
+             "source": _gathered,  # all of those that repeat
+         })  # fmt: skip
 def scatter(at, out, x, index, source, *, dim):
     """x with out[index[i, j], j] = source[i, j] for dim=0, likewise along other axes.
 
@@ -221,19 +266,11 @@ def _scatter_add_reference(x, index, source, dim):
     return out
 
 
-@indexed(
-    shape_of=_scatter_shape,
-    dtypes=(dtypes.f32, dtypes.i32, dtypes.u32),
-    over="index",
-    base="x",
-    ulp=4,
-    absolute=16.0,
-    samples=_scatter_add_samples,
-    aten=("scatter_add",),
-    reference=_scatter_add_reference,
-)
-def scatter_add(at, out, x, index, source, *, dim):
-    """x with source added at the positions scatter would write; repeated positions add up, in any order."""
+def _scatter_add(at, out, x, index, source, *, dim):
+    """x with source added at the positions scatter would write; repeated positions add up, in any order.
+
+    Floats of 16 bits are summed in f32.
+    """
     axis = dim % out.ndim
     builder = out.builder
     inside, safe = _inside(index.at(*at), out.extent(axis))
@@ -243,6 +280,96 @@ def scatter_add(at, out, x, index, source, *, dim):
         builder.atomic(Opcode.ATOMIC_ADD, out.parameter, place, source.at(*at))
 
     builder.if_(inside, add, lambda: None)
+
+
+ATOMIC = frozenset({dtypes.f32, dtypes.i32, dtypes.u32})  # dtypes whose sums any device can make in memory
+SHORTEST_RUN = 16  # of elements side by side that one lane adds
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterAdd(Indexed):
+    """Atomic sums; where a lane may as well take many elements in turn, or there are no such atomics, ordered ones."""
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, index, source = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(index, Layout)
+        assert isinstance(source, Layout)
+        steps = Steps(4)
+        if not x.size:
+            return steps.plan()
+        computed = types.computing(x.dtype)
+        given = Place(3, outputs[0])
+        result = given if given.layout.dtype == computed else steps.place(computed, x.shape)
+        steps.copy(Place(0, x), result)
+        positions = (0, 1, 2, result.position)
+        if index.size and computed in ATOMIC and not target.limits.serial_workgroups:
+            steps.extend(Plan(self.lanes(inputs, (result.layout,), attributes)), positions)
+        elif index.size:
+            steps.add(
+                _ordered_step(index, source, result.layout, attributes["dim"], target.limits), positions[1:]
+            )
+        if result is not given:
+            steps.copy(result, given)
+        return steps.plan()
+
+
+def _ordered_step(index: Layout, source: Layout, out: Layout, dim: int, limits: Limits) -> Step:
+    """out += source, by a lane for each run of places beside one another, along `dim` from the first to the last."""
+    axis = normalize_axis(dim, index.ndim, "scatter_add")
+    for k, n in enumerate(index.shape):
+        out = out if k == axis else out.narrow(k, 0, n)
+    layouts = along((index, source, out), axis, "scatter_add")
+    *outer, beside, n = layouts[0].shape
+    run = 1
+    if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
+        run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
+    program = _ordered_program(tuple(map(Address.of, layouts)))
+    scalars = {"n": n, "beside": beside, "run": run, "size": layouts[2].shape[-1]}
+    numbers = numbers_of(("index", "source", "out"), layouts, scalars)
+    return step_of(program, (0, 1, 2), numbers, (*outer, -(-beside // run)))
+
+
+@lru_cache(maxsize=1024)
+def _ordered_program(addresses: tuple[Address, ...]) -> Program:
+    b = Builder(f"atlas_scatter_add_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
+    computed = addresses[2].dtype
+    kinds = (types.computing(addresses[0].dtype), computed, computed)
+    accesses = (Access.READ, Access.READ, Access.READ_WRITE)
+    index, source, out = (
+        Operand(b, name, address, access, kind)
+        for name, address, access, kind in zip(
+            ("index", "source", "out"), addresses, accesses, kinds, strict=True
+        )
+    )
+    n, beside, run, size = (b.scalar(name, dtypes.index) for name in ("n", "beside", "run", "size"))
+    *outer, part = (b.coordinate(axis) for axis in range(b.rank))
+    first = part * run
+    last = select(first + run < beside, first + run, beside)
+
+    def turn(i: Value) -> None:
+        def add(j: Value) -> None:
+            inside, safe = _inside(index.at(*outer, j, i), size)
+            sum_ = out.at(*outer, j, safe) + source.at(*outer, j, i)
+            b.if_(inside, lambda: out.put(sum_, *outer, j, safe), lambda: None)
+
+        b.loop(first, last, add)
+
+    b.loop(0, n, turn)
+    return b.build()
+
+
+scatter_add = register(
+    ScatterAdd(
+        name="scatter_add", function=_scatter_add, reference=_scatter_add_reference, samples=_scatter_add_samples,
+        shape_of=_scatter_shape, dtypes=NUMBERS, over="index", base="x", ulp=4, absolute=16.0, aten=("scatter_add",),
+        gradient={
+            "x": lambda cotangent: cotangent,
+            "source": _gathered,
+        },
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,7 @@ from hologram.layout import Layout, broadcast, whole
 from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
+from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
@@ -120,12 +122,24 @@ def _right(cotangent, inputs, a):
     b, vector = inputs[1], a.ndim == 1
     columns = cotangent.unsqueeze(-1) if b.ndim == 1 else cotangent
     if vector:
-        columns = columns.unsqueeze(-2)
-    left = a.unsqueeze(-1) if vector else a.mT
-    if b.ndim <= 2 and left.ndim > 2:  # one product over the whole batch instead of a sum of products
-        left, columns = a.reshape(-1, a.shape[-1]).mT, columns.reshape(-1, columns.shape[-1])
-    found = matmul(left, columns)
+        a, columns = a.unsqueeze(0), columns.unsqueeze(-2)
+    found = transposed_product(a, columns, b.shape[:-2])
     return found.squeeze(-1) if b.ndim == 1 else found
+
+
+def transposed_product(a, b, batch):
+    """a.mT @ b for operands with a common batch, as far as needed to be summed to the shape `batch`."""
+    lead = (1,) * (b.ndim - 2 - len(batch)) + batch
+    merged = next((k for k, n in enumerate(reversed(lead)) if n != 1), len(lead))
+    if not merged or a.ndim < b.ndim:
+        return matmul(a.mT, b)
+    # Batch axes that disappear are rows of one product, instead of products to sum.
+    kept = b.ndim - 2 - merged
+    a, b = (x.reshape(*x.shape[:kept], math.prod(x.shape[kept:-1]), x.shape[-1]) for x in (a, b))
+    found = matmul(a.mT, b)
+    for _ in range(min(merged, len(batch))):
+        found = found.unsqueeze(-3)
+    return found
 
 
 matmul = register(
@@ -200,6 +214,14 @@ def _gemm_parts(operation, a, b, *, m, k, n):
     return matmul(a.reshape(m, k), b.reshape(k, n))
 
 
+def _gemm_left(cotangent, inputs, b, m, k, n):
+    return matmul(cotangent, b.reshape(k, n).mT).reshape(inputs[0].shape)
+
+
+def _gemm_right(cotangent, inputs, a, m, k, n):
+    return matmul(a.reshape(m, k).mT, cotangent).reshape(inputs[1].shape)
+
+
 gemm = register(
     Gemm(
         name="gemm",
@@ -211,6 +233,7 @@ gemm = register(
         ulp=4,
         absolute=64.0,
         methods=False,
+        gradient={"a": _gemm_left, "b": _gemm_right},
     )
 )
 
@@ -321,10 +344,24 @@ def _linear_parts(operation, x, weight, bias, *, activation):
     return ACTIVATIONS[activation](product if bias is None else add(product, bias))
 
 
+def _linear_gradient(cotangent, result, x, weight, bias, activation, wanted):
+    if activation != "none":
+        function = ACTIVATIONS[activation]
+        rule = rule_of(function, (result.layout,), result.layout, "x")
+        before = linear(x, weight, bias) if "x" in rule.reads else None
+        (cotangent,) = rule.apply({"cotangent": cotangent, "result": result, "x": before})
+    rows = cotangent.reshape(math.prod(cotangent.shape[:-1]), cotangent.shape[-1])
+    return (
+        matmul(cotangent, weight) if "x" in wanted else None,
+        matmul(rows.mT, x.reshape(rows.shape[0], x.shape[-1])) if "weight" in wanted else None,
+        sum_(rows, axis=0) if "bias" in wanted else None,
+    )
+
+
 linear = register(
     Linear(
         name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
-        aten=("linear",), parts=_linear_parts,
+        aten=("linear",), parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient},
     )
 )  # fmt: skip
 

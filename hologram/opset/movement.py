@@ -259,11 +259,18 @@ def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, shape, special=True),), {"padding": padding, "value": 1.0})
 
 
+def _unpadded(cotangent, inputs, padding):
+    for axis, (before, _) in enumerate(_widths(inputs[0], padding)):
+        cotangent = cotangent.narrow(axis, before, inputs[0].shape[axis])
+    return cotangent
+
+
 @indexed(
     shape_of=_pad_shape,
     dtypes=ALL,
     samples=_pad_samples,
     reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
+    gradient={"x": _unpadded},
 )
 def pad(at, x, *, padding, value: float = 0.0):
     """x with `padding` ((before, after) for every axis) elements of `value` around it."""

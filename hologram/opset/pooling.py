@@ -5,18 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import reduce_add, reduce_max, select
+from hologram import dtypes
+from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
 from hologram.dtypes import FLOATS, NUMBERS, DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout
-from hologram.opset.convolution import per_axis, tapped, windows
+from hologram.layout import Layout, integers
+from hologram.opset.convolution import tapped
+from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
+from hologram.opset.forms.windows import per_axis, windows
+from hologram.opset.indexing import scatter_add
+from hologram.opset.math import divide
 
 
 def _pool_shape(who: str, axes: int):
@@ -37,7 +44,7 @@ def _pool_shape(who: str, axes: int):
     return infer
 
 
-def _pool_window(x, *, kernel_size, **attributes):
+def _pool_window(x, largest=None, *, kernel_size, **attributes):
     return per_axis(kernel_size, x.ndim - 2, "pool")
 
 
@@ -82,25 +89,84 @@ def _lowest(dtype: DType) -> float | int:
     return -math.inf if dtype.is_float else int(np.iinfo(dtype.numpy).min)
 
 
-def _max_pool(at, window, x, kernel_size, stride, padding, dilation, who):
-    inside, source = tapped(
-        x, at[2:], window, kernel_size if stride is None else stride, padding, dilation, who
-    )
-    return reduce_max(select(inside, x.at(*at[:2], *source), _lowest(x.computed)))
+def _taken(at, window, x, kernel_size, stride, padding, dilation, who):
+    """Whether a tap lies on x, its places, and the largest element of its window."""
+    stride = kernel_size if stride is None else stride
+    inside, source = tapped(x, at[2:], window, stride, padding, dilation, who)
+    element = select(inside, x.at(*at[:2], *source), _lowest(x.computed))
+    return inside, source, element, reduce_max(element)
+
+
+def _position(at, window, x, largest, kernel_size, stride, padding, dilation, who):
+    inside, source, element, found = _taken(at, window, x, kernel_size, stride, padding, dilation, who)
+    largest = found if largest is None else largest.at(*at)
+    place = source[0]
+    for axis, coordinate in enumerate(source[1:], 3):
+        place = place * x.extent(axis) + coordinate
+    is_it = (element == largest) | (element != element) if x.computed.is_float else element == largest
+    return reduce_min(select(inside & is_it, place.to(dtypes.i32), 2**31 - 1))
+
+
+def _position_shape(who: str, axes: int):
+    shaped = _pool_shape(who, axes)
+
+    def infer(x, largest=None, **attributes):
+        found = shaped(x, **attributes)
+        if largest is not None and (largest.shape, largest.dtype) != (found.shape, found.dtype):
+            raise ShapeError(f"{who}: the largest elements must be {found}, got {largest}")
+        if math.prod(x.shape[2:]) >= 2**31:
+            raise ShapeError(f"{who}: an image may have 2^31 - 1 elements, got shape {x.shape}")
+        return Layout.contiguous(dtypes.i32, found.shape)
+
+    return infer
+
+
+def _position_reference(x, largest=None, kernel_size=1, stride=None, padding=0, dilation=1):
+    settings = (kernel_size, stride, padding, dilation)
+    lowest = -np.inf if np.asarray(x).dtype.kind == "f" else np.iinfo(x.dtype).min
+    places = np.broadcast_to(np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:]), x.shape)
+    first = _pooled(x, *settings, lowest).argmax(axis=0)
+    return np.take_along_axis(_pooled(places, *settings, -1), first[None], 0)[0]
+
+
+@indexed(shape_of=_position_shape("max_pool1d_positions", 1), window=_pool_window, dtypes=NUMBERS, methods=False,
+         samples=_pool_samples(1), reference=_position_reference)  # fmt: skip
+def max_pool1d_positions(at, window, x, largest=None, *, kernel_size, stride=None, padding=0, dilation=1):
+    """Where max_pool1d finds the largest element of each window (i32): the first of equals, the first NaN.
+
+    `largest` is max_pool1d's result, where it is known.
+    """
+    return _position(at, window, x, largest, kernel_size, stride, padding, dilation, "max_pool1d_positions")
+
+
+@indexed(shape_of=_position_shape("max_pool2d_positions", 2), window=_pool_window, dtypes=NUMBERS, methods=False,
+         samples=_pool_samples(2), reference=_position_reference)  # fmt: skip
+def max_pool2d_positions(at, window, x, largest=None, *, kernel_size, stride=None, padding=0, dilation=1):
+    """Where max_pool2d finds the largest element of each window (i32), counted in rows; see max_pool1d_positions."""
+    return _position(at, window, x, largest, kernel_size, stride, padding, dilation, "max_pool2d_positions")
+
+
+def _max_pool_gradient(cotangent, result, x, kernel_size, stride, padding, dilation):
+    positions = (max_pool1d_positions, max_pool2d_positions)[x.ndim - 3]
+    found = positions(x, result, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    images = x.shape[:2]
+    zeros = cotangent.executor.full((), 0, cotangent.dtype).expand((*images, math.prod(x.shape[2:])))
+    flat = (each.reshape(*images, math.prod(cotangent.shape[2:])) for each in (found, cotangent))
+    return scatter_add(zeros, *flat, dim=2).reshape(x.shape)
 
 
 @indexed(shape_of=_pool_shape("max_pool1d", 1), window=_pool_window, dtypes=NUMBERS, samples=_pool_samples(1),
-         reference=_max_pool_reference, aten=("max_pool1d",))  # fmt: skip
+         reference=_max_pool_reference, aten=("max_pool1d",), gradient={"x": _max_pool_gradient})  # fmt: skip
 def max_pool1d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
     """The largest element of each window of x (N, C, W); NaN if any is."""
-    return _max_pool(at, window, x, kernel_size, stride, padding, dilation, "max_pool1d")
+    return _taken(at, window, x, kernel_size, stride, padding, dilation, "max_pool1d")[-1]
 
 
 @indexed(shape_of=_pool_shape("max_pool2d", 2), window=_pool_window, dtypes=NUMBERS, samples=_pool_samples(2),
-         reference=_max_pool_reference, aten=("max_pool2d",))  # fmt: skip
+         reference=_max_pool_reference, aten=("max_pool2d",), gradient={"x": _max_pool_gradient})  # fmt: skip
 def max_pool2d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
     """The largest element of each window of x (N, C, H, W); NaN if any is."""
-    return _max_pool(at, window, x, kernel_size, stride, padding, dilation, "max_pool2d")
+    return _taken(at, window, x, kernel_size, stride, padding, dilation, "max_pool2d")[-1]
 
 
 def _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, who):
@@ -112,15 +178,103 @@ def _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, wh
     return total / reduce_add(select(inside, one, 0.0))
 
 
+def _spread_shape(who: str, axes: int):
+    pooled = _pool_shape(who, axes)
+
+    def infer(y, *, shape, **attributes):
+        found = Layout.contiguous(y.dtype, (*y.shape[:2], *integers(shape, f"{who}: a size")))
+        if pooled(found, **attributes).shape != y.shape:
+            raise ShapeError(
+                f"{who}: windows over the shape {shape} give {pooled(found, **attributes)}, got {y}"
+            )
+        return found
+
+    return infer
+
+
+def _spread_window(y, *, kernel_size, stride, **attributes):
+    """The windows over a place: no more than one for each stride in the kernel's size."""
+    kernel, s = (per_axis(v, y.ndim - 2, "pool") for v in (kernel_size, stride or kernel_size))
+    return tuple(-(-n // by) for n, by in zip(kernel, s, strict=True))
+
+
+def _spread(at, window, y, kernel_size, stride, padding, who):
+    axes = len(window)
+    kernel, s, p = (per_axis(v, axes, who) for v in (kernel_size, stride or kernel_size, padding))
+    inside, places = [], []
+    for k in range(axes):
+        reach = at[2 + k] + p[k]
+        last = reach // s[k]  # the window that begins nearest
+        place = select(last >= window[k], last, window[k]) - window[k]
+        over = (last >= window[k]) & (place < y.extent(2 + k)) & (reach - place * s[k] < kernel[k])
+        inside.append(over)
+        places.append(select(over, place, 0))
+    total = reduce_add(select(reduce(and_, inside), y.at(*at[:2], *places), 0.0))
+    return total / float(math.prod(kernel))
+
+
+def _spread_reference(y, shape, kernel_size, stride=None, padding=0):
+    axes = np.ndim(y) - 2
+    k, s, p = (per_axis(v, axes, "pool") for v in (kernel_size, stride or kernel_size, padding))
+    out = np.zeros((*y.shape[:2], *(n + 2 * w for n, w in zip(shape, p, strict=True))))
+    for tap in itertools.product(*(range(n) for n in k)):
+        cut = tuple(slice(t, t + (y.shape[2 + i] - 1) * s[i] + 1, s[i]) for i, t in enumerate(tap))
+        out[(slice(None), slice(None), *cut)] += y / math.prod(k)
+    return out[(slice(None), slice(None), *(slice(w, w + n) for n, w in zip(shape, p, strict=True)))]
+
+
+def _spread_samples(axes: int):
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for sample in _pool_samples(axes)(rng, dtype):
+            (x,) = sample.operands
+            places = _avg_pool_reference(x, **sample.attributes).shape
+            yield Sample((array(rng, dtype, places),), {"shape": x.shape[2:], **sample.attributes})
+
+    return make
+
+
+def _avg_pool_gradient(cotangent, inputs, kernel_size, stride, padding, count_include_pad):
+    axes, shape = inputs[0].ndim - 2, inputs[0].shape[2:]
+    pool, spread = ((avg_pool1d, avg_pool1d_gradient), (avg_pool2d, avg_pool2d_gradient))[axes - 1]
+    settings = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
+    if not count_include_pad:  # the share of a window that lies inside
+        ones = cotangent.executor.full((1, 1, *shape), 1, types.computing(cotangent.dtype))
+        cotangent = divide(cotangent, pool(ones, **settings))
+    return spread(cotangent, shape=shape, **settings)
+
+
+def _spread_gradient(cotangent, kernel_size, stride, padding):
+    pool = (avg_pool1d, avg_pool2d)[cotangent.ndim - 3]
+    return pool(cotangent, kernel_size=kernel_size, stride=stride, padding=padding)
+
+
 @indexed(shape_of=_pool_shape("avg_pool1d", 1), window=_pool_window, samples=_pool_samples(1, count_include_pad=False),
-         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool1d",))  # fmt: skip
+         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool1d",),
+         gradient={"x": _avg_pool_gradient})  # fmt: skip
 def avg_pool1d(at, window, x, *, kernel_size, stride=None, padding=0, count_include_pad=True):
     """The mean of each window of x (N, C, W); padding counts as zeros, or not at all."""
     return _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, "avg_pool1d")
 
 
 @indexed(shape_of=_pool_shape("avg_pool2d", 2), window=_pool_window, samples=_pool_samples(2, count_include_pad=False),
-         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool2d",))  # fmt: skip
+         dtypes=FLOATS, reference=_avg_pool_reference, ulp=4, absolute=4.0, aten=("avg_pool2d",),
+         gradient={"x": _avg_pool_gradient})  # fmt: skip
 def avg_pool2d(at, window, x, *, kernel_size, stride=None, padding=0, count_include_pad=True):
     """The mean of each window of x (N, C, H, W); padding counts as zeros, or not at all."""
     return _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, "avg_pool2d")
+
+
+@indexed(shape_of=_spread_shape("avg_pool1d_gradient", 1), window=_spread_window, samples=_spread_samples(1),
+         dtypes=FLOATS, reference=_spread_reference, ulp=4, absolute=4.0, methods=False,
+         gradient={"y": _spread_gradient})  # fmt: skip
+def avg_pool1d_gradient(at, window, y, *, shape, kernel_size, stride=None, padding=0):
+    """What the operand of avg_pool1d, of that shape, has for a cotangent where its result has y (N, C, W)."""
+    return _spread(at, window, y, kernel_size, stride, padding, "avg_pool1d_gradient")
+
+
+@indexed(shape_of=_spread_shape("avg_pool2d_gradient", 2), window=_spread_window, samples=_spread_samples(2),
+         dtypes=FLOATS, reference=_spread_reference, ulp=4, absolute=4.0, methods=False,
+         gradient={"y": _spread_gradient})  # fmt: skip
+def avg_pool2d_gradient(at, window, y, *, shape, kernel_size, stride=None, padding=0):
+    """What the operand of avg_pool2d, of that shape, has for a cotangent where its result has y (N, C, H, W)."""
+    return _spread(at, window, y, kernel_size, stride, padding, "avg_pool2d_gradient")

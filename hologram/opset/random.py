@@ -168,8 +168,12 @@ def _dropout_shape(x, *, p, **rest):
     return Layout.contiguous(x.dtype, x.shape)
 
 
+def _dropped(cotangent, p, seed, offset):
+    return dropout(cotangent, p=p, seed=seed, offset=offset)  # the same elements
+
+
 @indexed(shape_of=_dropout_shape, dtypes=FLOATS, scalars=PARAMETERS, samples=_dropout_samples, ulp=2,
-         reference=_dropout_reference)  # fmt: skip
+         reference=_dropout_reference, gradient={"x": _dropped})  # fmt: skip
 def dropout(at, x: IndexedOperand, *, p: Any = 0.5, seed: Any = 0, offset: Any = 0):
     """x / (1 - p) where a random number is at least p, else 0; the numbers are random_uniform's in f32."""
     keep = _unit(_word(at, seed, offset), p.dtype) >= p

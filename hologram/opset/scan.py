@@ -88,6 +88,13 @@ def _cumsum_reference(x, axis, dtype=None):
     return np.cumsum(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
 
 
+def _from_the_end(cotangent, axis):
+    if not cotangent.ndim:
+        return cotangent
+    turned = cumsum(cotangent.slice(axis, None, None, -1), axis=axis)
+    return turned.slice(axis, None, None, -1)
+
+
 def _cumsum(x, *, axis=-1, dtype=None):
     """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -95,7 +102,7 @@ def _cumsum(x, *, axis=-1, dtype=None):
 cumsum = register(
     Running(
         name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=ALL, ulp=4,
-        absolute=1024.0, aten=("cumsum",),
+        absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end},
     )
 )  # fmt: skip
 

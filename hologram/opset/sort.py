@@ -13,6 +13,7 @@ from hologram.layout import Layout, normalize_axis
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.indexing import scatter
 from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along
 from hologram.opset.tiles.sort import order_steps, pick_steps
@@ -120,9 +121,24 @@ def _topk(x, *, k, axis=-1, largest=True, sorted=True):
     """The k largest (or smallest) elements along an axis, in order, and their positions (i64)."""
 
 
+def _returned(cotangent, positions, shape, axis):
+    """Each element's cotangent back where it came from."""
+    if not shape:
+        return cotangent
+    zeros = cotangent.executor.full((), 0, cotangent.dtype).expand(shape)
+    return scatter(zeros, positions, cotangent, dim=axis)
+
+
+def _sort_gradient(cotangent, x, axis, descending):
+    return _returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
+
+
 sort = register(
-    Ordering(name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=ALL)
-)
+    Ordering(
+        name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=ALL,
+        gradient={"x": _sort_gradient},
+    )
+)  # fmt: skip
 argsort = register(
     Ordering(
         name="argsort", function=_argsort, reference=_argsort_reference, samples=_samples, dtypes=ALL, values=False,
@@ -132,6 +148,8 @@ argsort = register(
 topk = register(
     Ordering(
         name="topk", function=_topk, reference=_topk_reference, samples=_topk_samples, dtypes=ALL, positions=True,
-        aten=("topk",),
+        aten=("topk",), gradient={
+            "x": lambda cotangent, results, inputs, axis: _returned(cotangent, results[1], inputs[0].shape, axis)
+        },
     )
 )  # fmt: skip

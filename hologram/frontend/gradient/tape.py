@@ -159,6 +159,7 @@ class Tape:
         if not rules:
             return [None] * len(results)
         everything = {**operands, **attributes, "inputs": inputs, "results": results, "result": results[0]}
+        everything["wanted"] = tuple(sources)
         reads = {name for rule in rules for name in rule.reads if name != "cotangent"}
         variables = [Variable(x) if x.dtype.is_float else None for x in layouts]
         self.nodes.append(Node(rules, {name: everything[name] for name in reads}, sources, variables))

@@ -3,7 +3,8 @@
 An operation's `gradient` states rules by operand, `{"a": lambda cotangent, b: cotangent @ b.mT}`; the names of a rule's
 parameters say what it reads and so what is kept for it: `cotangent` (of the first result), `result`, `results`,
 operands, attributes, and `inputs`, the layouts of the operands. A rule for several operands at once stands under the
-tuple of their names and gives a tuple; None says that an operand's derivative is 0 everywhere.
+tuple of their names and gives a tuple, with None for those that are not `wanted`, the names asked for; None in the
+place of a rule says that an operand's derivative is 0 everywhere.
 
 Where an operation that is declared by an expression states none, the rule follows from the expression by reverse mode
 (hologram.atlas.adjoint). Rules that such operations state are expressions too, so that each derivative is one kernel,
@@ -58,6 +59,12 @@ def rules_of(
         found = (_derived(operation, inputs, attributes, name) for name in wanted)
         return [rule for rule in found if rule is not None]
     return _stated(operation, operation.operand_names(len(inputs)), wanted)
+
+
+def rule_of(operation: Operation, inputs: Inputs, result: Layout, wanted: str, **attributes: Any) -> Rule:
+    """The rule of one operand of an operation, for the rules of those that are made of it."""
+    (rule,) = rules_of(operation, inputs, (result,), {**operation.attributes, **attributes}, (wanted,))
+    return rule
 
 
 def _stated(operation: Operation, names: Sequence[str], wanted: Sequence[str]) -> list[Rule]:

@@ -107,36 +107,37 @@ class Indexed(Kernelled):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        present = [i for i in inputs if isinstance(i, Layout)]
-        names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]
         if not outputs[0].size:
             return Plan(())
-        layouts = [_at_least_1d(i) for i in present]
+        lanes = self.lanes(inputs, outputs, attributes)
+        if not self.base:
+            return Plan(lanes)
+        base = self.operands.index(self.base)
+        source = inputs[base]
+        assert isinstance(source, Layout)
+        return Plan((_copy_step(source, outputs[0], base, len(inputs)), *lanes))
+
+    def lanes(self, inputs: Inputs, outputs: Layouts, attributes: Attributes) -> tuple[Step, ...]:
+        """The step that runs the declaration; none where there is nothing to go over."""
+        names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]
+        layouts = [_at_least_1d(i) for i in inputs if isinstance(i, Layout)]
         targets = [_at_least_1d(o) for o in outputs]
         window = self.window(*inputs, **attributes) if self.window else ()
         over = layouts[names.index(self.over)] if self.over else targets[0]
-        steps = []
-        if self.base:
-            steps.append(
-                _copy_step(
-                    present[names.index(self.base)], outputs[0], self.operands.index(self.base), len(inputs)
-                )
-            )
-        if over.size:
-            static, runtime = self.split_attributes(attributes)
-            program = _indexed_program(
-                self,
-                tuple(names),
-                tuple(map(Address.of, layouts)),
-                tuple(map(Address.of, targets)),
-                over.ndim,
-                len(window),
-                static,
-                tuple(runtime),
-            )
-            grid = (*over.shape, *window)
-            steps.append(self.step(program, inputs, names, layouts, targets, runtime, grid))
-        return Plan(tuple(steps))
+        if not over.size:
+            return ()
+        static, runtime = self.split_attributes(attributes)
+        program = _indexed_program(
+            self,
+            tuple(names),
+            tuple(map(Address.of, layouts)),
+            tuple(map(Address.of, targets)),
+            over.ndim,
+            len(window),
+            static,
+            tuple(runtime),
+        )
+        return (self.step(program, inputs, names, layouts, targets, runtime, (*over.shape, *window)),)
 
 
 class IndexedOperand(Operand):

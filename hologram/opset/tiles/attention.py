@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, reduce_add, reduce_max, select
+from hologram.atlas.builder import Builder, Value, reduce_add, reduce_max, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType, f32, u32
@@ -63,21 +65,35 @@ def weights_program(scores: Address, mask: Address | None, out: Address, causal:
     at = [b.coordinate(axis) for axis in range(rank)]
     value = Operand(b, "scores", scores, Access.READ, scores.dtype).at(*at)
     value = value * b.scalar("scale", scores.dtype)
-    lowest = -math.inf
     if mask is not None:
         given = Operand(
             b, "mask", mask, Access.READ, mask.dtype if mask.dtype.kind == "bool" else scores.dtype
         )
         found = given.at(*at)
-        value = select(found, value, lowest) if mask.dtype.kind == "bool" else value + found
+        value = kept(found, value) if mask.dtype.kind == "bool" else value + found
     if causal:
-        value = select(at[-1] <= at[-2], value, lowest)
-    top = reduce_max(value)
-    weight = atlas.exp(value - select(top == lowest, 0.0, top))
-    total = reduce_add(weight)
+        value = kept(at[-1] <= at[-2], value)
     result = Operand(b, "out", out, Access.WRITE, scores.dtype)
-    result.put(weight / select(total == 0.0, 1.0, total), *at)
+    result.put(softmax_or_zero(value), *at)
     return b.build()
+
+
+def kept(condition: Value, value: Value) -> Value:
+    """A score that counts where the condition holds."""
+    # Not -infinity, with which LLVM makes the row's maximum one that it does not vectorise.
+    return select(condition, value, float(np.finfo(value.dtype.numpy).min))
+
+
+def softmax_or_zero(value: Value) -> Value:
+    """The softmax of a row; 0 where nothing counts."""
+    info = np.finfo(value.dtype.numpy)
+    top = reduce_max(value)
+    shifted = value - select(top <= float(info.min), 0.0, top)
+    # Powers that are 0 are slow to compute, as all whose results are denormal on the way.
+    nothing = shifted < math.log(info.smallest_subnormal) - 1.0
+    weight = select(nothing, 0.0, atlas.exp(select(nothing, 0.0, shifted)))
+    total = reduce_add(weight)
+    return weight / select(total == 0.0, 1.0, total)
 
 
 def _composed(

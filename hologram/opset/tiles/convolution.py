@@ -5,25 +5,27 @@ Small ones stay reductions.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from hologram.atlas.program import Program
 from hologram.layout import Layout
+from hologram.opset.arrange import fill
 from hologram.opset.forms import types
-from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, reads_rows
+from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
 from hologram.opset.forms.map import Indexed
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.forms.windows import per_axis
 from hologram.opset.matmul import epilogue_program
+from hologram.opset.tiles.columns import convolved, surrounded, weighed
 from hologram.opset.tiles.convolution_tile import convolution_plan
-from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 
-MOST_COLUMNS = 1 << 24  # elements of windows laid out at once; images beyond them come in turn
-LEAST_CHANNELS, LEAST_TAPS = 4, 8  # below these the reduction reads less than the product would write
+LEAST_CHANNELS, LEAST_TAPS = 2, 8  # below these the reduction reads less than the product would write
 
 
 def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
@@ -35,12 +37,8 @@ def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attrib
 
 @dataclass(frozen=True, eq=False)
 class Convolution(Indexed):
-    """A reduction over windows which, where tiles apply, is `columns` and a matrix product.
+    """A reduction over windows which, where tiles apply, is a matrix product."""
 
-    `columns` lays out x (n, c, places...) as (n, places..., c, taps...), 0 where a tap lies outside.
-    """
-
-    columns: Indexed | None = None
     parts: Callable[..., Any] | None = _without_bias
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
@@ -110,49 +108,121 @@ class Convolution(Indexed):
             plan = convolution_plan(x, weight, out, attributes, target.limits, epilogue)
             if plan is not None:
                 return plan
-        return self._laid_out(x, weight, out, attributes, target, epilogue)
+        return convolved(x, weight, out, attributes, target, epilogue)
 
-    def _laid_out(
-        self,
-        x: Layout,
-        weight: Layout,
-        out: Layout,
-        attributes: Attributes,
-        target: Target,
-        epilogue: Program | None,
-    ) -> Plan | None:
-        """The plan as a product of the weights and of windows laid out as rows; None where that does not apply."""
-        images, channels, *places = out.shape
-        taps, area = math.prod(weight.shape[1:]), math.prod(places)
-        matrix = weight.reshape((channels, taps))
-        flat = out.reshape((images, channels, area))
-        plain = attributes["groups"] == 1 and area * taps <= MOST_COLUMNS
-        if self.columns is None or matrix is None or flat is None or not plain:
-            return None
-        together = min(images, MOST_COLUMNS // (area * taps), target.limits.max_workgroups)
-        reads = range(2, 2 + len(epilogue_reads(epilogue)))
-        if epilogue is not None and together < images and reads_rows(epilogue):
-            return None  # it counts the rows of all images, a product those of its own
-        steps = Steps(3 + len(reads))
-        columns = steps.place(types.computing(x.dtype), (together, *places, *weight.shape[1:]))
-        shaping = {n: attributes[n] for n in ("stride", "padding", "dilation")} | {"window": weight.shape[2:]}
-        for first in range(0, images, together):
-            count = min(together, images - first)
-            part = columns.layout.narrow(0, 0, count)
-            source = x.narrow(0, first, count)
-            steps.extend(self.columns.plan((source,), (part,), shaping, target), (0, columns.position))
-            rows = part.reshape((count, area, taps))
-            product = flat.narrow(0, first, count).permute((0, 2, 1))
-            assert rows is not None
-            plan = product_plan(rows, matrix.permute((1, 0)), product, x.dtype, target, epilogue)
-            steps.extend(plan, (columns.position, 1, *reads, 2 + len(reads)))
+
+@dataclass(frozen=True, eq=False)
+class Windowed(Operation):
+    """What is made of products with windows; `shape_of` is as of Indexed."""
+
+    shape_of: Callable[..., Layout] = lambda *inputs, **attributes: inputs[0]
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        for name, given in zip(self.operands, inputs, strict=True):
+            if not isinstance(given, Layout) and not (given is None and name in self.optional):
+                raise TypeError(f"{self.name}: {name} must be a Tensor, got {given!r}")
+        return (self.shape_of(*inputs, **attributes),)
+
+
+@dataclass(frozen=True, eq=False)
+class TransposedConvolution(Windowed):
+    """A convolution of stride 1 for the places of each remainder by the stride: with the taps that reach them."""
+
+    forward: Operation | None = None
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, weight, bias = inputs
+        (out,) = outputs
+        assert isinstance(x, Layout)
+        assert isinstance(weight, Layout)
+        assert self.forward is not None
+        steps = Steps(4)
+        if not out.size:
+            return steps.plan()
+        axes, groups = x.ndim - 2, attributes["groups"]
+        numbers = (per_axis(attributes[n], axes, self.name) for n in ("stride", "padding", "dilation"))
+        grouped = weight.reshape((groups, weight.shape[0] // groups, *weight.shape[1:]))
+        assert grouped is not None  # splitting an axis needs no copy
+        turned = grouped.permute((0, 2, 1, *range(3, grouped.ndim)))
+        sizes = zip(out.shape[2:], weight.shape[2:], *numbers, strict=True)
+        for parts in itertools.product(*(_phases(*size) for size in sizes)):
+            places, taps = out, turned
+            for axis, part in enumerate(parts):
+                places = places.narrow(axis + 2, part.start, part.places, part.step)
+                taps = taps.narrow(axis + 3, part.last_tap, part.taps, -part.tap_step)
+            if not taps.size or not x.size:
+                _without_taps(steps, bias, Place(3, places), target)
+                continue
+            own = steps.place(weight.dtype, (out.shape[1], *taps.shape[2:]))
+            steps.copy(Place(1, taps), Place(own.position, Layout.contiguous(weight.dtype, taps.shape)))
+            reach = [p.places + (p.taps - 1) * p.dilation for p in parts]
+            source = surrounded(steps, Place(0, x), [p.first for p in parts], reach, target)
+            flat = places.reshape((*places.shape[:2], -1))
+            value = Place(3, places) if flat is not None else steps.place(out.dtype, places.shape)
+            moves = {
+                "stride": 1,
+                "padding": 0,
+                "dilation": tuple(p.dilation for p in parts),
+                "groups": groups,
+            }
+            given = (source.layout, own.layout, bias)
+            plan = self.forward.plan(given, (value.layout,), moves, target)
+            steps.extend(plan, (source.position, own.position, 2, value.position))
+            if flat is None:
+                steps.copy(value, Place(3, places))
         return steps.plan()
 
 
-def convolution(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
-    """Declares a convolution by the reduction it is."""
+@dataclass(frozen=True)
+class Phase:
+    """Places of a result that the same taps reach, along one axis: start, start + step, ..."""
+
+    start: int
+    step: int
+    places: int
+    taps: int
+    last_tap: int  # which reaches the first place furthest to the left, from the place `first` of the operand
+    tap_step: int
+    first: int
+    dilation: int  # of the operand's places
+
+
+def _phases(n: int, kernel: int, stride: int, padding: int, dilation: int) -> Iterator[Phase]:
+    for start in range(min(stride, n)):
+        places = -(-(n - start) // stride)
+        taps = [t for t in range(kernel) if (start + padding - t * dilation) % stride == 0]
+        last, by = taps[-1] if taps else 0, taps[1] - taps[0] if len(taps) > 1 else 1
+        first = (start + padding - last * dilation) // stride
+        yield Phase(start, stride, places, len(taps), last, by, first, max(by * dilation // stride, 1))
+
+
+def _without_taps(steps: Steps, bias: Input | None, out: Place, target: Target) -> None:
+    """The bias alone."""
+    if isinstance(bias, Layout):
+        for _ in out.layout.shape[2:]:
+            bias = bias.unsqueeze(bias.ndim)
+        steps.copy(Place(2, bias), out)
+    else:
+        steps.extend(fill.plan((), (out.layout,), {"value": 0}, target), (out.position,))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightProduct(Windowed):
+    """Products of windows with what they led to, summed over all places."""
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, y = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(y, Layout)
+        return weighed(x, y, outputs[0], attributes, target) if outputs[0].size else Plan(())
+
+
+def convolution(kind: type[Operation], **facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an operation of that kind."""
 
     def declare(function: Callable[..., Any]) -> Operation:
-        return register(Convolution(name=function.__name__, function=function, **facts))
+        return register(kind(name=function.__name__, function=function, **facts))
 
     return declare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -192,8 +193,15 @@ def _product_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
         yield Sample((array(rng, dtype, (*batch, m, k), -3, 3), array(rng, dtype, (*batch, k, n), -3, 3)))
 
 
+def _reduced(a: Any, b: Any) -> Any:
+    return product_by_reduction(a, b)
+
+
 @indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, samples=_product_samples, reference=np.matmul,
-         ulp=4, absolute=64.0, methods=False)  # fmt: skip
+         ulp=4, absolute=64.0, methods=False, gradient={
+             "a": lambda cotangent, b: _reduced(cotangent, b.mT),
+             "b": lambda cotangent, a: _reduced(a.mT, cotangent),
+         })  # fmt: skip
 def product_by_reduction(at, window, a, b):
     """The matrix product of operands with equal batch axes, written as the sum it is."""
     *batch, i, j = at

@@ -1,0 +1,41 @@
+"""Windows sliding over the spatial axes of images (N, C, ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hologram.errors import ShapeError
+from hologram.layout import Layout, integers
+
+
+def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:
+    """A number for each spatial axis."""
+    found = integers(value, f"{who}: a number for each axis") * (
+        1 if isinstance(value, (tuple, list)) else axes
+    )
+    if len(found) != axes:
+        raise ShapeError(f"{who}: {axes} numbers are needed, got {value}")
+    return found
+
+
+def windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who: str) -> int:
+    """How many places a window has along an axis of n elements."""
+    if min(kernel, stride, dilation) < 1 or padding < 0:
+        raise ShapeError(f"{who}: kernel, stride and dilation must be >= 1 and padding >= 0")
+    places = (n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+    if places < 1:
+        raise ShapeError(
+            f"{who}: a window of {dilation * (kernel - 1) + 1} does not fit into {n} + 2 * {padding}"
+        )
+    return places
+
+
+def window_view(
+    x: Layout, window: Sequence[int], places: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Layout:
+    """The elements of every window, where they lie: (n, c, window..., places...)."""
+    steps = x.strides[2:]
+    within = (step * d for step, d in zip(steps, dilation, strict=True))
+    between = (step * s for step, s in zip(steps, stride, strict=True))
+    return replace(x, shape=(*x.shape[:2], *window, *places), strides=(*x.strides[:2], *within, *between))
