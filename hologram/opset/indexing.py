@@ -19,8 +19,8 @@ from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.composite import composite
+from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import array

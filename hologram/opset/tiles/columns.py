@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hologram.atlas.program import Program
 from hologram.dtypes import DType
 from hologram.layout import Layout
-from hologram.opset.arrange import fill
+from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes

@@ -13,7 +13,7 @@ from typing import Any
 
 from hologram.atlas.program import Program
 from hologram.layout import Layout
-from hologram.opset.arrange import fill
+from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
 from hologram.opset.forms.map import Indexed
