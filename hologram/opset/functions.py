@@ -163,7 +163,7 @@ def _full_width(who: str, operands: Sequence[types.OperandType]) -> types.Types:
 
 
 @elementwise(types=_full_width, dtypes=(dtypes.f32, dtypes.f64), reference=np.nextafter, widened=False,
-             samples=binary(number=None),
+             samples=binary(number=None), gradient={"x": lambda cotangent: cotangent, "y": None},
              aten=("nextafter",))  # fmt: skip
 def nextafter(x, y):
     """The next number of the dtype after x in the direction of y."""

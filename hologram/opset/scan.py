@@ -12,8 +12,8 @@ from hologram import dtypes
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, count, normalize_axis
+from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic
-from hologram.opset import movement
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
@@ -122,6 +122,24 @@ def _cumprod_reference(x, axis, dtype=None):
     return np.cumprod(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
 
 
+def _to_the_end(x: Any, axis: int) -> Any:
+    """For each element the sum of all from it to the end."""
+    return cumsum(x.slice(axis, None, None, -1), axis=axis).slice(axis, None, None, -1)
+
+
+def _cumprod_gradient(cotangent, result, x, axis):
+    """The products behind an element are divided by it; those behind the first 0 of a row are made without it."""
+    if not x.ndim:
+        return cotangent
+    zero = logic.equal(x, 0)
+    zeros = cumsum(zero, axis=axis)
+    first = logic.logical_and(zero, logic.equal(zeros, 1))
+    without = cumprod(logic.where(first, 1.0, x), axis=axis, dtype=result.dtype)
+    ahead = _to_the_end(cotangent * result, axis) / logic.where(zero, 1.0, x)
+    at_first = _to_the_end(logic.where(logic.equal(zeros, 0), 0.0, cotangent * without), axis)
+    return logic.where(logic.equal(zeros, 0), ahead, logic.where(first, at_first, 0.0))
+
+
 def _cumprod(x, *, axis=-1, dtype=None):
     """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -130,6 +148,7 @@ cumprod = register(
     Running(
         name="cumprod", function=_cumprod, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=ALL, ulp=4,
         absolute=1024.0, aten=("cumprod",), products=True,
+        gradient={"x": _cumprod_gradient},
     )
 )  # fmt: skip
 

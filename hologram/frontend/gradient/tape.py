@@ -40,8 +40,9 @@ class Node:
 class Tape:
     """Takes the requests of a thread that runs a function which is differentiated."""
 
-    def __init__(self, who: str, outer: Tracer | None) -> None:
+    def __init__(self, who: str, outer: Tracer | None, executor: Engine) -> None:
         self.who = who
+        self.executor = executor  # the default one inside
         self.outer = outer
         self.nodes: list[Node] = []
 

@@ -16,6 +16,7 @@ from hologram.frontend.gradient.tape import Node, Tape, detached
 from hologram.frontend.gradient.tracked import Tracked, Variable
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, same_structure
+from hologram.opset.forms.default import Default
 from hologram.opset.forms.gradient import Rule
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import traced_by, tracing
@@ -205,8 +206,8 @@ class _Followed:
     def through(
         function: Function, who: str, args: Sequence[Any], kwargs: Any, places: Sequence[int], has_aux: bool
     ) -> _Followed:
-        tape = Tape(who, tracing())
-        engine = _engine(who, args, kwargs)
+        engine = _engine(args, kwargs)
+        tape = Tape(who, tracing(), engine)
         given, arguments = list(args), []
         for place in places:
             variables: list[Variable] = []
@@ -242,12 +243,10 @@ class _Followed:
         return [mapped(tree, leaf) for tree, _ in self.arguments]
 
 
-def _engine(who: str, args: Sequence[Any], kwargs: Any) -> Engine:
-    """The executor of the tensors among the arguments."""
-    for x in leaves((tuple(args), dict(kwargs))):
-        if isinstance(x, (Tensor, Buffer)):
-            return x.executor  # type: ignore[return-value]  (executors are Engines)
-    raise GradientError(f"{who}: there must be a tensor among the arguments, which says where to run")
+def _engine(args: Sequence[Any], kwargs: Any) -> Engine:
+    """The executor of the tensors among the arguments; without any, the default."""
+    found = (x.executor for x in leaves((tuple(args), dict(kwargs))) if isinstance(x, (Tensor, Buffer)))
+    return next(found, None) or Default.executor(None)  # type: ignore[return-value]  (executors are Engines)
 
 
 def _float(who: str, engine: Any, x: Any) -> Tensor:
