@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import BufferParameter, Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
@@ -52,6 +52,7 @@ class Facts:
     loads_uniformly: frozenset[
         str
     ]  # buffers that a row program reads at positions without reduced coordinates
+    writes_along: frozenset[str]  # buffers that it writes before it has read those for the last time
     splits: bool  # its rows may be cut
     steps: tuple[str, ...]  # of the form "split"
     folds: int
@@ -69,15 +70,18 @@ def facts(program: Program) -> Facts:
     }
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
-        return Facts(cost, frozenset(), False, (), 0, frozenset(strides), streamed_store(program))
+        return Facts(
+            cost, frozenset(), frozenset(), False, (), 0, frozenset(strides), streamed_store(program)
+        )
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
     loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
+    along = [i for p in swept.phases for i in p.sweep]
+    writes = {str(i.attribute) for i in _deep(along) if i.opcode in WRITES}
     steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
     folds = sum(len(p.reductions) for p in swept.phases)
-    return Facts(
-        cost, frozenset(loads), not program.opcodes & ATOMICS, steps, folds, frozenset(strides), None
-    )
+    splits = not program.opcodes & ATOMICS
+    return Facts(cost, frozenset(loads), frozenset(writes), splits, steps, folds, frozenset(strides), None)
 
 
 def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -120,7 +124,7 @@ def schedule(
         size = _slice(lanes, known.element_ns, threads, 1024)
         form = "stream" if streams(known.streamed, found, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
-    apart = not _overlaps(known.loads_uniformly, extents)
+    apart = not _overlaps(known, extents)
     if apart and crosswise(order, reduced, found, grid):
         tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
         size = _slice(lanes, row * known.element_ns, threads, tile)
@@ -183,10 +187,13 @@ def _tile(width: int, lanes: int, each_ns: float, threads: int) -> int:
     return max(64, min(COLUMN_TILE, -(-fair // 64) * 64))
 
 
-def _overlaps(read: frozenset[str], extents: Sequence[Extent]) -> bool:
-    """Whether memory that rows read as a whole is written: then a row must be finished by whoever began it."""
-    reads = [(a, a + n) for a, n, p in extents if p.name in read]
-    writes = [(a, a + n) for a, n, p in extents if p.access.value != "read"]
+def _overlaps(known: Facts, extents: Sequence[Extent]) -> bool:
+    """Whether memory that rows read as a whole is written along them: then a row must be finished by whoever began it.
+
+    What is written once a row comes last; that it is read by none but its own row, other schedules need as well.
+    """
+    reads = [(a, a + n) for a, n, p in extents if p.name in known.loads_uniformly]
+    writes = [(a, a + n) for a, n, p in extents if p.name in known.writes_along]
     return any(a < d and c < b for a, b in reads for c, d in writes)
 
 

@@ -13,6 +13,7 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.llvm.schedule import facts, schedule
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
+from hologram.device import Binding
 from hologram.dtypes import ALL, DType
 from tests.backends.cpu.llvm.launching import bind, device, place, reduction, run, samples
 
@@ -166,3 +167,28 @@ def test_uniform_load_of_written_memory() -> None:
     memory = place(cpu, a)
     bind(cpu, b.build(), [memory, memory], a.shape)()
     np.testing.assert_array_equal(memory.bytes.view(np.float32)[: a.size], (a - a[0, 0])[0])
+
+
+@pytest.mark.parametrize("shape", [(70, 300), (2, 300_000)], ids=["columns", "split"])
+def test_sums_are_added_in_place(shape: tuple[int, int]) -> None:
+    """What is written once a row may be what the row reads: it is swept as if it were not."""
+    rows, length = shape
+    b = Builder("atlas_accumulate", rank=2, reduced=1)
+    x = b.buffer("x", dtypes.f32, Access.READ)
+    total, twice = (b.buffer(name, dtypes.f32, Access.READ_WRITE) for name in ("total", "twice"))
+    row = b.coordinate(0)
+    at = row + b.coordinate(1) * b.extent(0) if rows > 2 else row * b.extent(1) + b.coordinate(1)
+    value, before = b.load(x, at), b.load(total, row)
+    b.store(total, row, before * 0.5 + atlas.reduce_add(value))
+    b.store(twice, row, before)
+    a = np.random.default_rng(0).random(shape, np.float32)
+    start = np.arange(rows, dtype=np.float32)
+    program, cpu = b.build(), device()
+    memories = [place(cpu, v) for v in (a.T if rows > 2 else a, start, start)]
+    bound = [Binding(m, 0, m.nbytes) for m in memories]
+    kernel = cpu.compile(program)
+    assert ("columns" if rows > 2 else "split") in kernel.schedule(bound, (), shape)
+    kernel.bind(bound, (), shape)()
+    found = memories[1].bytes[: start.nbytes].view(np.float32)
+    np.testing.assert_allclose(found, start * 0.5 + a.sum(1, dtype=np.float64), rtol=1e-6)
+    np.testing.assert_array_equal(memories[2].bytes[: start.nbytes].view(np.float32), start)
