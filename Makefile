@@ -29,6 +29,8 @@ bench: $(VENV)/bench ## the same work here and in the peers that are installed, 
 	$(BIN)/python bench/peers.py --suite webgpu --json out/peers-webgpu.json
 	$(BIN)/python bench/peers.py --suite jit --json out/peers-jit.json
 	$(BIN)/python bench/peers.py --suite jit-webgpu --json out/peers-jit-webgpu.json
+	$(BIN)/python bench/peers.py --suite models --json out/peers-models.json
+	$(BIN)/python bench/peers.py --suite models-webgpu --json out/peers-models-webgpu.json
 	$(BIN)/python bench/peers.py --suite roofline --json out/peers-roofline.json
 
 card: $(VENV)/bench ## on a machine with a GPU: every WebGPU test and benchmark on it, kept under bench/results/

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import training
+from bench import models, training
+from bench.models import Arrays
 
 Array = NDArray[np.float32]
-Arrays = Mapping[str, Array]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on
 HIDDEN = 1024  # columns between the two layers of mlp
 HEADS, FEATURES = 8, 64  # of attention, whose size is the number of queries and keys
@@ -129,18 +130,18 @@ def _wide(array: Array) -> NDArray[np.float64]:
 
 
 def _gelu(arrays: Arrays) -> NDArray[np.float64]:
-    return _wide_gelu(_wide(arrays["x"]))
+    return wide_gelu(_wide(arrays["x"]))
 
 
-def _wide_gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def wide_gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(x * 0.5 * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2.0))))
 
 
 def _softmax(arrays: Arrays) -> NDArray[np.float64]:
-    return _wide_softmax(_wide(arrays["x"]))
+    return wide_softmax(_wide(arrays["x"]))
 
 
-def _wide_softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def wide_softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
@@ -158,13 +159,13 @@ def _chain(arrays: Arrays) -> NDArray[np.float64]:
 
 
 def _mlp(arrays: Arrays) -> NDArray[np.float64]:
-    hidden = _wide_gelu(_wide(arrays["x"]) @ _wide(arrays["w1"]) + arrays["b1"])
+    hidden = wide_gelu(_wide(arrays["x"]) @ _wide(arrays["w1"]) + arrays["b1"])
     return hidden @ _wide(arrays["w2"]) + arrays["b2"]
 
 
 def _attention(arrays: Arrays) -> NDArray[np.float64]:
     q, k, v = (_wide(arrays[name]) for name in ("q", "k", "v"))
-    return _wide_softmax(q @ k.swapaxes(-2, -1) / math.sqrt(FEATURES)) @ v
+    return wide_softmax(q @ k.swapaxes(-2, -1) / math.sqrt(FEATURES)) @ v
 
 
 def _adam(arrays: Arrays) -> NDArray[np.float64]:
@@ -225,6 +226,21 @@ WORKS: dict[str, Work] = {
         label=lambda batch: f"{batch}x{training.INPUTS}-{training.HIDDEN_UNITS}-{training.CLASSES}",
     ),
 }
+
+
+def _of_model(model: models.Model, reference: Callable[[models.Model, Arrays], NDArray[np.float64]]) -> Work:
+    return Work(
+        model.inputs,
+        functools.partial(reference, model),
+        tolerance=1e-3,
+        head=None,
+        label=lambda size: f"{size}x{model.label}",
+    )
+
+
+for _name, _model in models.MODELS.items():
+    WORKS[f"{_name}_forward"] = _of_model(_model, models.scores)
+    WORKS[f"{_name}_step"] = _of_model(_model, models.losses)
 
 
 def make_inputs(name: str, size: int) -> dict[str, Array]:

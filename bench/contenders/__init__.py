@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from bench.work import Arrays
+from bench.models import Arrays, Model, first_losses, named
 
 MODULES = {
     "hologram": "ours",
@@ -44,6 +45,25 @@ class Contender(Protocol):
     def prepare(self, work: str, inputs: Arrays) -> Job | None:
         """The job, compiled and with its output allocated, or None where the library has no such operation."""
         ...
+
+
+Part = Callable[[Model, Arrays], Callable[[], Any]]
+
+
+def model_job(
+    work: str, inputs: Arrays, forward: Part, trained: Part, to_numpy: Callable[[Any], NDArray] = np.array
+) -> Job | None:
+    """A model's forward pass, or its steps, whose result is the first losses; None where the work is none of these."""
+    found = named(work)
+    if found is None:
+        return None
+    model, is_trained = found
+    if not is_trained:
+        call = forward(model, inputs)
+        return Job(call, lambda: to_numpy(call()))
+    step = trained(model, inputs)
+    losses = first_losses(step)
+    return Job(step, lambda: losses)
 
 
 def open_contender(name: str, backend: str) -> Contender:

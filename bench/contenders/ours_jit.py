@@ -10,7 +10,8 @@ import numpy as np
 
 import hologram as hg
 from bench import training
-from bench.contenders import Job
+from bench.contenders import Job, model_job, our_models
+from bench.models import Model
 from bench.work import ADAM, Arrays
 
 Tensors = list[hg.Tensor]
@@ -56,6 +57,9 @@ class OursJit:
     def prepare(self, work: str, inputs: Arrays) -> Job:
         if work == "adam":
             return self._adam(inputs)
+        job = model_job(work, inputs, self._of(our_models.forward), self._of(our_models.trained))
+        if job is not None:
+            return job
         compiled: Any = hg.jit(FUNCTIONS[work])
         arguments = [self.executor.tensor(array) for array in inputs.values()]
         return Job(
@@ -63,6 +67,9 @@ class OursJit:
             lambda: flat(compiled(*arguments)),
             lambda: compiled.dispatches(*arguments),
         )
+
+    def _of(self, part: Callable[..., Callable[[], Any]]) -> Callable[[Model, Arrays], Callable[[], Any]]:
+        return lambda model, inputs: self._waited_for(part(self.executor, model, inputs))
 
     def _adam(self, inputs: Arrays) -> Job:
         """Parameters and means are replaced by their successors, whose memory they give."""
@@ -93,14 +100,15 @@ class OursJit:
 
         return Job(self._waited_for(step), result, dispatches)
 
-    def _waited_for(self, function: Callable[[], object]) -> Callable[[], object]:
+    def _waited_for(self, function: Callable[[], Any]) -> Callable[[], Any]:
         if self.executor.backend == "cpu":  # a call is done when it returns
             return function
         synchronize = self.executor.synchronize
 
-        def call() -> None:
-            function()
+        def call() -> Any:
+            result = function()
             synchronize()
+            return result
 
         return call
 

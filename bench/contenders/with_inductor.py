@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from bench.contenders import Job
+from bench.contenders import Job, model_job, torch_models
 from bench.work import Arrays
 
 FUNCTIONS: dict[str, Any] = {
@@ -28,10 +29,14 @@ class Inductor:
         torch.set_grad_enabled(False)
 
     def prepare(self, work: str, inputs: Arrays) -> Job | None:
+        torch.compiler.reset()  # what was compiled for other sizes would make it compile for all of them
         function = FUNCTIONS.get(work)
         if function is None:
-            return None
-        torch.compiler.reset()  # what was compiled for other sizes would make it compile for all of them
+            compiled = functools.partial(torch.compile, dynamic=False)
+            parts = (
+                functools.partial(f, compiled=compiled) for f in (torch_models.forward, torch_models.trained)
+            )
+            return model_job(work, inputs, *parts)
         arguments = [torch.from_numpy(array) for array in inputs.values()]
         compiled = torch.compile(function, dynamic=False)
         compiled(*arguments)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bench import training
-from bench.contenders import Job
+from bench.contenders import Job, jax_models, model_job
 from bench.work import ADAM, Arrays
 
 
@@ -62,6 +62,9 @@ class Jax:
     def prepare(self, work: str, inputs: Arrays) -> Job:
         if work == "adam":
             return self._adam(inputs)
+        job = model_job(work, inputs, jax_models.forward, jax_models.trained)
+        if job is not None:
+            return job
         arguments = [jax.device_put(values, self.cpu) for values in inputs.values()]
         compiled = jax.jit(FUNCTIONS[work])
         return Job(

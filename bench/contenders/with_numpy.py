@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from bench import training
-from bench.contenders import Job
+from bench.contenders import Job, model_job, numpy_models
 from bench.work import Array, Arrays
 
 
@@ -22,6 +22,8 @@ class NumPy:
         if work == "training_step":
             call = functools.partial(training.step, np, *inputs.values())
             return Job(call, lambda: training.flat(call()))
+        if work in numpy_models.WORKS:
+            return model_job(work, inputs, numpy_models.forward, numpy_models.trained)
         first = next(iter(inputs.values()))
         out = np.empty_like(first)
         make = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.contenders import Job
+from bench.contenders import Job, model_job
 from bench.work import ADAM, Arrays
 
 
@@ -30,10 +30,8 @@ os.environ.setdefault("WEBGPU_BACKEND", "WGPUBackendType_Vulkan")
 
 from tinygrad import Device, Tensor, TinyJit  # noqa: E402  (reads the environment when it is imported)
 
-
-def _gelu(x):
-    return 0.5 * x * (1 + (x / 2**0.5).erf())
-
+from bench.contenders import tinygrad_models as models  # noqa: E402
+from bench.contenders.tinygrad_models import gelu  # noqa: E402
 
 FUNCTIONS = {
     "add": lambda x, y: x + y,
@@ -41,13 +39,13 @@ FUNCTIONS = {
     "relu": lambda x: x.relu(),
     "exp": lambda x: x.exp(),
     "tanh": lambda x: x.tanh(),
-    "gelu": _gelu,
+    "gelu": gelu,
     "sum": lambda x: x.sum(),
     "softmax": lambda x: x.softmax(-1),
     "layer_norm": lambda x, weight, bias: x.layernorm(eps=1e-5) * weight + bias,
     "matmul": lambda a, b: a @ b,
     "chain": lambda a, b: (a * b + a).sigmoid() * b.tanh() + a.exp(),
-    "mlp": lambda x, w1, b1, w2, b2: _gelu(x @ w1 + b1) @ w2 + b2,
+    "mlp": lambda x, w1, b1, w2, b2: gelu(x @ w1 + b1) @ w2 + b2,
     "attention": lambda q, k, v: q.scaled_dot_product_attention(k, v),
 }
 
@@ -58,6 +56,9 @@ class TinyGrad:
     def prepare(self, work: str, inputs: Arrays) -> Job:
         if work == "adam":
             return self._adam(inputs)
+        job = model_job(work, inputs, models.forward, models.trained, lambda x: x.numpy())
+        if job is not None:
+            return job
         arguments = [Tensor(array).realize() for array in inputs.values()]
         function = FUNCTIONS[work]
         replayed = TinyJit(lambda *args: function(*args).realize())

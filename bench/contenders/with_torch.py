@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bench import training
-from bench.contenders import Job
+from bench.contenders import Job, model_job, torch_models
 from bench.contenders.torch_adam import Tensors, job
 from bench.work import ADAM, Arrays
 
@@ -91,6 +91,9 @@ class Torch:
     def prepare(self, work: str, inputs: Arrays) -> Job | None:
         if work in FUNCTIONS:
             return FUNCTIONS[work](inputs)
+        model = model_job(work, inputs, torch_models.forward, torch_models.trained)
+        if model is not None:
+            return model
         tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
         first = next(iter(tensors.values()))
         out = torch.empty(() if work == "sum" else first.shape)

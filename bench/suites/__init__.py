@@ -70,6 +70,7 @@ class Result:
     against: tuple[str, ...] = ()  # peers that the ratio is to; all where empty
     in_mean: bool = False
     dispatches: int | None = None
+    unit: str = "µs"  # another where no time is measured
 
     @property
     def best_us(self) -> float | None:
@@ -96,6 +97,7 @@ class Result:
             "suite": self.suite,
             "row": self.row,
             "size": self.size,
+            "unit": self.unit,
             "ours_us": self.ours_us,
             "peers_us": self.peers_us,
             "against": list(self.against),

@@ -172,7 +172,7 @@ def test_uniform_load_of_written_memory() -> None:
 @pytest.mark.parametrize("shape", [(70, 300), (2, 300_000)], ids=["columns", "split"])
 def test_sums_are_added_in_place(shape: tuple[int, int]) -> None:
     """What is written once a row may be what the row reads: it is swept as if it were not."""
-    rows, length = shape
+    rows = shape[0]
     b = Builder("atlas_accumulate", rank=2, reduced=1)
     x = b.buffer("x", dtypes.f32, Access.READ)
     total, twice = (b.buffer(name, dtypes.f32, Access.READ_WRITE) for name in ("total", "twice"))

@@ -1,0 +1,65 @@
+"""Models in PyTorch on the CPU: autograd, and its fused optimiser."""
+
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from bench.models import MOMENTUM, RATE, Arrays, Model, Words, split
+
+WORDS = Words(
+    linear=lambda x, weight, bias: functional.linear(x, weight.T, bias),
+    relu=torch.relu,
+    gelu=functional.gelu,
+    layer_norm=lambda x, scale, bias: functional.layer_norm(x, (x.shape[-1],), scale, bias, 1e-5),
+    attention=functional.scaled_dot_product_attention,
+    swap=lambda x: x.transpose(1, 2),
+    embedding=lambda table, tokens: functional.embedding(tokens, table),
+    conv=lambda x, weight, bias: functional.conv2d(x, weight, bias, padding=1),
+    pool=lambda x: functional.max_pool2d(x, 2),
+    cross_entropy=functional.cross_entropy,
+)
+
+Compile = Callable[[Any], Any]
+
+
+def as_it_is(function: Any) -> Any:
+    return function
+
+
+def forward(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Callable[[], torch.Tensor]:
+    """The forward pass, without autograd."""
+    x, _, given = split(inputs)
+    parameters = {name: torch.from_numpy(a) for name, a in given.items()}
+    tokens = torch.from_numpy(x)
+    function = compiled(lambda p, x: model.forward(WORDS, p, x))
+
+    def call() -> torch.Tensor:
+        with torch.no_grad():
+            return function(parameters, tokens)
+
+    return call
+
+
+def trained(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Callable[[], torch.Tensor]:
+    """A step, which gives the loss before it."""
+    given, classes, start = split(inputs)
+    x, y = torch.from_numpy(given), torch.from_numpy(classes).long()
+    parameters = {name: torch.from_numpy(a.copy()).requires_grad_() for name, a in start.items()}
+    optimiser = torch.optim.SGD(parameters.values(), lr=RATE, momentum=MOMENTUM, fused=True)
+    loss_of = compiled(lambda p, x, y: WORDS.cross_entropy(model.forward(WORDS, p, x), y))
+
+    def step() -> torch.Tensor:
+        with torch.enable_grad():
+            loss = loss_of(parameters, x, y)
+            loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        return loss.detach()
+
+    return step
