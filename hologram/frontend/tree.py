@@ -12,7 +12,7 @@ Leaf = Callable[[Any], Any]
 def branches(tree: Any) -> dict[Any, Any] | None:
     """What a tree branches into, by key or number, in an order that equal trees share; None for a leaf."""
     if isinstance(tree, dict):
-        return {key: tree[key] for key in _ordered(tree)}
+        return {key: tree[key] for key in ordered(tree)}
     if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
         return dict(enumerate(tree))
     return None
@@ -23,17 +23,36 @@ def mapped(tree: Any, leaf: Leaf) -> Any:
     found = branches(tree)
     if found is None:
         return leaf(tree)
-    found = {key: mapped(branch, leaf) for key, branch in found.items()}
+    return _assembled(tree, {key: mapped(branch, leaf) for key, branch in found.items()})
+
+
+def maker(tree: Any, leaf: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """A function that makes the tree anew: what `leaf` gives for each leaf says what then stands in its place."""
+    found = branches(tree)
+    if found is None:
+        return leaf(tree)
+    parts = [(key, maker(branch, leaf)) for key, branch in found.items()]
+    return lambda given: _assembled(tree, {key: part(given) for key, part in parts})
+
+
+def _assembled(tree: Any, found: dict[Any, Any]) -> Any:
+    """A tree like this one, of other branches."""
     kind = type(tree)
+    if kind is dict:
+        return {key: found[key] for key in tree}  # in their order
     if isinstance(tree, dict):
-        whole = copy.copy(tree)  # of its own type, with its keys in their order
+        whole = copy.copy(tree)  # of its own type
         whole.update(found)
         return whole
     return kind(found.values()) if kind in (tuple, list) else kind(*found.values())
 
 
-def _ordered(tree: dict[Any, Any]) -> list[Any]:
-    """A dict's keys, by type and value, so that the order they were entered in has no say."""
+def ordered(tree: dict[Any, Any]) -> list[Any]:
+    """A dict's keys in an order in which the one they were entered in has no say."""
+    try:
+        return sorted(tree)
+    except TypeError:  # keys of several types
+        pass
     try:
         return sorted(tree, key=lambda key: (type(key).__name__, key))
     except TypeError:  # keys that do not compare

@@ -104,7 +104,9 @@ class Replay:
             if scratch:
                 self._workspace.put_back(scratch)
         for number in self._donated.values():
-            given[number].buffer.free()
+            buffer = given[number].buffer
+            if buffer.key is not None:  # an output has a copy
+                buffer.free()
         return memories
 
     def _one(self, inputs: Sequence[View]) -> Buffer:
@@ -128,11 +130,13 @@ class Replay:
         self._executor.check_open()
         buffers = [view.buffer for view in inputs]
         for buffer in buffers:
-            buffer.live_block("call")
+            if buffer.block is None:
+                buffer.live_block("call")
+        once = len(set(buffers)) == len(buffers)
         taken = {
             k: j
             for k, j in self._donated.items()
-            if _may_take(self._kinds[k], buffers[j]) and buffers.count(buffers[j]) == 1
+            if _may_take(self._kinds[k], buffers[j]) and (once or buffers.count(buffers[j]) == 1)
         }
         memories = {k: self._new(kind) for k, kind in enumerate(self._kinds) if k not in taken}
         for k, j in self._donated.items():

@@ -13,18 +13,10 @@ from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.jit.signature import Call, filled
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor
-from hologram.frontend.tree import mapped
+from hologram.frontend.tree import maker, mapped
 from hologram.layout import Layout
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.replay import Replay
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a tensor of the result comes from: an output of the plan, and the layout it is seen through."""
-
-    output: int
-    layout: Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +26,7 @@ class Compiled:
     who: str
     assembly: Assembly
     captured: tuple[Tensor, ...]
-    results: Any  # the tree that the function returned, with a Slot for every tensor
+    results: Callable[[Sequence[Buffer]], Any]  # what the function returned, from the outputs of the plan
     replay: Replay
     numbers: Numbers | None  # of each call, where kernels read any
     asked: frozenset[int]  # floats among the arguments for whose values alone it was traced
@@ -48,11 +40,10 @@ class Compiled:
             tensors = [*tensors, *self.numbers(numbers)]
         outputs = self.replay(tensors)
         for number in self.donated:
-            tensors[number].buffer.free()
-        results = self.results
-        if type(results) is Slot:
-            return Tensor(outputs[results.output], results.layout)
-        return mapped(results, lambda leaf: _seen(outputs, leaf) if type(leaf) is Slot else leaf)
+            buffer = tensors[number].buffer
+            if buffer.key is not None:  # nobody has its memory now
+                buffer.free()
+        return self.results(outputs)
 
     def _living(self) -> tuple[Tensor, ...]:
         for tensor in self.captured:
@@ -68,8 +59,9 @@ class Compiled:
         return len(self.assembly.plan.steps)
 
 
-def _seen(outputs: Sequence[Buffer], slot: Slot) -> Tensor:
-    return Tensor(outputs[slot.output], slot.layout)
+def _shown(output: int, layout: Layout) -> Callable[[Sequence[Buffer]], Tensor]:
+    """A tensor of the result: an output of the plan, seen through a layout."""
+    return lambda outputs: Tensor(outputs[output], layout)
 
 
 def compile_traced(
@@ -99,8 +91,8 @@ def compile_traced(
     recording, positions = recorder.finish(donated)
     places = iter(positions)
 
-    def slot(leaf: Any) -> Any:
-        return Slot(next(places), leaf.layout) if isinstance(leaf, Traced) else leaf
+    def made(leaf: Any) -> Callable[[Sequence[Buffer]], Any]:
+        return _shown(next(places), leaf.layout) if isinstance(leaf, Traced) else lambda outputs: leaf
 
     graph = recording.graph
     assembly = assemble(graph, executor.target, fast_math)
@@ -108,5 +100,5 @@ def compile_traced(
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
     asked = frozenset(formulas.asked.union(fixed))
-    found = mapped(tree, slot)
+    found = maker(tree, made)
     return Compiled(who, assembly, recording.captured, found, replay, numbers, asked, tuple(donated))

@@ -16,7 +16,7 @@ from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
-from hologram.frontend.tree import branches, mapped
+from hologram.frontend.tree import branches, mapped, ordered
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly
@@ -24,7 +24,7 @@ from hologram.runtime.validation import exactly
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # told apart by identity, at every call
 class _Hole:
     """Where something stands among the arguments that is not the same at every call."""
 
@@ -97,6 +97,23 @@ def filled(
     return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}
 
 
+def known_tree(tree: Any, tensors: list[Tensor]) -> Any:
+    """What tells trees of nothing but tensors of an executor apart, quickly; None for all others.
+
+    Appends the tensors as they stand there, dicts in the order that their keys were entered in.
+    """
+    kind = type(tree)
+    if kind is Tensor:
+        tensors.append(tree)
+        return (tree.buffer.executor, tree.layout)
+    if kind is not dict and kind is not tuple and kind is not list:
+        return None
+    parts = [known_tree(branch, tensors) for branch in (tree.values() if kind is dict else tree)]
+    if None in parts:
+        return None
+    return (kind, *tree, *parts) if kind is dict else (kind, *parts)
+
+
 class _Walk:
     """Takes trees apart."""
 
@@ -116,6 +133,8 @@ class _Walk:
             return NUMBER
         if kind is list or kind is tuple:  # the common case, again and again
             return (kind, *[self.of(branch) for branch in tree])
+        if kind is dict:
+            return (kind, *[(key, self.of(tree[key])) for key in ordered(tree)])
         found = branches(tree)
         if found is not None:
             return (kind, *[(key, self.of(branch)) for key, branch in found.items()])
