@@ -1,4 +1,4 @@
-"""Softmax regression on handwritten digits: a model and its gradient, written out, trained by momentum."""
+"""Softmax regression on handwritten digits: a model, trained by momentum along the gradient of its loss."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import hologram as hg
 from hologram.demo.library import Library
 
 CLASSES = 10
@@ -37,21 +38,49 @@ def split(images: np.ndarray, labels: np.ndarray) -> Digits:
 
 
 def train(digits: Digits, library: Library, report: Callable[[], None]) -> np.ndarray:
-    """Weights of shape (pixels, CLASSES) that minimise the mean cross entropy, by STEPS steps over all images."""
-    xp = library.functions
-    images = library.asarray(digits.train_images)
-    wanted = library.asarray(np.eye(CLASSES, dtype=np.float32)[digits.train_labels])
-    weights = library.asarray(np.zeros((images.shape[1], CLASSES), np.float32))
-    velocity: Any = weights
+    """Weights of shape (pixels, CLASSES) that minimise the loss, by STEPS steps over all images."""
+    step = library.compiled(descent) if library.compiled else descent_by_hand
+    images, labels = library.asarray(digits.train_images), library.asarray(digits.train_labels)
+    start = np.zeros((images.shape[1], CLASSES), np.float32)
+    weights, velocity = library.asarray(start), library.asarray(start)
     for _ in range(STEPS):
-        probabilities = library.softmax(xp.matmul(images, weights))
-        gradient = (
-            xp.matmul(images.T, probabilities - wanted) * (1 / len(digits.train_labels)) + DECAY * weights
-        )
-        velocity = MOMENTUM * velocity - RATE * gradient
-        weights = weights + velocity
+        weights, velocity = step(weights, velocity, images, labels)
         report()
     return np.asarray(weights)
+
+
+def loss(weights: Any, images: Any, labels: Any) -> Any:
+    """The mean cross entropy of softmax, and half of the weights' squares against overfitting."""
+    return hg.cross_entropy_loss(images @ weights, labels) + DECAY / 2 * hg.sum(weights * weights)
+
+
+def descent(weights: Any, velocity: Any, images: Any, labels: Any) -> tuple[Any, Any]:
+    """A step: the weights and their velocity after it."""
+    _, gradient = hg.value_and_grad(loss)(weights, images, labels)
+    velocity = MOMENTUM * velocity - RATE * gradient
+    return weights + velocity, velocity
+
+
+def descent_by_hand(
+    weights: np.ndarray, velocity: np.ndarray, images: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same in NumPy, which has no gradients."""
+    _, gradient = slope_by_hand(weights, images, labels)
+    velocity = MOMENTUM * velocity - RATE * gradient
+    return weights + velocity, velocity
+
+
+def slope_by_hand(weights: np.ndarray, images: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]:
+    """The loss and its gradient in NumPy."""
+    scores, rows = images @ weights, np.arange(len(labels))
+    scores -= np.max(scores, axis=1, keepdims=True)
+    chosen, powers = scores[rows, labels], np.exp(scores)
+    total = np.sum(powers, axis=1, keepdims=True)
+    mean = np.mean(np.log(total[:, 0]) - chosen)
+    powers /= total
+    powers[rows, labels] -= 1
+    gradient = images.T @ powers * np.float32(1 / len(labels)) + DECAY * weights
+    return float(mean + DECAY / 2 * np.sum(weights * weights)), gradient
 
 
 def classify(images: np.ndarray, weights: np.ndarray, library: Library) -> np.ndarray:

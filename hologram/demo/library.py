@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,14 @@ class Library:
     name: str
     functions: Any  # the module: hologram or numpy
     asarray: Callable[[np.ndarray], Any]
-    softmax: Callable[[Any], Any]  # along the last axis
+    # A step with gradients, which replaces its first two arguments; None: it has neither gradients nor a compiler.
+    compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None
 
 
 def numpy_library() -> Library:
-    return Library("NumPy", np, np.asarray, _numpy_softmax)
+    return Library("NumPy", np, np.asarray, None)
 
 
 def hologram_library(executor: hg.Executor) -> Library:
-    return Library(f"hologram {executor.backend}", hg, executor.tensor, partial(hg.softmax, dim=-1))
-
-
-def _numpy_softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return powers / np.sum(powers, axis=-1, keepdims=True)
+    compiled = cache(partial(hg.jit, donate=(0, 1)))
+    return Library(f"hologram {executor.backend}", hg, executor.tensor, compiled)

@@ -189,7 +189,8 @@ def class_cross_entropy(logits, target, *, axis=1, ignore_index=-100):
     top = reduce_max(logits)
     total = atlas.log(reduce_add(atlas.exp(logits - top)))
     number = _counted(target)
-    found = reduce_max(select(column(logits).to(number.dtype) == number, logits - top, -math.inf))
+    # A sum with one term that is not 0: LLVM does not vectorise the largest of these and -inf.
+    found = reduce_add(select(column(logits).to(number.dtype) == number, logits - top, 0.0))
     is_class = (number >= 0) & (number < length(logits).to(number.dtype))
     return select(_is_class(target, ignore_index), 0.0, select(is_class, total - found, math.nan))
 
