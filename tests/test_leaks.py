@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 from collections.abc import Callable
@@ -160,6 +161,34 @@ def replays(ex: Any) -> Callable[[int], None]:
     return call
 
 
+def training(ex: Any) -> Callable[[int], None]:
+    """Steps that replace their parameters; now and then gradients without a compiler."""
+    rng = np.random.default_rng(0)
+    x, classes = ex.tensor(rng.random((8, 6), np.float32)), ex.tensor(np.arange(8, dtype=np.int32) % 3)
+
+    def loss(parameters: Any) -> Any:
+        hidden = hg.relu(x @ parameters["w"] + parameters["b"])
+        return hg.cross_entropy_loss(hidden @ parameters["v"], classes)
+
+    @functools.partial(hg.jit, donate=(0, 1))
+    def step(parameters: Any, velocities: Any) -> Any:
+        value, gradients = hg.value_and_grad(loss)(parameters)
+        velocities = {name: 0.9 * velocities[name] + gradients[name] for name in parameters}
+        return {name: p - 0.1 * velocities[name] for name, p in parameters.items()}, velocities, value
+
+    shapes = {"w": (6, 5), "b": (5,), "v": (5, 3)}
+    parameters = {name: ex.tensor(rng.random(shape, np.float32)) for name, shape in shapes.items()}
+    velocities = {name: ex.zeros(shape) for name, shape in shapes.items()}
+
+    def call(k: int) -> None:
+        nonlocal parameters, velocities
+        parameters, velocities, _ = step(parameters, velocities)
+        if k % 10 == 0:
+            hg.grad(loss)(parameters)
+
+    return call
+
+
 def refusals(ex: Any) -> Callable[[int], None]:
     x, short = ex.allocate(8), ex.allocate(7)
 
@@ -184,6 +213,7 @@ TRAFFIC = [
     adopted,
     programs,
     replays,
+    training,
     refusals,
 ]
 
