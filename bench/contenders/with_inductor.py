@@ -33,10 +33,10 @@ class Inductor:
         function = FUNCTIONS.get(work)
         if function is None:
             compiled = functools.partial(torch.compile, dynamic=False)
-            parts = (
-                functools.partial(f, compiled=compiled) for f in (torch_models.forward, torch_models.trained)
+            forward = functools.partial(torch_models.forward, compiled=compiled)
+            return model_job(
+                work, inputs, forward, functools.partial(torch_models.trained, compiled=compiled)
             )
-            return model_job(work, inputs, *parts)
         arguments = [torch.from_numpy(array) for array in inputs.values()]
         compiled = torch.compile(function, dynamic=False)
         compiled(*arguments)

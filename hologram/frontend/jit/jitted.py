@@ -51,9 +51,9 @@ class Jitted:
         self._pullbacks: dict[
             tuple[bool, ...], Jitted
         ] = {}  # by which leaves of arguments are differentiated
-        self._met: dict[Any, Compiled] = {}  # for calls with nothing but tensors, by their layouts
-        # And with nothing but trees of them, with the places of their tensors in the signature's order.
-        self._met_trees: dict[Any, tuple[Compiled, Sequence[int]]] = {}
+        self._met: dict[
+            Any, Compiled
+        ] = {}  # for calls with nothing but tensors or trees of them, by their layouts
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -80,21 +80,18 @@ class Jitted:
         """The general path: any arguments, a signature that may be new."""
         tensors: list[Tensor] = []
         key = None if kwargs or tracers else known_tree(args, tensors)
-        found = self._met_trees.get(key) if key is not None else None
-        if found is not None:
-            return found[0]([tensors[k] for k in found[1]])
+        met = self._met.get(key) if key is not None else None
+        if met is not None:
+            return met(tensors)
         call = call_of(self.who, args, kwargs)
         if call.traced:
             return self._traced(args, kwargs)
         compiled = self._of(call, args, kwargs)
         if key is not None:
-            if len(self._met) + len(self._met_trees) >= MAX_SIGNATURES:
-                self._forget()
-            if all(type(a) is Tensor for a in args):
-                self._met[(args[0].executor, *map(layout_of, args))] = compiled
-            else:
-                places = {id(tensor): k for k, tensor in enumerate(tensors)}
-                self._met_trees[key] = compiled, [places[id(tensor)] for tensor in call.tensors]
+            if len(self._met) >= MAX_SIGNATURES:
+                self._met.clear()
+            plain = all(type(a) is Tensor for a in args)
+            self._met[(args[0].executor, *map(layout_of, args)) if plain else key] = compiled
         return compiled(call.tensors, call.numbers)
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -110,10 +107,6 @@ class Jitted:
             back = differentiated.pullback(self.function, followed)
             found = self._pullbacks[followed] = Jitted(back, fast_math=self.fast_math)
         return found
-
-    def _forget(self) -> None:
-        self._met.clear()
-        self._met_trees.clear()
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
@@ -152,7 +145,7 @@ class Jitted:
             self._compiled[_key(signature, call, asked)] = found
             if len(self._compiled) > MAX_SIGNATURES:
                 self._compiled.popitem(last=False)
-                self._forget()
+                self._met.clear()
             if len(self._asked) > MAX_SIGNATURES:
                 self._asked.clear()
         return found

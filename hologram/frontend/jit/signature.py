@@ -100,18 +100,20 @@ def filled(
 def known_tree(tree: Any, tensors: list[Tensor]) -> Any:
     """What tells trees of nothing but tensors of an executor apart, quickly; None for all others.
 
-    Appends the tensors as they stand there, dicts in the order that their keys were entered in.
+    Appends the tensors in the order of a Call.
     """
     kind = type(tree)
     if kind is Tensor:
         tensors.append(tree)
         return (tree.buffer.executor, tree.layout)
-    if kind is not dict and kind is not tuple and kind is not list:
-        return None
-    parts = [known_tree(branch, tensors) for branch in (tree.values() if kind is dict else tree)]
-    if None in parts:
-        return None
-    return (kind, *tree, *parts) if kind is dict else (kind, *parts)
+    if kind is dict:
+        keys = ordered(tree)
+        parts = [known_tree(tree[key], tensors) for key in keys]
+        return None if None in parts else (kind, *keys, *parts)
+    if kind is tuple or kind is list:
+        parts = [known_tree(branch, tensors) for branch in tree]
+        return None if None in parts else (kind, *parts)
+    return None
 
 
 class _Walk:

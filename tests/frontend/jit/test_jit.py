@@ -213,3 +213,26 @@ def test_all_batches_of_an_epoch_stay_bound(executor: hg.Executor, monkeypatch: 
     monkeypatch.setattr(executor.bound, "bind", lambda *given: bound.append(given) or bind(*given))
     epoch()
     assert not bound
+
+
+def test_trees_met_before_are_told_apart(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees of tensors are looked up without a walk: their structure, and which tensor stands where, still count."""
+    x, y = executor.tensor([1.0, 2.0]), executor.tensor([10.0, 20.0])
+    f = hg.jit(lambda tree: {"sum": tree["b"] - tree["a"], "kept": [tree["a"] * 2.0]})
+    for _ in range(2):
+        assert f({"a": x, "b": y})["sum"].tolist() == [9.0, 18.0]
+        assert f({"b": y, "a": x})["sum"].tolist() == [9.0, 18.0]
+        assert f({"b": x, "a": y})["kept"][0].tolist() == [20.0, 40.0]
+    with pytest.raises(KeyError):
+        f({"a": x, "c": y})
+    g = hg.jit(lambda pair, other: pair[0] - pair[1] * other)
+    assert [g((x, y), y).tolist(), g([y, x], x).tolist()] == [[-99.0, -398.0], [9.0, 16.0]]
+    monkeypatch.setattr("hologram.frontend.jit.jitted.call_of", None)  # what is known needs no more
+    assert f({"b": y, "a": x})["sum"].tolist() == [9.0, 18.0]
+    assert g([x, y], x).tolist() == [-9.0, -38.0]
+    y.buffer.free()
+    with pytest.raises(hg.BufferFreed):
+        f({"a": x, "b": y})
+    monkeypatch.undo()
+    with hg.Executor("cpu") as elsewhere, pytest.raises(hg.ShapeError, match="one executor"):
+        f({"a": x, "b": elsewhere.tensor([1.0, 2.0])})
