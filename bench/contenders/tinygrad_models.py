@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinygrad import Device, Tensor, TinyJit
+from tinygrad import Context, Device, Tensor, TinyJit
 from tinygrad.nn.optim import SGD
 
 from bench.models import MOMENTUM, RATE, Arrays, Model, Words, split
@@ -59,12 +59,10 @@ def forward(model: Model, inputs: Arrays) -> Callable[[], Any]:
 def trained(model: Model, inputs: Arrays) -> Callable[[], Any]:
     """A step, which gives the loss before it."""
     x, y, parameters = _placed(inputs)
-    for p in parameters.values():
-        p.requires_grad = True
     optimiser = SGD(list(parameters.values()), lr=RATE, momentum=MOMENTUM)
 
     def updated() -> Any:
-        with Tensor.train():
+        with Context(TRAINING=1):
             optimiser.zero_grad()
             loss = WORDS.cross_entropy(model.forward(WORDS, parameters, x), y).backward()
             return loss.realize(*optimiser.schedule_step())
