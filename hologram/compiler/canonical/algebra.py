@@ -180,6 +180,38 @@ def compare_same(opcode: Opcode) -> Apply:
     return same
 
 
+def compare_widened(opcode: Opcode) -> Apply:
+    """Compares with a constant before widening: cheaper, and Mesa 22 gets i32 as i64 wrong afterwards (llvmpipe)."""
+
+    def widened(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+        for place, (wide, other) in enumerate(((x, y), (y, x))):
+            narrow = wide.operands[0].type if wide.opcode is O.CONVERT else None
+            if wide.type is None or narrow is None or not other.constant or not _holds_all(wide.type, narrow):
+                continue
+            least, most = _bounds(narrow)
+            number = int(other.attribute or 0)
+            if least <= number <= most:
+                sides = wide.operands[0], m.constant(number, narrow)
+            else:  # beyond all of them, as it is beyond 0
+                sides = m.constant(0, wide.type), other
+            return m.make(opcode, d, *(sides if place == 0 else reversed(sides)))
+        return None
+
+    widened.__name__ = f"{opcode.value}_widened"
+    return widened
+
+
+def _holds_all(wide: DType, narrow: DType) -> bool:
+    """Whether an integer dtype holds all numbers of another."""
+    if wide.kind == "int":
+        return narrow.kind in ("int", "uint") and narrow.bits < wide.bits
+    return wide.kind == "uint" and narrow.kind == "uint" and narrow.bits < wide.bits
+
+
+def _bounds(d: DType) -> tuple[int, int]:
+    return (-(1 << (d.bits - 1)), (1 << (d.bits - 1)) - 1) if d.kind == "int" else (0, (1 << d.bits) - 1)
+
+
 _OPPOSITE = {O.EQ: O.NE, O.NE: O.EQ}
 _ORDER_OPPOSITE = {O.LT: O.LE, O.LE: O.LT}  # with exchanged sides
 
@@ -306,6 +338,8 @@ IEEE: tuple[Rule, ...] = (
     rule("x >= y = y <= x", O.GE, swapped(O.LE), _ALL),
     rule("x < x is false, also for NaN", O.LT, compare_same(O.LT), _ALL),
     *(rule("an integer is itself", o, compare_same(o), DISCRETE) for o in (O.EQ, O.NE, O.LE)),
+    *(rule("widening integers keeps their order", o, compare_widened(o), frozenset({"int", "uint"}))
+      for o in (O.EQ, O.NE, O.LT, O.LE)),
     rule("not not x = x", O.NOT, not_not, DISCRETE),
     rule("not x = y is x /= y; of integers, not x < y is y <= x", O.NOT, not_compared, frozenset({"bool"})),
     rule("c ? x : x = x; true ? x : y = x", O.SELECT, select_known, _ALL),

@@ -260,3 +260,23 @@ def test_agrees_with_the_operations_one_by_one_as_far_as_is_said(executor: hg.Ex
         np.testing.assert_array_equal(found, alone)
     else:
         np.testing.assert_allclose(found, alone, rtol=1e-3 if found.dtype == np.float16 else 2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "u8", "u32"])
+def test_comparisons_of_widened_integers(executor: hg.Executor, kind: str) -> None:
+    values = np.array(
+        [0, 1, 2, 100, -1, -2] if kind[0] == "i" else [0, 1, 2, 100, 200],
+        np.dtype(hg.dtypes.dtype(kind).numpy),
+    )
+    x = executor.tensor(values)
+    for number in (1, 100, 0, 2**40, -(2**40)):
+        found = hg.jit(
+            lambda x, n=number: [
+                f(x.astype("i64"), n) for f in (hg.less, hg.less_equal, hg.equal, hg.greater)
+            ]
+        )(x)
+        wide = values.astype(np.int64)
+        for got, wanted in zip(
+            found, (wide < number, wide <= number, wide == number, wide > number), strict=True
+        ):
+            np.testing.assert_array_equal(got.to_numpy(), wanted)
