@@ -13,7 +13,7 @@ WORDS = Words(
     relu=hg.relu,
     gelu=hg.gelu,
     layer_norm=lambda x, scale, bias: hg.layer_norm(x, scale, bias),
-    attention=lambda q, k, v: hg.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1) @ v,
+    attention=lambda q, k, v: hg.scaled_dot_product_attention(q, k, v),
     swap=lambda x: x.permute(0, 2, 1, 3),
     embedding=lambda table, tokens: hg.embedding(tokens, table),
     conv=lambda x, weight, bias: hg.conv2d(x, weight, bias, padding=1),
