@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hologram.frontend import tensor as tensors
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.layout import Layout, collapse
 from hologram.opset.movement import concat
 from hologram.opset.reduce import sum_
 
@@ -69,7 +69,11 @@ class Cotangent:
         for read, tensor in self.parts.items():
             start = (read.offset - whole.offset) // max(whole.strides[axis], 1)
             length = read.size * whole.shape[axis] // whole.size
-            if start + length <= whole.shape[axis] and _plain(whole.narrow(axis, start, length)) == read:
+            if start + length > whole.shape[axis]:
+                continue
+            if collapse([whole.narrow(axis, start, length)]) == collapse(
+                [read]
+            ):  # however it is split into axes
                 yield start, start + length, tensor
 
     def _side_by_side(self, axis: int, pieces: Sequence[tuple[int, int, Tensor]]) -> Tensor:

@@ -443,3 +443,21 @@ def test_memory_is_freed_on_the_way_back(executor: hg.Executor) -> None:
         assert stats["allocated"] < 3 * x.nbytes
         assert stats["peak"] < (steps + 5) * x.nbytes  # the results kept, and what one step back needs
         found.buffer.free()
+
+
+def test_slices_that_are_split_into_axes_are_joined(executor: hg.Executor) -> None:
+    """Queries, keys and values of one product: their cotangents are put beside each other, not added to zeros."""
+    mixed = executor.tensor(RNG.standard_normal((2, 4, 24)).astype(np.float32))
+
+    def heads(x: Any, n: int) -> Any:
+        return x[:, :, 8 * n : 8 * n + 8].reshape((2, 4, 2, 4)).permute(0, 2, 1, 3)
+
+    def attended(x: Any) -> Any:
+        return hg.sum(heads(x, 0) * heads(x, 1) ** 2.0 * heads(x, 2))
+
+    gradient = hg.jit(hg.grad(attended))
+    q, k, v = np.split(mixed.to_numpy(), 3, axis=2)
+    near(gradient(mixed), np.concatenate([k**2 * v, 2 * q * k * v, q * k**2], axis=2))
+    operations = {n.operation.name for n in gradient.compiled(mixed).assembly.graph.nodes}
+    assert "concat" in operations
+    assert "overwrite" not in operations
