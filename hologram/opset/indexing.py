@@ -349,12 +349,18 @@ def _ordered_program(addresses: tuple[Address, ...]) -> Program:
     last = select(first + run < beside, first + run, beside)
 
     def turn(i: Value) -> None:
-        def add(j: Value) -> None:
-            inside, safe = _inside(index.at(*outer, j, i), size)
-            sum_ = out.at(*outer, j, safe) + source.at(*outer, j, i)
-            b.if_(inside, lambda: out.put(sum_, *outer, j, safe), lambda: None)
+        def add(j: Value, place: Value) -> None:
+            out.put(out.at(*outer, j, place) + source.at(*outer, j, i), *outer, j, place)
 
-        b.loop(first, last, add)
+        def one(j: Value) -> None:
+            inside, place = _inside(index.at(*outer, j, i), size)
+            b.if_(inside, lambda: add(j, place), lambda: None)
+
+        if addresses[0].steps[-2] != 0:
+            b.loop(first, last, one)
+            return
+        inside, place = _inside(index.at(*outer, first, i), size)  # one position for the whole run
+        b.if_(inside, lambda: b.loop(first, last, lambda j: add(j, place)), lambda: None)
 
     b.loop(0, n, turn)
     return b.build()
