@@ -121,6 +121,19 @@ def _position_shape(who: str, axes: int):
     return infer
 
 
+def _position_samples(axes: int):
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for sample in _pool_samples(axes)(rng, dtype):
+            (x,) = sample.operands
+            yield Sample((x, None), sample.attributes)
+            wide = x.astype(np.float64) if dtype.is_float else x
+            yield Sample(
+                (x, _max_pool_reference(wide, **sample.attributes).astype(x.dtype)), sample.attributes
+            )
+
+    return make
+
+
 def _position_reference(x, largest=None, kernel_size=1, stride=None, padding=0, dilation=1):
     settings = (kernel_size, stride, padding, dilation)
     lowest = -np.inf if np.asarray(x).dtype.kind == "f" else np.iinfo(x.dtype).min
@@ -130,7 +143,7 @@ def _position_reference(x, largest=None, kernel_size=1, stride=None, padding=0, 
 
 
 @indexed(shape_of=_position_shape("max_pool1d_positions", 1), window=_pool_window, dtypes=NUMBERS, methods=False,
-         samples=_pool_samples(1), reference=_position_reference)  # fmt: skip
+         samples=_position_samples(1), reference=_position_reference)  # fmt: skip
 def max_pool1d_positions(at, window, x, largest=None, *, kernel_size, stride=None, padding=0, dilation=1):
     """Where max_pool1d finds the largest element of each window (i32): the first of equals, the first NaN.
 
@@ -140,7 +153,7 @@ def max_pool1d_positions(at, window, x, largest=None, *, kernel_size, stride=Non
 
 
 @indexed(shape_of=_position_shape("max_pool2d_positions", 2), window=_pool_window, dtypes=NUMBERS, methods=False,
-         samples=_pool_samples(2), reference=_position_reference)  # fmt: skip
+         samples=_position_samples(2), reference=_position_reference)  # fmt: skip
 def max_pool2d_positions(at, window, x, largest=None, *, kernel_size, stride=None, padding=0, dilation=1):
     """Where max_pool2d finds the largest element of each window (i32), counted in rows; see max_pool1d_positions."""
     return _position(at, window, x, largest, kernel_size, stride, padding, dilation, "max_pool2d_positions")

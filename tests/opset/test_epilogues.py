@@ -113,7 +113,8 @@ def test_a_convolution_has_a_row_for_every_place(
     first, second, out = (Layout.contiguous(dtypes.f32, s) for s in (shape, taps, expected.shape))
     limits = replace(adapter.limits, max_workgroups=2) if parts else adapter.limits
     if parts:
-        monkeypatch.setattr("hologram.opset.tiles.convolution.MOST_COLUMNS", 700)
+        for most in ("MOST_COLUMNS", "CACHED_COLUMNS"):
+            monkeypatch.setattr(f"hologram.opset.tiles.columns.{most}", 700)
     plan = operation.finished((first, second, None), out, given, Target(limits), residual(columns, rows=rows))
     operands = [x, weight, bias, *([rest] if rows else [])]
     np.testing.assert_array_equal(run(adapter, plan, operands, expected.shape), expected)
