@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import REDUCTIONS, ROUNDINGS, Opcode
+from hologram.atlas.program import Instruction
 from hologram.errors import ProgramError
 
 # c, the cotangent of the result z, and the operands; gives the cotangents of these, None where z does not change.
@@ -69,9 +70,9 @@ LAWS: Mapping[Opcode, Law] = {
 
 
 def _shared(c: Value, z: Value, x: Value) -> Value:
-    """Elements that are the extreme share its cotangent."""
-    one = x.builder.constant(1.0, x.dtype)
-    return select(x == z, c / atlas.reduce_add(select(x == z, one, 0.0)), 0.0)
+    """Elements that are the extreme share its cotangent; so do NaNs, of which the extreme is one."""
+    one, hit = x.builder.constant(1.0, x.dtype), (x == z) | (x != x)
+    return select(hit, c / atlas.reduce_add(select(hit, one, 0.0)), 0.0)
 
 
 def _others(z: Value, x: Value) -> Value:
@@ -124,17 +125,7 @@ def adjoint(
     builder = result.builder
     instructions = [i for i in builder.written if len(i.results) == 1]
     types = {i.result: i.type for i in instructions}
-    active = {wanted.id}  # floats that depend on it
-    varying = {x.id for x in elements}  # what is not the same for a whole row
-    for instruction in instructions:
-        if instruction.type.is_float and not active.isdisjoint(instruction.operands):
-            active.add(instruction.result)
-        if instruction.opcode is Opcode.COORDINATE:
-            varies = int(instruction.attribute or 0) >= builder.rank - builder.reduced
-        else:
-            varies = not varying.isdisjoint(instruction.operands)
-        if varies and instruction.opcode not in REDUCTIONS:
-            varying.add(instruction.result)
+    active, varying = _dependent(builder, instructions, wanted, elements)
     flows: dict[int, _Flow] = {}  # by value
     spread: dict[int, _Flow] = {}  # by value that a row shares: what comes from the row's elements
 
@@ -161,6 +152,23 @@ def adjoint(
                 arrive(operand.id, passed, number in varying)
     found = arrived(wanted.id)
     return None if found is None else found.total()
+
+
+def _dependent(
+    builder: Builder, instructions: Sequence[Instruction], wanted: Value, elements: Sequence[Value]
+) -> tuple[set[int], set[int]]:
+    """Floats that depend on a value, and all that is not the same for a whole row."""
+    active, varying = {wanted.id}, {x.id for x in elements}
+    for instruction in instructions:
+        if instruction.type.is_float and not active.isdisjoint(instruction.operands):
+            active.add(instruction.result)
+        if instruction.opcode is Opcode.COORDINATE:
+            varies = int(instruction.attribute or 0) >= builder.rank - builder.reduced
+        else:
+            varies = not varying.isdisjoint(instruction.operands)
+        if varies and instruction.opcode not in REDUCTIONS:
+            varying.add(instruction.result)
+    return active, varying
 
 
 def _passed(opcode: Opcode, flow: _Flow, z: Value, operands: Sequence[Value]) -> Sequence[_Flow | None]:

@@ -19,6 +19,7 @@ import numpy as np
 from hologram import lazy
 from hologram.errors import ShapeError, TraceError
 from hologram.layout import Layout, broadcast
+from hologram.runtime.dispatch import deferred
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _positions(selection: _Selection) -> tuple[Any, tuple[int, ...]]:
     """Positions along the chosen axes as one, in a row on the device, and the shape they form."""
     executor = selection.view.executor
     extents = [math.prod(selection.view.shape[a.axis : a.axis + a.count]) for a in selection.arrays]
-    parts = [_checked(a, n, executor) for a, n in zip(selection.arrays, extents, strict=True)]
+    parts = [_checked(a, n) for a, n in zip(selection.arrays, extents, strict=True)]
     try:
         shape = broadcast([tuple(p.shape) for p in parts], "an index")
     except ShapeError as error:
@@ -209,10 +210,10 @@ def _joined(parts: Sequence[Any], extents: Sequence[int], shape: tuple[int, ...]
     return logic.where(inside, flat, -1 - math.prod(extents))
 
 
-def _checked(array: _Array, extent: int, executor: Any) -> Any:
+def _checked(array: _Array, extent: int) -> Any:
     """The positions that an index names along its axes as one; raises IndexError where one is out of range."""
     found = array.array
-    traced = executor.tracer is not None
+    traced = deferred()
     if array.is_mask and isinstance(found, np.ndarray):
         return np.flatnonzero(found)
     if array.is_mask:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _tracers = Dispatch.tracers
 _NUMBERS = frozenset({bool, int, float})
+_COMMON = frozenset({0, 1})  # numbers worth a launch of their own; others are copied, whatever they are
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -89,7 +90,7 @@ class Tensor(View, Operators):
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
             return indexing.write(self, index, value)
         target = self._through(indexed, *items)
-        if type(value) in _NUMBERS and not _tracers:
+        if type(value) in _NUMBERS and value in _COMMON and not _tracers:
             fill = opset.OPERATIONS["fill"]
             return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
         return engine.copy(

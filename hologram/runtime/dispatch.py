@@ -15,6 +15,11 @@ class Tracer(Protocol):
 
     executor: Any
 
+    @property
+    def root(self) -> Tracer | None:
+        """Who records what it passes on, to be done later; None if that is done at once."""
+        ...
+
     def take(self, request: Request, action: str, arguments: tuple[Any, ...]) -> Any:
         """Records what a request asks for; raises TraceError for one that a trace cannot record."""
         ...
@@ -45,6 +50,12 @@ class Dispatch:
 def tracing() -> Tracer | None:
     """Who records the calling thread's requests, of whatever executor."""
     return Dispatch.tracers.get(threading.get_ident()) if Dispatch.tracers else None
+
+
+def deferred() -> bool:
+    """Whether this thread's requests are recorded, so that no element of a result is known yet."""
+    tracer = tracing()
+    return tracer is not None and tracer.root is not None
 
 
 @contextmanager

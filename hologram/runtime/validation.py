@@ -74,19 +74,23 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 
 def exactly(value: Any) -> Any:
-    """What stands for an attribute or scalar in a key: -0.0 is not 0.0, though they are equal, and NaN is NaN."""
+    """What stands for an attribute or scalar in a key: NaN is NaN, and equals of other types or signs are others."""
     if type(value) in _EXACT:
         return value
+    if type(value) is bool:
+        return "true" if value else "false"
     if isinstance(value, (float, np.floating)):
         if value != value:
             return "nan"
-        return "-0.0" if value == 0.0 and math.copysign(1.0, value) < 0.0 else value
+        if value == 0.0 and math.copysign(1.0, value) < 0.0:
+            return "-0.0"
+        return (float, value) if value.is_integer() else value
     if isinstance(value, (list, tuple)):
         return tuple(map(exactly, value))
     return value
 
 
-_EXACT = frozenset({int, bool, str, type(None)})  # what stands for itself: most attributes
+_EXACT = frozenset({int, str, type(None)})  # what stands for itself: most attributes
 
 
 def sizes(given: Any, who: str) -> tuple[int, ...]:

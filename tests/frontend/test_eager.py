@@ -184,3 +184,12 @@ def test_methods_are_there_before_and_after_the_first_operation(executor: hg.Exe
     assert {"sum", "exp", "reshape"} <= set(dir(x))
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'summ'"):
         _ = x.summ
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0])
+def test_an_attribute_is_refused_though_its_equal_was_taken(executor: hg.Executor, wrong: Any) -> None:
+    x = executor.tensor(X.reshape(3, 4))
+    for operation in (hg.sum, hg.cumsum, hg.max):
+        operation(x, axis=1)
+        with pytest.raises(TypeError):
+            operation(x, axis=wrong)

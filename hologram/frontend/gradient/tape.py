@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hologram.dtypes import DType
-from hologram.errors import GradientError
+from hologram.errors import GradientError, ShapeError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.cotangent import Cotangent
 from hologram.frontend.gradient.tracked import Cell, Tracked, Variable
@@ -25,6 +25,10 @@ from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
 from hologram.runtime.dispatch import Request, Tracer, traced_by
 from hologram.runtime.engine import Engine
+
+
+class ClosedOver(GradientError):
+    """A function that is compiled on its own closes over a tensor that is differentiated."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ class Tape:
         cell, layout = target.buffer, target.layout
         if cell.is_argument:
             raise GradientError(f"{self.who}: an argument is written to; return the new value instead")
+        if any(n > 1 and not stride for n, stride in zip(layout.shape, layout.strides, strict=True)):
+            raise ShapeError(f"{self.who}: an expanded view of shape {layout.shape} cannot be written to")
         shown = source.expand(layout.shape)
         whole = Tracked(cell, cell.tensor.layout)
         if layout.is_contiguous and layout.size == whole.size:

@@ -16,6 +16,7 @@ from hologram.frontend.gradient.tape import Node, Tape, detached
 from hologram.frontend.gradient.tracked import Tracked, Variable
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, same_structure
+from hologram.layout import integers
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.gradient import Rule
 from hologram.runtime.buffer import Buffer
@@ -60,15 +61,15 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
     With `has_aux`, ((result, anything else), gradient).
     """
     who = _name(function, "value_and_grad")
-    chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    chosen = integers(argnums, f"{who}: argnums")
 
     @functools.wraps(function)
     def both(*args: Any, **kwargs: Any) -> Any:
-        if any(not -len(args) <= k < len(args) for k in chosen):
+        places = [k % len(args) for k in chosen if -len(args) <= k < len(args)]
+        if len(set(places)) < len(chosen):
             raise GradientError(
-                f"{who}: argnums {argnums} must name some of {len(args)} positional arguments"
+                f"{who}: argnums must name some of {len(args)} positional arguments, each once, got {argnums}"
             )
-        places = [k % len(args) for k in chosen]
         followed = _Followed.through(function, who, args, kwargs, places, has_aux)
         result = followed.tracked
         if not isinstance(result, Tensor) or result.shape or not result.dtype.is_float:
@@ -83,7 +84,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
         one = tensors.full(result.executor, (), 1, result.dtype)
         found = followed.backward([one], keep=False)
         value = (followed.value, followed.aux) if has_aux else followed.value
-        return value, found[0] if isinstance(argnums, int) else tuple(found)
+        return value, tuple(found) if isinstance(argnums, Sequence) else found[0]
 
     return both
 
@@ -95,8 +96,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
         a_bar, b_bar = pullback(y_bar)
 
     The second may be called more than once; None stands for a cotangent of zeros. With `has_aux`, the function returns
-    (result, anything else), which comes third. Raises what grad raises; the pullback raises ShapeError for cotangents
-    that are not of the result's form.
+    (result, anything else), which comes third. The pullback reads the arguments, and what the function closes over, as
+    they are when it is called: write to them afterwards. Raises what grad raises; the pullback raises ShapeError for
+    cotangents that are not of the result's form.
     """
     who = _name(function, "vjp")
     followed = _Followed.through(function, who, primals, {}, range(len(primals)), has_aux)
@@ -116,7 +118,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
             given.append(each)
         return tuple(followed.backward(given, keep=True))
 
-    return (followed.value, pullback, followed.aux) if has_aux else (followed.value, pullback)
+    # The tape may keep what the function returned, and its caller may write to it.
+    value = mapped(followed.value, lambda t: t.clone() if isinstance(t, Tensor) else t)
+    return (value, pullback, followed.aux) if has_aux else (value, pullback)
 
 
 def stop_gradient(x: Any) -> Any:
@@ -138,25 +142,42 @@ def custom_gradient(function: Function) -> Function:
     Args:
         function: returns (result, pullback). The pullback takes the cotangent of the result to a tuple with one for
             each argument, or to one where there is one argument. The function sees plain tensors, so it may run
-            programs and write to buffers of its own.
+            programs and write to buffers of its own. Keyword arguments are constants.
     """
+    who = _name(function, "custom_gradient")
 
     @functools.wraps(function)
     def stated(*args: Any, **kwargs: Any) -> Any:
         tape = tracing()
         if not isinstance(tape, Tape):
-            return function(*args, **kwargs)[0]
+            return _pair(who, function(*args, **kwargs))[0]
+        if any(map(tape.follows, leaves(kwargs))):
+            raise GradientError(
+                f"{who}: what is differentiated must be given by position, got {', '.join(kwargs)}"
+            )
         with traced_by(tape.outer):
-            result, pullback = function(*tape.beneath(args), **tape.beneath(kwargs))
-        who = _name(function, "custom_gradient")
+            result, pullback = _pair(who, function(*tape.beneath(args), **tape.beneath(kwargs)))
 
         def back(cotangent: Any) -> Any:
             found = pullback(cotangent)
-            return found if isinstance(found, (tuple, list)) or len(args) != 1 else (found,)
+            found = found if isinstance(found, (tuple, list)) else (found,)
+            for x, back in zip(leaves(args), leaves(tuple(found)), strict=False):
+                if tape.follows(x) and back is not None and getattr(back, "shape", None) != x.shape:
+                    got = getattr(back, "shape", type(back).__name__)
+                    raise GradientError(
+                        f"{who}: its pullback must give a tensor of shape {x.shape}, got {got}"
+                    )
+            return found
 
         return on_tape(tape, who, args, result, back)
 
     return stated
+
+
+def _pair(who: str, found: Any) -> tuple[Any, Function]:
+    if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
+        raise GradientError(f"{who}: it must return (result, pullback), got {type(found).__name__}")
+    return found
 
 
 def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Function) -> Any:
@@ -212,7 +233,9 @@ class _Followed:
         for place in places:
             variables: list[Variable] = []
 
-            def leaf(x: Any, variables: list[Variable] = variables) -> Tracked:
+            def leaf(x: Any, variables: list[Variable] = variables) -> Tracked | None:
+                if x is None:  # a tree without leaves
+                    return None
                 tracked, variable = tape.argument(_float(who, engine, x))
                 variables.append(variable)
                 return tracked
@@ -233,11 +256,18 @@ class _Followed:
         seeds = [(r, c) for r, c in pairs if c is not None and self.tape.follows(r)]
         wanted = [v for _, variables in self.arguments for v in variables]
         found = iter(zip(self.tape.backward(seeds, wanted, keep=keep), wanted, strict=True))
+        others = (*cotangents, *(x for tree, _ in self.arguments for x in leaves(tree)))
+        taken = {id(x.buffer) for x in others if isinstance(x, Tensor)}
 
-        def leaf(x: Any) -> Tensor:
+        def leaf(x: Any) -> Tensor | None:
+            if x is None:
+                return None
             gradient, variable = next(found)
             if gradient is None:
                 return tensors.full(self.engine, variable.layout.shape, 0, variable.layout.dtype)
+            if id(gradient.buffer) in taken or not gradient.is_contiguous():
+                gradient = gradient.clone()  # memory of its own, which may be written to
+            taken.add(id(gradient.buffer))
             return gradient
 
         return [mapped(tree, leaf) for tree, _ in self.arguments]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hologram.frontend.gradient.tape import ClosedOver as ClosedOver
 from hologram.frontend.gradient.tape import Tape
 from hologram.frontend.gradient.transforms import on_tape, vjp
 from hologram.frontend.tree import leaves, mapped

@@ -99,7 +99,12 @@ class Jitted:
         tape = differentiated.followed_alone()
         if tape is None:
             return self.function(*args, **kwargs)
-        return differentiated.differentiated(tape, self, self.who, self._pullback, args, kwargs)
+        # What is given away would be missed on the way back.
+        run = Jitted(self.function, fast_math=self.fast_math) if self.donate else self
+        try:
+            return differentiated.differentiated(tape, run, self.who, self._pullback, args, kwargs)
+        except differentiated.ClosedOver:  # it depends on the tape by more than its arguments
+            return self.function(*args, **kwargs)
 
     def _pullback(self, followed: tuple[bool, ...]) -> Jitted:
         found = self._pullbacks.get(followed)

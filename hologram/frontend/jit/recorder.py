@@ -13,7 +13,8 @@ from hologram.compiler.fusion.graph import Graph, Node, Read
 from hologram.dtypes import DType
 from hologram.errors import TraceError
 from hologram.frontend import tensor as tensors
-from hologram.frontend.gradient.tape import detached
+from hologram.frontend.gradient.tape import ClosedOver, detached
+from hologram.frontend.gradient.tracked import Tracked
 from hologram.frontend.jit.number import Formulas, TracedNumber
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
@@ -50,6 +51,10 @@ class Recorder:
         self._numbers = itertools.count()
         self._known: dict[Any, Traced] = {}  # tensors of the executor, by key
         self._returned: list[Traced] = []
+
+    @property
+    def root(self) -> Recorder:
+        return self
 
     # What it is asked for: see hologram.runtime.dispatch.
 
@@ -134,6 +139,8 @@ class Recorder:
 
     def capture(self, tensor: Tensor) -> Traced:
         """A tensor from outside, as an input: what it holds when the function runs is what counts."""
+        if isinstance(tensor, Tracked):
+            raise ClosedOver(f"{self.who}: it closes over a tensor that is differentiated")
         if tensor.executor is not self.executor:
             raise TraceError(
                 f"{self.who}: its tensors must belong to {self.executor}, got one of {tensor.executor}"
@@ -182,7 +189,7 @@ class Recorder:
         """Operands as traced tensors, numbers and None."""
         found: list[Any] = []
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
-            if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or type(operand) is Tensor:
+            if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or type(operand) in (Tensor, Tracked):
                 plain = operand if isinstance(operand, Tensor) else self._plain(operand)
                 operand = self.capture(plain)
             elif isinstance(operand, np.generic):

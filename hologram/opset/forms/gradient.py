@@ -299,7 +299,8 @@ def _function(operation: Expression, fragment: Fragment, reads: Sequence[str]) -
     before = operation.signature.parameters
     positional = inspect.Parameter.POSITIONAL_OR_KEYWORD
     # Those of a derivative's derivative are others: operands must not be called as what rules read.
-    order = sum(n.startswith("cotangent_") for n in operation.operands)
+    own = (n.rpartition("_") for n in operation.operands)
+    order = 1 + max((int(k) for name, _, k in own if name in ("cotangent", "result")), default=-1)
     names = [
         inspect.Parameter(f"{n}_{order}" if n in ("cotangent", "result") else n, positional) for n in reads
     ]
