@@ -154,6 +154,9 @@ class Tensor(View, Operators):
             raise ShapeError(f"item: a tensor of one element is needed, got shape {self.shape}")
         return self.to_numpy().reshape(()).item()
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and not self.ndim else super().__format__(spec)
+
     def tolist(self) -> Any:
         return self.to_numpy().tolist()
 

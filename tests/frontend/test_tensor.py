@@ -198,3 +198,11 @@ def test_an_operator_in_place_keeps_the_dtype(executor: hg.Executor) -> None:
     half = executor.tensor(np.arange(4, dtype=np.float16))
     half += executor.tensor(np.full(4, 0.5, np.float32))
     np.testing.assert_array_equal(half.to_numpy(), np.arange(4, dtype=np.float16) + np.float16(0.5))
+
+
+def test_one_number_is_formatted_as_one(executor: hg.Executor) -> None:
+    x = executor.tensor(np.array([1.5, 2.25], np.float32))
+    assert f"{x[1]:.1f} {hg.sum(x):5.2f}" == "2.2  3.75"
+    assert f"{x}" == str(x)
+    with pytest.raises(TypeError, match="format"):
+        f"{x:.1f}"
