@@ -138,7 +138,7 @@ class Tensor(View, Operators):
             return dlpack.strided(
                 self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset
             ).copy()
-        return self.clone().buffer.to_numpy().reshape(self.shape)
+        return self.clone().to_numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.to_numpy(copy=copy is not False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import index
 from typing import Any, NoReturn
 
 from hologram.errors import GradientError
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.runtime.dispatch import traced_by
 
 
 class Variable:
@@ -27,7 +30,7 @@ class Cell:
     __slots__ = ("executor", "is_argument", "tape", "tensor", "variable", "who")
 
     def __init__(
-        self, tape: object, who: str, tensor: Tensor, variable: Variable | None, is_argument: bool = False
+        self, tape: Any, who: str, tensor: Tensor, variable: Variable | None, is_argument: bool = False
     ) -> None:
         self.executor = tensor.executor
         self.tape = tape
@@ -78,22 +81,27 @@ class Tracked(Tensor):
     def __repr__(self) -> str:
         return f"Tensor(differentiated, shape={self.shape}, dtype={self.dtype})"
 
+    def _read(self, what: Callable[[Tensor], Any], tensor: Tensor) -> Any:
+        """What is read from a tensor beneath the tape, which must not listen then."""
+        with traced_by(self.buffer.tape.outer):
+            return what(tensor)
+
     def to_numpy(self, *, copy: bool = True) -> Any:
-        return self._constant("to_numpy").to_numpy(copy=copy)
+        return self._read(lambda t: t.to_numpy(copy=copy), self._constant("to_numpy"))
 
     def item(self) -> bool | int | float:
-        return self._constant("item").item()
+        return self._read(lambda t: t.item(), self._constant("item"))
 
     # Choices and positions are steps, whose derivative is 0.
 
     def __bool__(self) -> bool:
-        return bool(self.beneath)
+        return self._read(bool, self.beneath)
 
     def __int__(self) -> int:
-        return int(self.beneath)
+        return self._read(int, self.beneath)
 
     def __index__(self) -> int:
-        return self.beneath.__index__()
+        return self._read(index, self.beneath)
 
     def __dlpack__(self, **wishes: Any) -> Any:
-        return self._constant("the memory").__dlpack__(**wishes)
+        return self._read(lambda t: t.__dlpack__(**wishes), self._constant("the memory"))
