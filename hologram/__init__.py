@@ -43,28 +43,7 @@ from hologram.frontend.default import (
     use_executor as use_executor,
 )
 from hologram.frontend.executor import Executor as Executor
-from hologram.frontend.searching import (
-    nonzero as nonzero,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
-)
-from hologram.frontend.several import (
-    broadcast_arrays as broadcast_arrays,
-    meshgrid as meshgrid,
-    unstack as unstack,
-)
 from hologram.frontend.tensor import Tensor as Tensor
-from hologram.frontend.type_functions import (
-    __array_namespace_info__ as __array_namespace_info__,
-    astype as astype,
-    can_cast as can_cast,
-    finfo as finfo,
-    iinfo as iinfo,
-    isdtype as isdtype,
-    result_type as result_type,
-)
 from hologram.runtime.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
@@ -87,6 +66,27 @@ if _typing.TYPE_CHECKING:
         vjp as vjp,
     )
     from hologram.frontend.jit.jitted import jit as jit
+    from hologram.frontend.searching import (
+        nonzero as nonzero,
+        unique_all as unique_all,
+        unique_counts as unique_counts,
+        unique_inverse as unique_inverse,
+        unique_values as unique_values,
+    )
+    from hologram.frontend.several import (
+        broadcast_arrays as broadcast_arrays,
+        meshgrid as meshgrid,
+        unstack as unstack,
+    )
+    from hologram.frontend.type_functions import (
+        __array_namespace_info__ as __array_namespace_info__,
+        astype as astype,
+        can_cast as can_cast,
+        finfo as finfo,
+        iinfo as iinfo,
+        isdtype as isdtype,
+        result_type as result_type,
+    )
 
 __version__ = "0.1.0"
 
@@ -98,6 +98,18 @@ _LAZY = {
     **dict.fromkeys(
         ("custom_gradient", "grad", "stop_gradient", "value_and_grad", "vjp"),
         "hologram.frontend.gradient.transforms",
+    ),
+    **dict.fromkeys(
+        ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
+        "hologram.frontend.searching",
+    ),
+    **dict.fromkeys(
+        ("broadcast_arrays", "meshgrid", "unstack"),
+        "hologram.frontend.several",
+    ),
+    **dict.fromkeys(
+        ("__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+        "hologram.frontend.type_functions",
     ),
     "explain_selection": "hologram.backend",
     "jit": "hologram.frontend.jit.jitted",
@@ -149,5 +161,5 @@ def _missing(name: str) -> str:
 
 __all__ = [  # not the modules: a star would bring them, and what was imported from them so far
     *(n for n, v in list(globals().items()) if not n.startswith("_") and not isinstance(v, _ModuleType)),
-    *_LAZY,
+    *(n for n in _LAZY if not n.startswith("_")),
 ]

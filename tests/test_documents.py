@@ -32,7 +32,7 @@ def test_the_readme_runs_as_printed(
     printed = capsys.readouterr().out
     assert len(expected) == 2
     assert [line for line in printed.splitlines() if line.startswith("[")] == expected
-    assert len(programs) == 3
+    assert len(programs) == 4
     assert "atlas_softmax_f32" in printed
     assert (tmp_path / "trace.json").exists()
 

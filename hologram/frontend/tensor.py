@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, opset
+from hologram import dtypes, lazy, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
-from hologram.frontend import indexing, numpy_functions, representation
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.layout import Layout, hashable, indexed
@@ -28,7 +27,12 @@ from hologram.runtime.validation import sizes
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:
+    from hologram.frontend import indexing, numpy_functions, representation
     from hologram.opset.forms.operation import Operation
+else:  # not needed to compute
+    indexing = lazy.module("hologram.frontend.indexing")
+    numpy_functions = lazy.module("hologram.frontend.numpy_functions")
+    representation = lazy.module("hologram.frontend.representation")
 
 _tracers = Dispatch.tracers
 _NUMBERS = frozenset({bool, int, float})

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import peers, timing
+from bench import models, peers, timing
 from bench.contenders import MODULES
 from bench.suites import Goal, Result, Row, cpu, jit, jit_webgpu, webgpu
 from bench.timing import Pace, microseconds, take_turn
@@ -61,7 +61,8 @@ def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_checked(name: str) -> None:
-    inputs = make_inputs(name, 4096 if name not in ("matmul", "mlp", "attention") else 64)
+    batch = name.rpartition("_")[0] in models.MODELS
+    inputs = make_inputs(name, 2 if batch else 64 if name in ("matmul", "mlp", "attention") else 4096)
     right = WORKS[name].reference(inputs).astype(np.float32)
     assert check(name, inputs, right) is None
     wrong = right.copy()

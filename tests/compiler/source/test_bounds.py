@@ -200,9 +200,19 @@ def test_a_language_that_checks_itself_gets_no_guards() -> None:
 
 
 # Positions that come from memory, or from counting what is there.
-GATHERING = {"index_select", "gather", "embedding", "scatter", "scatter_add", "sort", "argsort", "topk"}
+GATHERING = {
+    "index_select",
+    "gather",
+    "embedding",
+    "scatter",
+    "scatter_add",
+    "sort",
+    "argsort",
+    "topk",
+    "searchsorted",
+}
 # Positions that stay inside by a condition on others than themselves.
-CONDITIONAL = {"pad", "cumsum", "conv_transpose1d", "conv_transpose2d"}
+CONDITIONAL = {"pad", "cumsum", "cumprod", "avg_pool1d_gradient", "avg_pool2d_gradient"}
 
 
 def test_operations_are_proven_inside() -> None:
