@@ -19,6 +19,7 @@ from hologram.opset.forms.operation import Operation
 from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.validation import exactly
 from hologram.runtime.view import View
 
 
@@ -109,7 +110,7 @@ def _run_composite(
 def _function(operation: Operation, name: str) -> Callable[..., None]:
     """The function of one operation; calls seen before skip everything but a dictionary look-up."""
     arity = len(operation.operands) + operation.results
-    defaults = tuple(operation.attributes.values())
+    defaults = tuple(map(exactly, operation.attributes.values()))
     tracers = Dispatch.tracers  # a launch that is known passes no dispatch, so nobody may be tracing
 
     if defaults or arity not in (2, 3):
