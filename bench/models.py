@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -159,19 +158,6 @@ def named(work: str) -> tuple[Model, bool] | None:
     """The model of a work `<model>_forward` or `<model>_step`, and whether it is trained; None for other works."""
     name, _, what = work.rpartition("_")
     return (MODELS[name], what == "step") if name in MODELS and what in ("forward", "step") else None
-
-
-def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:
-    """What the forward pass gives, in NumPy and double precision."""
-    words = import_module("bench.contenders.numpy_models").WORDS
-    x, _, parameters = split(inputs)
-    wide = {n: a.astype(np.float64) for n, a in parameters.items()}
-    return model.forward(words, wide, x.astype(np.float64) if x.dtype.kind == "f" else x)
-
-
-def losses(model: Model, inputs: Arrays) -> NDArray[np.float64]:
-    """The loss at each of the first steps, in torch."""
-    return first_losses(import_module("bench.contenders.torch_models").trained(model, inputs))
 
 
 def first_losses(step: Callable[[], Any]) -> NDArray[np.float64]:

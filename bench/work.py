@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import models, training
+from bench import model_references, models, training
 from bench.models import Arrays
+from bench.wide import wide_gelu, wide_softmax
 
 Array = NDArray[np.float32]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on
@@ -133,17 +134,8 @@ def _gelu(arrays: Arrays) -> NDArray[np.float64]:
     return wide_gelu(_wide(arrays["x"]))
 
 
-def wide_gelu(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(x * 0.5 * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2.0))))
-
-
 def _softmax(arrays: Arrays) -> NDArray[np.float64]:
     return wide_softmax(_wide(arrays["x"]))
-
-
-def wide_softmax(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
 
 
 def _layer_norm(arrays: Arrays) -> NDArray[np.float64]:
@@ -239,8 +231,8 @@ def _of_model(model: models.Model, reference: Callable[[models.Model, Arrays], N
 
 
 for _name, _model in models.MODELS.items():
-    WORKS[f"{_name}_forward"] = _of_model(_model, models.scores)
-    WORKS[f"{_name}_step"] = _of_model(_model, models.losses)
+    WORKS[f"{_name}_forward"] = _of_model(_model, model_references.scores)
+    WORKS[f"{_name}_step"] = _of_model(_model, model_references.losses)
 
 
 def make_inputs(name: str, size: int) -> dict[str, Array]:

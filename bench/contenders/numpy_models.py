@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.models import MOMENTUM, RATE, Arrays, Model, Words, split
-from bench.work import wide_gelu, wide_softmax
+from bench.wide import wide_gelu, wide_softmax
 
 
 def _layer_norm(x, scale, bias):

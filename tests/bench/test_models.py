@@ -7,7 +7,8 @@ import pytest
 
 import hologram as hg
 from bench.contenders import our_models
-from bench.models import MODELS, first_losses, losses, scores
+from bench.model_references import losses, scores
+from bench.models import MODELS, first_losses
 from bench.work import WORKS, check, make_inputs
 
 SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "transformer": 1}

@@ -98,7 +98,7 @@ def _derived(operation: Expression, inputs: Inputs, attributes: Attributes, want
     computing = operation.computing_types([i for i in inputs if i is not None], attributes)
     static, runtime = operation.split_attributes(operation.described(attributes))
     try:
-        partial = _partial(operation, wanted, present, computing, static, tuple(runtime))
+        partial = _partial(Use(operation, wanted, present, computing, static, tuple(runtime)))
     except ProgramError as error:
         raise GradientError(
             f"{operation.name} has no derivative with respect to {wanted}: {error}; its declaration must state one, "
@@ -179,21 +179,27 @@ class Partial:
     reads: tuple[str, ...] = ("cotangent",)
 
 
+@dataclass(frozen=True)
+class Use:
+    """All that the derivative of an expression with respect to one operand depends on."""
+
+    operation: Expression
+    wanted: str
+    present: tuple[str, ...]  # operands that are given
+    computing: types.Types
+    static: Static
+    runtime: tuple[str, ...]  # attributes that are passed at launch
+
+
 @lru_cache(maxsize=4096)
-def _partial(
-    operation: Expression,
-    wanted: str,
-    present: tuple[str, ...],
-    computing: types.Types,
-    static: Static,
-    runtime: tuple[str, ...],
-) -> Partial | None:
+def _partial(use: Use) -> Partial | None:
     """How an operand's cotangent follows from the result's; None where the derivative is 0."""
-    fragment = _fragment(operation, wanted, present, computing, static, runtime)
+    fragment = _fragment(use)
     if fragment is None:
         return None
     if not fragment.instructions:
         return Partial()
+    operation, present, computing, runtime = use.operation, use.present, use.computing, use.runtime
     computed, result = computing
     kinds = {"cotangent": types.computing(result), "result": types.computing(result)}
     kinds |= zip(present, computed, strict=True)
@@ -205,7 +211,7 @@ def _partial(
         facts = {"keeps_shape": True, "arrange": _arranging(operation, reads) if arranged else None}
     derivative = replace(
         operation,
-        name=f"{operation.name}_gradient_{wanted}",
+        name=f"{operation.name}_gradient_{use.wanted}",
         function=_function(operation, fragment, reads),
         samples=lambda rng, dtype: (),
         types=lambda who, operands: (tuple(kinds[n] for n in reads), result),
@@ -247,21 +253,17 @@ class Fragment:
         return known[self.result]
 
 
-def _fragment(
-    operation: Expression,
-    wanted: str,
-    present: tuple[str, ...],
-    computing: types.Types,
-    static: Static,
-    runtime: tuple[str, ...],
-) -> Fragment | None:
+def _fragment(use: Use) -> Fragment | None:
     """An operand's cotangent as instructions, by the stated rule or by reverse mode; none where it is the result's."""
+    operation, wanted, computing = use.operation, use.wanted, use.computing
     computed, result = computing
     along = int(isinstance(operation, Row))
     builder = Builder(f"{operation.name}_gradient_{wanted}", rank=along, reduced=along)
     operands: dict[str, Any] = dict.fromkeys(operation.operands)
-    operands |= {n: builder.scalar(n, d) for n, d in zip(present, computed, strict=True)}
-    attributes = operation.scalar_values(builder, static, operation.attribute_dtype(computing), runtime)
+    operands |= {n: builder.scalar(n, d) for n, d in zip(use.present, computed, strict=True)}
+    attributes = operation.scalar_values(
+        builder, use.static, operation.attribute_dtype(computing), use.runtime
+    )
     cotangent, known = (builder.scalar(n, types.computing(result)) for n in ("cotangent", "result"))
     if wanted in operation.gradient:
         rule = operation.gradient[wanted]

@@ -1,0 +1,23 @@
+"""What models must give: scores in NumPy, losses in torch, which only who asks for them needs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contenders.numpy_models import WORDS
+from bench.models import Arrays, Model, first_losses, split
+
+
+def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:
+    """What the forward pass gives, in NumPy and double precision."""
+    x, _, parameters = split(inputs)
+    wide = {n: a.astype(np.float64) for n, a in parameters.items()}
+    return model.forward(WORDS, wide, x.astype(np.float64) if x.dtype.kind == "f" else x)
+
+
+def losses(model: Model, inputs: Arrays) -> NDArray[np.float64]:
+    """The loss at each of the first steps, in torch."""
+    return first_losses(import_module("bench.contenders.torch_models").trained(model, inputs))
