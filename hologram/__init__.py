@@ -25,7 +25,7 @@ from hologram.dtypes import (
     u64 as u64,
 )
 from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
-from hologram.frontend.creation import (
+from hologram.frontend.array_api.creation import (
     asarray as asarray,
     empty as empty,
     empty_like as empty_like,
@@ -66,19 +66,19 @@ if _typing.TYPE_CHECKING:
         vjp as vjp,
     )
     from hologram.frontend.jit.jitted import jit as jit
-    from hologram.frontend.searching import (
+    from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
         unique_all as unique_all,
         unique_counts as unique_counts,
         unique_inverse as unique_inverse,
         unique_values as unique_values,
     )
-    from hologram.frontend.several import (
+    from hologram.frontend.array_api.several import (
         broadcast_arrays as broadcast_arrays,
         meshgrid as meshgrid,
         unstack as unstack,
     )
-    from hologram.frontend.type_functions import (
+    from hologram.frontend.array_api.type_functions import (
         __array_namespace_info__ as __array_namespace_info__,
         astype as astype,
         can_cast as can_cast,
@@ -101,15 +101,15 @@ _LAZY = {
     ),
     **dict.fromkeys(
         ("nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"),
-        "hologram.frontend.searching",
+        "hologram.frontend.array_api.searching",
     ),
     **dict.fromkeys(
         ("broadcast_arrays", "meshgrid", "unstack"),
-        "hologram.frontend.several",
+        "hologram.frontend.array_api.several",
     ),
     **dict.fromkeys(
         ("__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
-        "hologram.frontend.type_functions",
+        "hologram.frontend.array_api.type_functions",
     ),
     "explain_selection": "hologram.backend",
     "jit": "hologram.frontend.jit.jitted",

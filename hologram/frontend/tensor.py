@@ -27,11 +27,12 @@ from hologram.runtime.validation import sizes
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:
-    from hologram.frontend import indexing, numpy_functions, representation
+    from hologram.frontend import indexing, representation
+    from hologram.frontend.array_api import numpy_functions
     from hologram.opset.forms.operation import Operation
 else:  # not needed to compute
     indexing = lazy.module("hologram.frontend.indexing")
-    numpy_functions = lazy.module("hologram.frontend.numpy_functions")
+    numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
     representation = lazy.module("hologram.frontend.representation")
 
 _tracers = Dispatch.tracers

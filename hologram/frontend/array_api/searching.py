@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hologram import dtypes, lazy
 from hologram.errors import ShapeError
-from hologram.frontend.creation import asarray
+from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.tensor import Tensor
 

@@ -11,7 +11,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
-from hologram.frontend.creation import asarray
+from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
 from hologram.strided import Strided

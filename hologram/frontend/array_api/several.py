@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.errors import ShapeError
-from hologram.frontend.creation import asarray
+from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.layout import broadcast, normalize_axis
 
