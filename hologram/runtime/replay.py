@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 from hologram.device import Launch
@@ -53,6 +54,7 @@ class Replay:
         self._plan = executor.bound.ready(plan, operands)
         self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
         self._new = executor.new_buffer
+        self._alike = _alike(self._kinds)
         self._records = Records()
         self._cached = self._records.cached
         self._plain = len(self._outputs) == 1 and not self._donated and not self._plan.scratch
@@ -79,6 +81,8 @@ class Replay:
         given = inputs
         if self._donated:
             inputs, memories = self._claimed(given)
+        elif self._alike:
+            memories = self._ordered()
         else:
             for kind in self._kinds:
                 memories.append(self._new(kind))
@@ -120,6 +124,27 @@ class Replay:
             launch = self._bind(tuple(key), inputs, [memory], ())
         launch()
         return memory
+
+    def _ordered(self) -> list[Buffer]:
+        """Buffers for the outputs; of blocks that wait in one list, outputs get them in the order of their making.
+
+        The order in which blocks come back is another at each call, for as long as the cycles of the permutation that
+        the caller makes of them take together. The set of blocks is soon the same, and so is what is bound.
+        """
+        executor = self._executor
+        blocks: list[Block] = []
+        try:
+            for kind in self._kinds:
+                blocks.append(executor.block(kind))
+        except BaseException:
+            for block in blocks:
+                block.pool.recycle(block)
+            raise
+        for places in self._alike:
+            found = sorted([blocks[k] for k in places], key=_token)
+            for k, block in zip(places, found, strict=True):
+                blocks[k] = block
+        return [Buffer(executor, b, kind) for b, kind in zip(blocks, self._kinds, strict=True)]
 
     def _claimed(self, inputs: Sequence[View]) -> tuple[Sequence[View], list[Buffer]]:
         """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.
@@ -170,6 +195,17 @@ class Replay:
         if None not in [t.buffer.key for t in inputs] and generation == bound.generation:
             self._records.keep(key, launch, [b.token for b in (*blocks, *scratch)], MAX_SETS)
         return launch
+
+
+_token = attrgetter("token")
+
+
+def _alike(kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
+    """Which outputs take blocks from the same list, where several do."""
+    found: dict[int, list[int]] = {}
+    for k, kind in enumerate(kinds):
+        found.setdefault(id(kind.free_list), []).append(k)
+    return tuple(tuple(places) for places in found.values() if len(places) > 1)
 
 
 def _may_take(kind: Kind, buffer: Buffer) -> bool:

@@ -57,6 +57,9 @@ def _empty(program: Program, grid: Sequence[int]) -> bool:
     return not math.prod(grid[: program.rank - program.reduced])
 
 
+MAX_SCHEDULES = 256  # that a program's kernel remembers
+
+
 @dataclass(frozen=True)
 class Host:
     """What kernels share: the compiler and the threads, each opened at first need."""
@@ -76,6 +79,7 @@ class ProgramKernel(Kernel):
         self._facts = facts(self.program)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
+        self._schedules: dict[Any, Schedule] = {}  # of launches whose buffers lie apart
         self._lock = threading.Lock()
 
     def bind(
@@ -92,14 +96,27 @@ class ProgramKernel(Kernel):
     def _scheduled(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Schedule:
+        """The schedule; of memory only sizes, alignment and overlaps have a say, so most that is bound finds one."""
         program = self.program
-        lanes = Lanes.of(program, scalars, grid, I64)
         spans = [
             (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
         ]
-        return schedule(
+        key = None
+        if _apart(spans):
+            places = tuple([(address % VECTOR_BYTES, nbytes) for address, nbytes, _ in spans])
+            key = (tuple(scalars), tuple(grid), places)
+            known = self._schedules.get(key)
+            if known is not None:
+                return known
+        lanes = Lanes.of(program, scalars, grid, I64)
+        found = schedule(
             self._facts, references(self._paths, lanes), lanes, tuple(grid), spans, self._host.threads
         )
+        if key is not None:
+            if len(self._schedules) >= MAX_SCHEDULES:
+                self._schedules.clear()
+            self._schedules[key] = found
+        return found
 
     def schedule(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
@@ -187,6 +204,12 @@ class ProgramKernel(Kernel):
     def _digest(self) -> str:
         """Of the program as it was given: what it became follows from that."""
         return digest(self._source)
+
+
+def _apart(spans: Sequence[tuple[int, int, Any]]) -> bool:
+    """Whether no two pieces of memory share a byte."""
+    ends = sorted([(address, address + nbytes) for address, nbytes, _ in spans])
+    return all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
 
 
 Step = tuple[int, int, int, int]  # function, its arguments, total, slice: one that holds the total runs alone

@@ -58,8 +58,10 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     found |= spell({O.MIN: "minimum_f64({0}, {1})", O.MAX: "maximum_f64({0}, {1})"}, (f64,))
     found |= spell({O.ABS: "abs({0})", O.NEG: "-{0}"}, FLOATS, SIGNED)
     found |= spell({O.ABS: "{0}", O.NEG: "{type}(0) - {0}"}, UNSIGNED)
-    found |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})", O.TRUNC: "trunc({0})"}, FLOATS)
-    found |= spell({O.FLOOR: "floor({0})", O.CEIL: "ceil({0})", O.ROUND: "round({0})"}, FLOATS)
+    found |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})"}, FLOATS)
+    found |= spell({O.FLOOR: "floor({0})", O.CEIL: "ceil({0})"}, FLOATS)
+    found |= spell({O.TRUNC: "trunc({0})", O.ROUND: "round({0})"}, (f32,))
+    found |= spell({O.TRUNC: "truncated_f64({0})", O.ROUND: "rounded_f64({0})"}, (f64,))
     found |= {(O.RSQRT, f32): "1.0f / sqrt({0})", (O.RSQRT, f64): "1.0lf / sqrt({0})"}
     found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}", O.NOT: "~{0}"}, INTEGERS)
     found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} != {1}", O.NOT: "!{0}"}, (bool_,))
@@ -159,7 +161,8 @@ operator package partition pass protected pub public readonly ref register requi
 sizeof static super target template this throw trait try type typedef typename u32 u64 union unsafe use using
 vec2 vec3 vec4 virtual with writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc
 sign step pow sin cos tan tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value
-bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof asm_fragment async
+truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof
+asm_fragment async
 attribute become cast catch co_await co_return co_yield coherent column_major compile_fragment concept
 const_cast consteval constexpr constinit crate debugger decltype demote demote_to_helper dynamic_cast explicit
 fallthrough finally friend fxgroup groupshared highp instanceof macro_rules mediump mutable namespace nil
