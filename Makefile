@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 BACKEND ?= auto
 
+# Empty is unset: tests start many interpreters, which would compile what they import again and again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench card clean
 
