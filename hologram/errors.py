@@ -21,6 +21,10 @@ class ShapeError(HologramError, ValueError):
     """Sizes or shapes do not fit the operation."""
 
 
+class AxisError(ShapeError, IndexError):
+    """An axis that a tensor does not have; as NumPy's AxisError, both a ValueError and an IndexError."""
+
+
 class UnsupportedDType(HologramError, TypeError):
     """An operation or an adapter does not have the dtype."""
 

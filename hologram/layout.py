@@ -14,7 +14,7 @@ from types import EllipsisType
 from typing import Any
 
 from hologram.dtypes import DType
-from hologram.errors import ShapeError
+from hologram.errors import AxisError, ShapeError
 
 Index = int | slice | None | EllipsisType
 
@@ -255,10 +255,10 @@ def integers(given: Any, who: str) -> tuple[int, ...]:
 
 
 def normalize_axis(axis: int, ndim: int, who: str) -> int:
-    """`axis` counted from the front; ShapeError if there is none such."""
+    """`axis` counted from the front; AxisError if there is none such."""
     axis = whole(axis, f"{who}: axis")
     if not -ndim <= axis < ndim:
-        raise ShapeError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
+        raise AxisError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
     return axis % ndim
 
 

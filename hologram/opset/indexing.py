@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,6 +28,7 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.scan import along
 from hologram.plan import Plan, Step, Target
 
+Combine = Callable[[Value, Value], Value]
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 
 
@@ -195,7 +196,7 @@ def take_along_axis(x, indices, *, axis=-1):
 # Writing at computed positions.
 
 
-def _scatter_shape(x, index, source, *, dim):
+def scatter_shape(x, index, source, *, dim, **rest):
     axis = normalize_axis(dim, x.ndim, "scatter")
     _positions("scatter", index, x.shape[axis])
     fits = index.ndim == x.ndim and all(
@@ -237,7 +238,7 @@ def _gathered(cotangent: Any, index: Any, dim: Any) -> Any:
     return gather(cotangent, index, dim=dim)
 
 
-@indexed(shape_of=_scatter_shape, dtypes=ALL, over="index", base="x", samples=_scatter_samples, aten=("scatter.src",),
+@indexed(shape_of=scatter_shape, dtypes=ALL, over="index", base="x", samples=_scatter_samples, aten=("scatter.src",),
          reference=_scatter_reference, gradient={
              "x": _kept,
              "source": _gathered,  # all of those that repeat
@@ -308,15 +309,21 @@ class ScatterAdd(Indexed):
             steps.extend(Plan(self.lanes(inputs, (result.layout,), attributes)), positions)
         elif index.size:
             steps.add(
-                _ordered_step(index, source, result.layout, attributes["dim"], target.limits), positions[1:]
+                ordered_step(index, source, result.layout, attributes["dim"], target.limits), positions[1:]
             )
         if result is not given:
             steps.copy(result, given)
         return steps.plan()
 
 
-def _ordered_step(index: Layout, source: Layout, out: Layout, dim: int, limits: Limits) -> Step:
-    """out += source, by a lane for each run of places beside one another, along `dim` from the first to the last."""
+def _sum(x: Value, y: Value) -> Value:
+    return x + y
+
+
+def ordered_step(
+    index: Layout, source: Layout, out: Layout, dim: int, limits: Limits, combine: Combine = _sum
+) -> Step:
+    """out += source, or what else combines two, by a lane for each run of places beside one another, in order."""
     axis = normalize_axis(dim, index.ndim, "scatter_add")
     for k, n in enumerate(index.shape):
         out = out if k == axis else out.narrow(k, 0, n)
@@ -325,15 +332,15 @@ def _ordered_step(index: Layout, source: Layout, out: Layout, dim: int, limits: 
     run = 1
     if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
         run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
-    program = _ordered_program(tuple(map(Address.of, layouts)))
+    program = _ordered_program(tuple(map(Address.of, layouts)), combine)
     scalars = {"n": n, "beside": beside, "run": run, "size": layouts[2].shape[-1]}
     numbers = numbers_of(("index", "source", "out"), layouts, scalars)
     return step_of(program, (0, 1, 2), numbers, (*outer, -(-beside // run)))
 
 
 @lru_cache(maxsize=1024)
-def _ordered_program(addresses: tuple[Address, ...]) -> Program:
-    b = Builder(f"atlas_scatter_add_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
+def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
+    b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
     computed = addresses[2].dtype
     kinds = (types.computing(addresses[0].dtype), computed, computed)
     accesses = (Access.READ, Access.READ, Access.READ_WRITE)
@@ -350,7 +357,7 @@ def _ordered_program(addresses: tuple[Address, ...]) -> Program:
 
     def turn(i: Value) -> None:
         def add(j: Value, place: Value) -> None:
-            out.put(out.at(*outer, j, place) + source.at(*outer, j, i), *outer, j, place)
+            out.put(combine(out.at(*outer, j, place), source.at(*outer, j, i)), *outer, j, place)
 
         def one(j: Value) -> None:
             inside, place = _inside(index.at(*outer, j, i), size)
@@ -369,7 +376,7 @@ def _ordered_program(addresses: tuple[Address, ...]) -> Program:
 scatter_add = register(
     ScatterAdd(
         name="scatter_add", function=_scatter_add, reference=_scatter_add_reference, samples=_scatter_add_samples,
-        shape_of=_scatter_shape, dtypes=NUMBERS, over="index", base="x", ulp=4, absolute=16.0, aten=("scatter_add",),
+        shape_of=scatter_shape, dtypes=NUMBERS, over="index", base="x", ulp=4, absolute=16.0, aten=("scatter_add",),
         gradient={
             "x": lambda cotangent: cotangent,
             "source": _gathered,

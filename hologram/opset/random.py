@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, mulhi, select
 from hologram.dtypes import FLOATS, DType, u32
-from hologram.errors import UnsupportedDType
+from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, integers
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
+from hologram.opset.logic import where
+from hologram.opset.math import cos, log, sqrt
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -118,6 +121,77 @@ def _random_samples(**attributes: float):
     return make
 
 
+@dataclass(frozen=True, eq=False)
+class Key:
+    """A seed and an offset in memory, two u32: in a function that is traced, a `seed` that is another at each call.
+
+    The operation's own `offset` counts from the one in memory.
+    """
+
+    words: Any
+
+
+def _words_shape(key, *, shape, **rest):
+    if key.shape != (2,) or key.dtype is not u32:
+        raise ShapeError(f"random_words: a key is two u32, got {key.dtype} of shape {key.shape}")
+    return Layout.contiguous(u32, integers(shape, "random numbers: a size"))
+
+
+def _words_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, key, offset, word in (
+        ((1031,), (7, 0), 0, -1),
+        ((3, 5), (4_000_000_000, 12), 3, -1),
+        ((9,), (1, 2), 0, 1),
+    ):
+        yield Sample((np.array(key, np.uint32),), {"shape": shape, "offset": offset, "word": word})
+
+
+def _random_words_reference(key, shape, offset=0, word=-1):
+    size, seed, first = math.prod(shape), int(key[0]), (int(key[1]) + offset) % 2**32
+    if word < 0:
+        return _words_reference(size, seed, first).reshape(shape)
+    return _words_reference(4 * size, seed, first)[word::4].reshape(shape)
+
+
+@indexed(shape_of=_words_shape, dtypes=(u32,), scalars={"offset": u32}, samples=_words_samples,
+         reference=_random_words_reference, methods=False)  # fmt: skip
+def random_words(at, key: IndexedOperand, *, shape, offset: Any = 0, word: int = -1):
+    """Random u32 for a key (a seed and an offset); with a `word`, that one of a block for each element."""
+    seed, first = (key.at(at[0].builder.constant(k, dtypes.index)) for k in (0, 1))
+    if word < 0:
+        return _word(at, seed, first + offset)
+    return philox(_linear(at) + first + offset, seed)[word]
+
+
+def _units_of(words: Any, dtype: DType, bits: int = 24) -> Any:
+    return (words >> (32 - bits)).astype(dtype) * 2.0**-bits
+
+
+def _uniform_parts(operation, *, shape, low, high, seed, offset, dtype):
+    if not isinstance(seed, Key):
+        return None
+    element = dtypes.dtype(dtype)
+    return low + _units_of(random_words(seed.words, shape=shape, offset=offset), element, _bits(element)) * (
+        high - low
+    )
+
+
+def _normal_parts(operation, *, shape, mean, std, seed, offset, dtype):
+    if not isinstance(seed, Key):
+        return None
+    element = dtypes.dtype(dtype)
+    first, second = (random_words(seed.words, shape=shape, offset=offset, word=k) for k in (0, 1))
+    radius = sqrt(-2.0 * log(((first >> 8) + 1).astype(element) * 2.0**-24))
+    return mean + std * (radius * cos(_units_of(second, element) * (2.0 * math.pi)))
+
+
+def _dropout_parts(operation, x, *, p, seed, offset):
+    if not isinstance(seed, Key):
+        return None
+    keep = _units_of(random_words(seed.words, shape=x.shape, offset=offset), dtypes.f32) >= p
+    return where(keep, x * (1.0 / (1.0 - p) if p < 1 else 0.0), 0.0)
+
+
 # Attributes that are passed at launch, and as what: None is the dtype computed in.
 PARAMETERS: dict[str, DType | None] = {
     "seed": u32, "offset": u32, "low": None, "high": None, "mean": None, "std": None, "p": None,
@@ -126,7 +200,7 @@ PARAMETERS: dict[str, DType | None] = {
 
 @indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(low=-2.0, high=3.0),
          ulp=2, absolute=4.0,
-         reference=_uniform_reference, methods=False)  # fmt: skip
+         reference=_uniform_reference, methods=False, parts=_uniform_parts)  # fmt: skip
 def random_uniform(
     at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"
 ):
@@ -144,7 +218,7 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
 
 @indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(mean=1.0, std=2.0),
          ulp=8, absolute=64.0,
-         reference=_normal_reference, methods=False)  # fmt: skip
+         reference=_normal_reference, methods=False, parts=_normal_parts)  # fmt: skip
 def random_normal(at, *, shape, mean: Any = 0.0, std: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):
     """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
     first, second, _, _ = philox(_linear(at) + offset, seed)
@@ -173,7 +247,7 @@ def _dropped(cotangent, p, seed, offset):
 
 
 @indexed(shape_of=_dropout_shape, dtypes=FLOATS, scalars=PARAMETERS, samples=_dropout_samples, ulp=2,
-         reference=_dropout_reference, gradient={"x": _dropped})  # fmt: skip
+         reference=_dropout_reference, gradient={"x": _dropped}, parts=_dropout_parts)  # fmt: skip
 def dropout(at, x: IndexedOperand, *, p: Any = 0.5, seed: Any = 0, offset: Any = 0):
     """x / (1 - p) where a random number is at least p, else 0; the numbers are random_uniform's in f32."""
     keep = _unit(_word(at, seed, offset), p.dtype) >= p

@@ -10,7 +10,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
-from hologram.dtypes import ALL, FLOATS, NUMBERS, DType
+from hologram.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, DType
 from hologram.opset import logic
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
@@ -174,3 +174,16 @@ def logsumexp(x, *, axis=None, keepdims=False):
 def count_nonzero(x, *, axis=None, keepdims=False):
     """How many elements are not 0, as i64."""
     return sum_(logic.not_equal(x, 0), axis=axis, keepdims=keepdims)
+
+
+def _outside_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for sample in reduction(0, 9)(rng, dtype):
+        yield Sample(sample.operands, {**sample.attributes, "low": 1, "high": 9})
+        yield Sample(sample.operands, {**sample.attributes, "low": 0, "high": 10})
+
+
+@row(types=types.comparison, dtypes=INTEGERS, samples=_outside_samples, scalars={"low": None, "high": None},
+     reference=lambda x, low, high, **axes: np.any((x < low) | (x >= high), **axes))  # fmt: skip
+def any_outside(x, *, low, high, axis=None, keepdims=False):
+    """Whether any element lies outside [low, high)."""
+    return reduce_max(((x < low) | (x >= high)).to(dtypes.u32)).to(dtypes.bool_)

@@ -122,7 +122,7 @@ def _cumprod_reference(x, axis, dtype=None):
     return np.cumprod(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
 
 
-def _to_the_end(x: Any, axis: int) -> Any:
+def to_the_end(x: Any, axis: int) -> Any:
     """For each element the sum of all from it to the end."""
     return cumsum(x.slice(axis, None, None, -1), axis=axis).slice(axis, None, None, -1)
 
@@ -135,8 +135,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
     zeros = cumsum(zero, axis=axis)
     first = logic.logical_and(zero, logic.equal(zeros, 1))
     without = cumprod(logic.where(first, 1.0, x), axis=axis, dtype=result.dtype)
-    ahead = _to_the_end(cotangent * result, axis) / logic.where(zero, 1.0, x)
-    at_first = _to_the_end(logic.where(logic.equal(zeros, 0), 0.0, cotangent * without), axis)
+    ahead = to_the_end(cotangent * result, axis) / logic.where(zero, 1.0, x)
+    at_first = to_the_end(logic.where(logic.equal(zeros, 0), 0.0, cotangent * without), axis)
     return logic.where(logic.equal(zeros, 0), ahead, logic.where(first, at_first, 0.0))
 
 

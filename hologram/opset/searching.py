@@ -23,8 +23,12 @@ TURNS = 48  # of halving: more than any axis needs
 
 
 def _searchsorted_shape(x1, x2, sorter, *, side):
-    if x1.ndim != 1 or (sorter is not None and sorter.shape != x1.shape):
-        raise ShapeError(f"searchsorted: x1, and a sorter, must have one axis and one size, got {x1.shape}")
+    fits = x1.ndim == 1 or (x1.ndim > 1 and x1.shape[:-1] == x2.shape[:-1])
+    if not fits or (sorter is not None and sorter.shape != x1.shape):
+        raise ShapeError(
+            f"searchsorted: x1, and a sorter of its shape, must have one axis, or those of x2 but for the last size; "
+            f"got {x1.shape} for {x2.shape}"
+        )
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     promote(x1.dtype, x2.dtype)  # refuses what cannot be compared
@@ -57,16 +61,20 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left"):
 @indexed(shape_of=_searchsorted_shape, dtypes=ALL, samples=_searchsorted_samples,
          reference=_searchsorted_reference)  # fmt: skip
 def searchsorted(at, x1, x2, sorter=None, *, side="left"):
-    """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it."""
+    """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
+
+    An x1 of several axes is searched along the last one, in the row that x2 has the place of.
+    """
     common = types.computing(promote(x1.address.dtype, x2.address.dtype))
     common = u32 if common.kind == "bool" else common
     wanted = x2.at(*at).to(common)
+    row = at[:-1] if x1.ndim > 1 else ()
 
     def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
         half = length // 2
         middle = select(length > 0, low + half, 0)
-        place = middle if sorter is None else sorter.at(middle).to(index)
-        found = x1.at(place).to(common)
+        place = middle if sorter is None else sorter.at(*row, middle).to(index)
+        found = x1.at(*row, place).to(common)
         behind = _before(found, wanted) if side == "left" else ~_before(wanted, found)
         behind = behind & (length > 0)
         return select(behind, middle + 1, low), select(behind, length - half - 1, half)
@@ -74,8 +82,8 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left"):
     builder = wanted.builder
     none = builder.constant(0, index)
     low, _ = builder.if_(
-        x1.extent(0) > 0,
-        lambda: builder.loop(0, TURNS, turn, first=(none, x1.extent(0))),
+        x1.extent(-1) > 0,
+        lambda: builder.loop(0, TURNS, turn, first=(none, x1.extent(-1))),
         lambda: (none, none),
     )
     return low.to(i64)

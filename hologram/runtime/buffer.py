@@ -374,6 +374,16 @@ def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
     return successor
 
 
+def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
+    """The whole elements of another dtype that a buffer's bytes hold, in the same memory, which both keep."""
+    block, lease = buffer.live_block("reinterpret"), buffer._share()
+    successor = Buffer(
+        buffer.executor, block, buffer.executor.kind((buffer.nbytes // dtype.itemsize,), dtype)
+    )
+    successor._lease = lease
+    return successor
+
+
 def take_back(buffer: Buffer, successor: Buffer) -> None:
     """Undoes hand_over, which gave `successor`: the buffer is as it was, that one is freed."""
     block, lease = successor._let_go()

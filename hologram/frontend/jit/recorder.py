@@ -75,7 +75,9 @@ class Recorder:
         return record(self, *rest)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Traced:
-        """A tensor that is written before it is read."""
+        """A tensor that is written before it is read; one without elements may be read at once."""
+        if 0 in shape:
+            return self.full(shape, 0, dtype)
         layout = Layout.contiguous(dtype, shape)
         return Traced(self._storage(None, layout), layout)
 
@@ -117,6 +119,11 @@ class Recorder:
         if layout.is_contiguous and layout.size == storage.layout.size and not layout.offset:
             attributes = {"dtype": layout.dtype.name}
             (new,) = self._record(cast, [shown], attributes, (Layout.contiguous(layout.dtype, layout.shape),))
+        elif (order := _order(layout)) is not None and layout.size == storage.layout.size:
+            turned = shown.permute(order)
+            (new,) = self._record(
+                cast, [turned], {"dtype": layout.dtype.name}, (Layout.contiguous(layout.dtype, turned.shape),)
+            )
         elif storage.value is None:
             raise TraceError(f"{self.who}: a part of a new tensor is written before the whole: fill it first")
         else:
@@ -265,6 +272,12 @@ class Recorder:
 
     def __repr__(self) -> str:
         return f"the trace of {self.who} on {self.executor}"
+
+
+def _order(layout: Layout) -> list[int] | None:
+    """The order of axes in which a layout is contiguous from the beginning on; None if there is none."""
+    order = sorted(range(layout.ndim), key=lambda k: (layout.strides[k], layout.shape[k]), reverse=True)
+    return order if not layout.offset and layout.permute(order).is_contiguous else None
 
 
 def _inside(leaf: Any) -> Iterable[Any]:

@@ -269,8 +269,10 @@ def _fragment(use: Use) -> Fragment | None:
         rule = operation.gradient[wanted]
         given = {"cotangent": cotangent, "result": known, **operands, **attributes}
         found = rule and rule(**{n: given[n] for n in inspect.signature(rule).parameters})
+        _without_loops(builder)
     else:
         value = operation.function(*operands.values(), **attributes)
+        _without_loops(builder)
         if not isinstance(value, Value) or value.dtype != cotangent.dtype:
             return None  # a constant, or no float
         shaped = not isinstance(operation, Row) or operation.keeps_shape
@@ -280,6 +282,11 @@ def _fragment(use: Use) -> Fragment | None:
         return None
     passed = found.id == cotangent.id
     return Fragment(() if passed else _needed(tuple(builder.written), found.id), found.id)
+
+
+def _without_loops(builder: Builder) -> None:
+    if any(i.blocks for i in builder.written):
+        raise ProgramError("it has loops or branches, which reverse mode does not follow")
 
 
 def _needed(instructions: Sequence[Instruction], result: int) -> tuple[Instruction, ...]:

@@ -206,13 +206,24 @@ GATHERING = {
     "embedding",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
+    "resample",
     "sort",
     "argsort",
     "topk",
     "searchsorted",
 }
 # Positions that stay inside by a condition on others than themselves.
-CONDITIONAL = {"pad", "cumsum", "cumprod", "avg_pool1d_gradient", "avg_pool2d_gradient"}
+CONDITIONAL = {
+    "pad",
+    "cumsum",
+    "cumprod",
+    "cummax",
+    "cummin",
+    "logcumsumexp",
+    "avg_pool1d_gradient",
+    "avg_pool2d_gradient",
+}
 
 
 def test_operations_are_proven_inside() -> None:

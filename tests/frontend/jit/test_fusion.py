@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS
@@ -144,6 +145,13 @@ def arrays(case: Case) -> list[np.ndarray]:
     ]
 
 
+def _adds(compiled: Any) -> bool:
+    """Whether a kernel adds up, or multiplies, the elements of rows."""
+    kernels = (step.kernel for step in compiled.assembly.plan.steps)
+    adding = {Opcode.REDUCE_ADD, Opcode.REDUCE_MUL}
+    return any(i.opcode in adding for k in kernels if isinstance(k, Program) for i in k.body.instructions)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
     case = CASES[name]
@@ -151,15 +159,17 @@ def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
         pytest.skip(f"{executor} has no {case.dtype}")
     tensors = [executor.tensor(a) for a in arrays(case)]
     jitted = hg.jit(case.function)
+    found = jitted.compiled(*tensors)
     got, wanted = jitted(*tensors), case.function(*tensors)
     pairs = zip(got, wanted, strict=True) if isinstance(got, tuple) else [(got, wanted)]
     for ours, eager in pairs:
         assert (ours.dtype, ours.shape) == (eager.dtype, eager.shape)
-        # One kernel or several, each value is rounded as before; a driver may contract a * b + c.
-        slack = 0.0 if executor.limits.host_resident else 2.0**-21
+        # One kernel or several, each value is rounded as before. But LLVM chooses how many sums of a row it keeps at a
+        # time, another number for vectors of 256 bits than for those of 512; and a driver may contract a * b + c.
+        exact = executor.limits.host_resident and not _adds(found)
+        slack = 0.0 if exact else 2.0**-21
         np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=slack, atol=slack)
     kernels = case.kernels if executor.limits.host_resident else case.elsewhere or case.kernels
-    found = jitted.compiled(*tensors)
     assert found.dispatches == kernels, [group.reasons for group in found.assembly.groups]
 
 

@@ -1,0 +1,123 @@
+"""Arithmetic beyond the array API's: other roundings of quotients, extremes that pass NaN over, common divisors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import ALL, FLOATS, INTEGERS, NUMBERS
+from hologram.opset.forms import types
+from hologram.opset.forms.accuracy import QUOTIENT
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.named import named
+from hologram.opset.forms.samples import binary, unary
+
+
+def _truncated(x, y):
+    if np.asarray(x).dtype.kind in "iu":
+        y = np.asarray(y, np.asarray(x).dtype)
+        safe = np.where(y == 0, 1, y)
+        quotient = np.abs(x.astype(np.float64)) // np.abs(safe.astype(np.float64))
+        return np.where(
+            y == 0, 0, np.sign(x.astype(np.float64)) * np.sign(safe.astype(np.float64)) * quotient
+        ).astype(x.dtype)
+    return np.trunc(np.divide(x, y))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_truncated, samples=binary(-99, 99, special=False), ulp=0.5,
+             looser=(QUOTIENT,), gradient={"x": None, "y": None})  # fmt: skip
+def trunc_divide(x, y):
+    """x / y rounded towards 0; of integers 0 where y is 0."""
+    return atlas.trunc(x / y) if x.dtype.is_float else x // y
+
+
+def _beside_nan(cotangent: Value, chosen: Value) -> Value:
+    return select(chosen, cotangent, 0.0)
+
+
+@named(types=types.same, dtypes=ALL,
+       gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x >= y) | (y != y)),
+                 "y": lambda cotangent, x, y: _beside_nan(cotangent, (y > x) | ((x != x) & (y == y)))})  # fmt: skip
+def fmax(x, y):
+    """The larger, or the one that is no NaN."""
+    if x.dtype.kind == "bool":
+        return x | y
+    return (
+        select(x != x, y, select(y != y, x, atlas.maximum(x, y))) if x.dtype.is_float else atlas.maximum(x, y)
+    )
+
+
+@named(types=types.same, dtypes=ALL,
+       gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x <= y) | (y != y)),
+                 "y": lambda cotangent, x, y: _beside_nan(cotangent, (y < x) | ((x != x) & (y == y)))})  # fmt: skip
+def fmin(x, y):
+    """The smaller, or the one that is no NaN."""
+    if x.dtype.kind == "bool":
+        return x & y
+    return (
+        select(x != x, y, select(y != y, x, atlas.minimum(x, y))) if x.dtype.is_float else atlas.minimum(x, y)
+    )
+
+
+def _divisor(x: Value, y: Value) -> Value:
+    """The greatest common divisor, by Euclid's algorithm: two steps take off at least a bit."""
+    a, b = (v if v.dtype.kind == "uint" else atlas.absolute(v) for v in (x, y))
+
+    def turn(_: Value, a: Value, b: Value) -> tuple[Value, Value]:
+        return b, a % b
+
+    def step(counter: Value, a: Value, b: Value) -> tuple[Value, Value]:
+        found = a.builder.if_(b != 0, lambda: turn(counter, a, b), lambda: (a, b))
+        return found[0], found[1]
+
+    found, _ = x.builder.loop(0, x.dtype.bits * 3 // 2, step, first=(a, b))
+    return found if x.dtype.kind == "uint" else atlas.absolute(found)
+
+
+@named(types=types.integer, dtypes=INTEGERS, samples=binary(-120, 120, special=False), aten=("gcd",))
+def gcd(x, y):
+    """The greatest common divisor, at least 0."""
+    return _divisor(x, y)
+
+
+@named(types=types.integer, dtypes=INTEGERS, samples=binary(-11, 11, special=False), aten=("lcm",))
+def lcm(x, y):
+    """The least common multiple, at least 0; 0 where either is 0."""
+    divisor = _divisor(x, y)
+    multiple = x // select(divisor == 0, 1, divisor) * y
+    return multiple if x.dtype.kind == "uint" else atlas.absolute(multiple)
+
+
+def _exponent(x: Value) -> Value:
+    wide, width = (dtypes.i64, 52) if x.dtype.bits == 64 else (dtypes.i32, 23)
+    bias = (1 << wide.bits - 1 - width - 1) - 2
+    tiny = atlas.absolute(x) < 2.0 ** -(bias - 2)
+    scaled = select(tiny, x * 2.0**width * 4.0, x).bitcast(wide)
+    power = (scaled >> width & ((1 << wide.bits - 1 - width) - 1)) - bias
+    power = select(tiny, power - (width + 2), power)
+    return select((x == 0.0) | (x != x) | (atlas.absolute(x) == math.inf), 0, power).to(dtypes.i32)
+
+
+@elementwise(types=types.floating, dtypes=FLOATS, samples=unary(-30, 30),
+             reference=lambda x: np.frexp(x)[0],
+             gradient={"x": lambda cotangent, x: cotangent * atlas.exp2(-_exponent(x).to(x.dtype))})  # fmt: skip
+def mantissa(x):
+    """The number in [0.5, 1), with the sign of x, that a power of 2 makes x of; x itself if 0, infinite or NaN."""
+    wide, width = (dtypes.i64, 52) if x.dtype.bits == 64 else (dtypes.i32, 23)
+    bias = (1 << wide.bits - 1 - width - 1) - 2
+    tiny = atlas.absolute(x) < 2.0 ** -(bias - 2)
+    scaled = select(tiny, x * 2.0**width * 4.0, x).bitcast(wide)
+    kept = scaled & ((-1 << wide.bits - 1) | ((1 << width) - 1)) | (bias << width)
+    return select((x == 0.0) | (x != x) | (atlas.absolute(x) == math.inf), x, kept.bitcast(x.dtype))
+
+
+@elementwise(types=lambda who, operands: (types.floating(who, operands)[0], dtypes.i32), dtypes=FLOATS,
+             samples=unary(-30, 30), reference=lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0).astype(np.int32),
+             gradient={"x": None})  # fmt: skip
+def exponent(x):
+    """The power of 2 (i32) that makes x of its mantissa; 0 for 0, infinities and NaN."""
+    return _exponent(x)

@@ -1,0 +1,324 @@
+"""The logarithm of the gamma function, its derivatives, the Hurwitz zeta function, and incomplete gamma functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hologram import dtypes, lazy
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import DType
+from hologram.opset.forms import types
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.polynomials import chebyshev, polynomial
+from hologram.opset.forms.samples import array, unary
+
+if TYPE_CHECKING:
+    from scipy import special
+else:  # for references
+    special = lazy.module("scipy.special")
+
+# The logarithm over (x - 1) (x - 2) on [1, 3], in x - 2, computed in 40 digits.
+_NEAR = (
+    -8.206746544166728e-19, 3.1630451661790255e-18, -1.2204107319639856e-17, 4.714169006756272e-17,
+    -1.8232177141662118e-16, 7.060670507214892e-16, -2.7382420786652826e-15, 1.0635701227757898e-14,
+    -4.137949206814042e-14, 1.6128460030283787e-13, -6.298868140791711e-13, 2.465348198355661e-12,
+    -9.672485299656325e-12, 3.8050196458110534e-11, -1.501312977072867e-10, 5.943541905817546e-10,
+    -2.361999702184645e-09, 9.428100823624284e-09, -3.782637660291326e-08, 1.5268677399071546e-07,
+    -6.208535880776316e-07, 2.5474336873408417e-06, -1.05728743735943e-05, 4.454470184975607e-05,
+    -0.00019153855341365593, 0.0008478989895953857, -0.003922461463025264, 0.01951044826068884,
+    -0.11119580321752523, 0.8829780509100285,
+)  # fmt: skip
+
+_FAR = 12.0  # from where on asymptotic series are used
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+
+
+def _terms(weight: object) -> tuple[float, ...]:
+    """Coefficients of an asymptotic series from the highest power down: Bernoulli's numbers by a weight of 2 k."""
+    return tuple(b * weight(2 * k) for k, b in reversed(list(enumerate(_BERNOULLI, 1))))  # type: ignore[operator]
+
+
+_STIRLING = _terms(lambda n: 1 / (n * (n - 1)))
+_DIGAMMA = _terms(lambda n: 1 / n)
+_TRIGAMMA = _terms(lambda n: 1.0)
+_TETRAGAMMA = _terms(lambda n: n + 1.0)
+
+
+def _sine(x: Value) -> Value:
+    """sin(pi x), of the distance from the nearest integer alone."""
+    return atlas.sin((x - atlas.round_(x)) * math.pi)
+
+
+def _log_gamma_right(x: Value) -> Value:
+    """Above 0: by steps of 1 to [1, 3], or by Stirling's series."""
+    factor, y = x.builder.constant(1.0, x.dtype), x
+    for _ in range(int(_FAR) - 3):
+        above = y > 3.0
+        y = select(above, y - 1.0, y)
+        factor = select(above, factor * y, factor)
+    low = y < 1.0
+    factor = select(low, factor * y, factor)
+    y = select(low, y + 1.0, y)
+    shift = atlas.log(factor)
+    near = (y - 1.0) * (y - 2.0) * chebyshev(2.0 * (y - 2.0), _NEAR)
+    near = select(low, near - shift, near + shift)
+    w = 1.0 / x
+    series = polynomial(w * w, _STIRLING) * w
+    logarithm = atlas.log(x)
+    far = (x - 0.5) * (logarithm - 1.0) + (0.5 * math.log(2.0 * math.pi) - 0.5) + series
+    return select(x < _FAR, near, select(x > 1e17, x * (logarithm - 1.0), far))
+
+
+def _log_gamma(x: Value) -> Value:
+    right = _log_gamma_right(select(x < 0.5, 1.0 - x, x))
+    left = math.log(math.pi) - atlas.log(atlas.absolute(_sine(x))) - right
+    whole = (x <= 0.0) & (x == atlas.floor(x))
+    tiny = atlas.absolute(x) < 1e-20  # its logarithm is that of 1 / x
+    found = select(x < 0.5, select(tiny, -atlas.log(atlas.absolute(x)), left), right)
+    return select(whole | (atlas.absolute(x) == math.inf), math.inf, found)
+
+
+def _digamma(x: Value) -> Value:
+    below = x < 0.0
+    y = select(below, 1.0 - x, x)
+    total = x.builder.constant(0.0, x.dtype)
+    for _ in range(int(_FAR)):
+        near = y < _FAR
+        total = select(near, total - 1.0 / y, total)
+        y = select(near, y + 1.0, y)
+    w = 1.0 / y
+    found = total + atlas.log(y) - 0.5 * w - w * w * polynomial(w * w, _DIGAMMA)
+    part = x - atlas.trunc(x)
+    found = select(below, found - math.pi / atlas.tan(part * math.pi), found)
+    found = select(below & (part == 0.0), math.nan, found)
+    return select(x == 0.0, -1.0 / x, select(x == math.inf, x, found))
+
+
+def _trigamma(x: Value) -> Value:
+    below = x < 0.5
+    y = select(below, 1.0 - x, x)
+    total = x.builder.constant(0.0, x.dtype)
+    for _ in range(int(_FAR)):
+        near = y < _FAR
+        total = select(near, total + 1.0 / (y * y), total)
+        y = select(near, y + 1.0, y)
+    w = 1.0 / y
+    found = total + w + 0.5 * w * w + w * w * w * polynomial(w * w, _TRIGAMMA)
+    sine = _sine(x)
+    mirrored = math.pi * math.pi / (sine * sine) - found
+    return select(below, select(x == -math.inf, math.inf, mirrored), found)
+
+
+def _log_gamma_reference(x):
+    return np.where(x == -np.inf, np.inf, special.gammaln(x))
+
+
+def _trigamma_slope(x: Value) -> Value:
+    below = x < 0.5
+    y = select(below, 1.0 - x, x)
+    total = x.builder.constant(0.0, x.dtype)
+    for _ in range(int(_FAR)):
+        near = y < _FAR
+        total = select(near, total - 2.0 / (y * y * y), total)
+        y = select(near, y + 1.0, y)
+    w = 1.0 / y
+    z = w * w
+    found = total - z - z * w - z * z * polynomial(z, _TETRAGAMMA)
+    angle = (x - atlas.round_(x)) * math.pi
+    sine = atlas.sin(angle)
+    return select(below, found - 2.0 * math.pi**3 * atlas.cos(angle) / (sine * sine * sine), found)
+
+
+@elementwise(types=types.floating, samples=unary(-9.7, 60), reference=_log_gamma_reference, ulp=16,
+             absolute=4.0, aten=("lgamma",),
+             gradient={"x": lambda cotangent, x: cotangent * _digamma(x)})  # fmt: skip
+def lgamma(x):
+    """The logarithm of the magnitude of the gamma function; infinite at integers up to 0."""
+    return _log_gamma(x)
+
+
+@elementwise(types=types.floating, samples=unary(0.1, 60), reference=lambda x: special.digamma(x), ulp=16, absolute=4.0,
+             aten=("digamma",), gradient={"x": lambda cotangent, x: cotangent * _trigamma(x)})  # fmt: skip
+def digamma(x):
+    """The derivative of the logarithm of the gamma function; NaN at negative integers."""
+    return _digamma(x)
+
+
+@elementwise(types=types.floating, samples=unary(0.1, 60, special=False), ulp=16, absolute=4.0,
+             reference=lambda x: special.polygamma(1, x),
+             gradient={"x": lambda cotangent, x: cotangent * _trigamma_slope(x)})  # fmt: skip
+def trigamma(x):
+    """The second derivative of the logarithm of the gamma function."""
+    return _trigamma(x)
+
+
+_ZETA_TERMS = (
+    12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10, -2.950130727918164224e12,
+    1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18,
+)  # fmt: skip
+_DIRECT = 9
+MOST_TURNS = 32_768  # of a lane
+
+
+def _power(q: Value, x: Value) -> Value:
+    """q to the power -x."""
+    return atlas.power(q, -x)
+
+
+def _zeta(x: Value, q: Value) -> Value:
+    """Terms up to a base above 9, then Euler's and Maclaurin's formula (Cephes's zeta.c)."""
+    count = _DIRECT - atlas.floor(select(q < 0.0, q, 0.0))
+    count = select(count < float(MOST_TURNS), count, float(MOST_TURNS)).to(dtypes.index)
+
+    def turn(_: Value, total: Value, base: Value) -> tuple[Value, Value]:
+        base = base + 1.0
+        return total + _power(base, x), base
+
+    total, base = x.builder.loop(0, count, turn, first=(_power(q, x), q))
+    last = _power(base, x)
+    found = total + last * base / (x - 1.0) - 0.5 * last
+    factor, left = x, last / base
+    k = 0.0
+    for term in _ZETA_TERMS:
+        found = found + factor * left / term
+        factor = factor * (x + (k + 1.0)) * (x + (k + 2.0))
+        left = left / base / base
+        k += 2.0
+    negligible = last < total * 1e-17  # what follows may overflow
+    found = select(negligible, total, found)
+    defined = (q > 0.0) | (x == atlas.floor(x))
+    pole = (q <= 0.0) & (q == atlas.floor(q))
+    found = select(pole, math.inf, select(defined, found, math.nan))
+    found = select((q == math.inf) & (x > 1.0), 0.0, found)
+    return select(x == 1.0, math.inf, select(x < 1.0, math.nan, found))
+
+
+def _zeta_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for a, b in (((7,), (7,)), ((5, 1), (1, 6)), ((0,), (1,)), ((), ())):
+        yield Sample((array(rng, dtype, a, 1.1, 9), array(rng, dtype, b, 0.3, 20)))
+
+
+@elementwise(types=types.floating, samples=_zeta_samples, reference=lambda x, q: special.zeta(x, q), ulp=64,
+             aten=("special_zeta",))  # fmt: skip
+def zeta(x, q):
+    """The Hurwitz zeta function: the sum of (q + k)^-x over k from 0 on; infinite at x = 1, NaN below."""
+    return _zeta(x, q)
+
+
+# Incomplete gamma functions.
+
+
+_SERIES_LIMIT = 0.1
+_SERIES = tuple((-1) ** k / k for k in reversed(range(2, 19)))  # of m - log(1 + m), over m^2
+_OUTER, _INNER = 64, 32  # turns
+
+
+def _front(a: Value, x: Value) -> Value:
+    """x^a exp(-x) / gamma(a); of a large a near x from the distance between them, which is small."""
+    m = (x - a) / a
+    bent = select(atlas.absolute(m) < _SERIES_LIMIT, m * m * polynomial(m, _SERIES), m - atlas.log1p(m))
+    w = 1.0 / a
+    near = atlas.sqrt(a * (0.5 / math.pi)) * atlas.exp(-a * bent - w * polynomial(w * w, _STIRLING))
+    plain = atlas.exp(a * atlas.log(x) - x - _log_gamma_right(a))
+    return select(a > _FAR, near, plain)
+
+
+def _unfinished(term: Value, total: Value) -> Value:
+    least = 1e-16 if term.dtype == dtypes.f64 else 3e-8
+    return atlas.absolute(term) > atlas.absolute(total) * least
+
+
+def _lower(a: Value, x: Value) -> Value:
+    """By the power series (DLMF 8.11.4), for x up to a + 1."""
+
+    def term(i: Value, power: Value, total: Value, r: Value) -> tuple[Value, Value, Value]:
+        r = r + 1.0
+        power = power * x / r
+        return power, total + power, r
+
+    def turns(i: Value, power: Value, total: Value, r: Value) -> tuple[Value, ...]:
+        return a.builder.if_(
+            _unfinished(power, total),
+            lambda: a.builder.loop(0, _INNER, term, first=(power, total, r)),
+            lambda: (power, total, r),
+        )
+
+    one = a.builder.constant(1.0, a.dtype)
+    _, total, _ = a.builder.loop(0, _OUTER, turns, first=(one, one, a))
+    return _front(a, x) * total / a
+
+
+def _upper(a: Value, x: Value) -> Value:
+    """By the continued fraction (DLMF 8.9.2; Lentz's method), for x above a + 1."""
+
+    def term(i: Value, c: Value, d: Value, h: Value, change: Value, n: Value) -> tuple[Value, ...]:
+        n = n + 1.0
+        step = -n * (n - a)
+        b = x + 1.0 - a + 2.0 * n
+        d = 1.0 / (step * d + b)
+        c = b + step / c
+        change = c * d
+        return c, d, h * change, change, n
+
+    def turns(i: Value, c: Value, d: Value, h: Value, change: Value, n: Value) -> tuple[Value, ...]:
+        return a.builder.if_(
+            _unfinished(change - 1.0, one),
+            lambda: a.builder.loop(0, _INNER, term, first=(c, d, h, change, n)),
+            lambda: (c, d, h, change, n),
+        )
+
+    one = a.builder.constant(1.0, a.dtype)
+    zero = a.builder.constant(0.0, a.dtype)
+    b = x + 1.0 - a
+    first = 1.0 / select(b == 0.0, 1e-30, b)
+    large = a.builder.constant(1e30, a.dtype)
+    _, _, h, _, _ = a.builder.loop(0, _OUTER, turns, first=(large, first, first, zero, zero))
+    return _front(a, x) * h
+
+
+def _incomplete(a: Value, x: Value, complement: bool) -> Value:
+    inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+    safe_a, safe_x = select(inside, a, 1.0), select(inside, x, 1.0)
+    series = safe_x <= safe_a + 1.0
+    lower = _lower(safe_a, select(series, safe_x, safe_a))
+    upper = _upper(safe_a, select(series, safe_a + 2.0, safe_x))
+    found = select(series, 1.0 - lower, upper) if complement else select(series, lower, 1.0 - upper)
+    none, all_ = (1.0, 0.0) if complement else (0.0, 1.0)  # of x = 0, and of x infinite
+    ends = select(
+        x == 0.0, none, select(a == math.inf, select(x == math.inf, math.nan, x * 0.0 + none), all_)
+    )
+    ends = select(a == 0.0, select(x > 0.0, all_, a * 0.0 + math.nan), ends)
+    wrong = (a < 0.0) | (x < 0.0) | (a != a) | (x != x)
+    return select(inside, found, select(wrong, math.nan, ends))
+
+
+def _density(cotangent: Value, a: Value, x: Value) -> Value:
+    return cotangent * atlas.exp((a - 1.0) * atlas.log(x) - x - _log_gamma(a))
+
+
+def _incomplete_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for a, b in (((7,), (7,)), ((5, 1), (1, 6)), ((0,), (1,)), ((), ())):
+        yield Sample((array(rng, dtype, a, 0.2, 9), array(rng, dtype, b, 0.1, 20)))
+    yield Sample((array(rng, dtype, (9,), 20, 200), array(rng, dtype, (9,), 20, 200)))
+
+
+@elementwise(types=types.floating, samples=_incomplete_samples, reference=lambda a, x: special.gammainc(a, x), ulp=64,
+             absolute=4.0, aten=("igamma",),
+             gradient={"x": lambda cotangent, a, x: _density(cotangent, a, x)})  # fmt: skip
+def igamma(a, x):
+    """The regularised lower incomplete gamma function: the share of the integral of t^(a-1) exp(-t) up to x."""
+    return _incomplete(a, x, False)
+
+
+@elementwise(types=types.floating, samples=_incomplete_samples, reference=lambda a, x: special.gammaincc(a, x), ulp=64,
+             absolute=4.0, aten=("igammac",),
+             gradient={"x": lambda cotangent, a, x: -_density(cotangent, a, x)})  # fmt: skip
+def igammac(a, x):
+    """The regularised upper incomplete gamma function: the share of the integral of t^(a-1) exp(-t) beyond x."""
+    return _incomplete(a, x, True)

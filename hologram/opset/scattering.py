@@ -1,0 +1,123 @@
+"""Products and extremes at positions that another tensor holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value
+from hologram.dtypes import NUMBERS, DType
+from hologram.errors import ShapeError
+from hologram.layout import Layout
+from hologram.opset import logic
+from hologram.opset.forms import types
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.indexing import gather, ordered_step, scatter_shape
+from hologram.plan import Plan, Target
+
+
+def _prod(x: Value, y: Value) -> Value:
+    return x * y
+
+
+def _min(x: Value, y: Value) -> Value:
+    return atlas.minimum(x, y)
+
+
+def _max(x: Value, y: Value) -> Value:
+    return atlas.maximum(x, y)
+
+
+REDUCTIONS = {"prod": _prod, "min": _min, "max": _max}
+FOLDS = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterReduce(Operation):
+    """Elements are taken one after the other along the axis: there are no such atomics for most dtypes."""
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        if attributes["reduce"] not in REDUCTIONS:
+            raise ValueError(
+                f"{self.name}: reduce must be one of {', '.join(REDUCTIONS)}, got {attributes['reduce']!r}"
+            )
+        for given in inputs:
+            if not isinstance(given, Layout):
+                raise TypeError(f"{self.name}: operands must be Tensors, got {given!r}")
+            if not given.ndim:
+                raise ShapeError(f"{self.name}: tensors of at least one axis are needed, got one of none")
+        return (scatter_shape(*inputs, dim=attributes["dim"]),)
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, index, source = inputs
+        assert isinstance(x, Layout)
+        assert isinstance(index, Layout)
+        assert isinstance(source, Layout)
+        steps = Steps(4)
+        if not x.size:
+            return steps.plan()
+        computed = types.computing(x.dtype)
+        given = Place(3, outputs[0])
+        result = given if given.layout.dtype == computed else steps.place(computed, x.shape)
+        steps.copy(Place(0, x), result)
+        if index.size:
+            combine = REDUCTIONS[attributes["reduce"]]
+            step = ordered_step(index, source, result.layout, attributes["dim"], target.limits, combine)
+            steps.add(step, (1, 2, result.position))
+        if result is not given:
+            steps.copy(result, given)
+        return steps.plan()
+
+
+def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, picked, dim in (((9,), (40,), 0), ((4, 5), (4, 9), 1), ((5, 3), (7, 2), 0)):
+        index = rng.integers(0, shape[dim], picked).astype(np.int64)
+        for reduce in REDUCTIONS:
+            low, high = (1, 2) if reduce == "prod" else (-8, 8)
+            operands = array(rng, dtype, shape, low, high), index, array(rng, dtype, picked, low, high)
+            yield Sample(operands, {"dim": dim, "reduce": reduce})
+
+
+def _reference(x, index, source, dim, reduce):
+    out = np.array(x)
+    places = list(np.indices(index.shape))
+    places[dim] = index
+    FOLDS[reduce].at(out, tuple(places), source)
+    return out
+
+
+def _scatter_reduce(x, index, source, *, dim, reduce):
+    """x with source multiplied in ("prod"), or the smaller ("min") or larger ("max") kept, where scatter would write.
+
+    Elements count in the order that they have along `dim`; floats of 16 bits are multiplied in f32.
+    """
+
+
+def _kept(cotangent: Any, result: Any, x: Any, reduce: str) -> Any:
+    """Of the elements that were there: those that are the extreme get all; of a product the rest of it."""
+    if reduce == "prod":
+        return cotangent * result / x
+    return logic.where(logic.equal(x, result), cotangent, 0)
+
+
+def _sent(cotangent: Any, result: Any, source: Any, index: Any, dim: int, reduce: str) -> Any:
+    """Likewise of the elements that came."""
+    if reduce == "prod":
+        return gather(cotangent * result, index, dim=dim) / source
+    hit = logic.equal(source, gather(result, index, dim=dim))
+    return logic.where(hit, gather(cotangent, index, dim=dim), 0)
+
+
+scatter_reduce = register(
+    ScatterReduce(
+        name="scatter_reduce", function=_scatter_reduce, reference=_reference, samples=_samples, dtypes=NUMBERS, ulp=8,
+        absolute=16.0, gradient={"x": _kept, "source": _sent},
+    )
+)  # fmt: skip
