@@ -24,7 +24,9 @@ def test_the_readme_runs_as_printed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    programs = _programs("README.md")
+    torch_program, *programs = _programs("README.md")
+    exec(compile(torch_program, "README.md", "exec"), {"__name__": "pytorch"})
+    assert " on " in capsys.readouterr().out
     expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", programs[0], re.MULTILINE)
     names = {"__name__": "quickstart"}  # the later programs go on where the first one ends
     for program in programs:
@@ -42,6 +44,18 @@ def test_the_guide_for_numpys_users_runs_as_printed(capsys: pytest.CaptureFixtur
     exec(compile(program, "docs/numpy.md", "exec"), {"__name__": "guide"})
     expected = re.findall(r"print\(.*\)\s+# (\[.*\])$", program, re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == expected
+    assert len(expected) == 2
+
+
+def test_the_guide_for_pytorchs_users_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "guide"}
+    for program in _programs("docs/pytorch.md"):
+        exec(compile(program, "docs/pytorch.md", "exec"), names)
+    expected = re.findall(r"print\(.*\)\s+# (tensor.*)$", "".join(_programs("docs/pytorch.md")), re.MULTILINE)
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("tensor")] == expected
     assert len(expected) == 2
 
 

@@ -1,0 +1,127 @@
+"""Scaled dot-product attention as one operation, whose scores are not kept for the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram import dtypes
+from hologram.frontend.tensor import Tensor
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.registry import implements, library
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """By the operation below, but with dropout, or heads that share keys, in the operators that PyTorch writes it in.
+
+    PyTorch's own choice between them asks C++ of the device.
+    """
+    if attn_mask is not None and is_causal:
+        raise RuntimeError(
+            "hologram, scaled_dot_product_attention: attn_mask must be None where is_causal is set"
+        )
+    if min(x.ndim for x in (query, key, value)) < 2:
+        raise RuntimeError(
+            "hologram, scaled_dot_product_attention: query, key and value must have two axes or more"
+        )
+    if len({x.dtype for x in (query, key, value)}) > 1:
+        kinds = ", ".join(str(x.dtype) for x in (query, key, value))
+        raise RuntimeError(f"hologram, scaled_dot_product_attention: one dtype is needed, got {kinds}")
+    if dropout_p or enable_gqa:
+        return torch.ops.aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        )[0]
+    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
+        query, key, value, attn_mask, 0.0, is_causal, False, scale=scale
+    )[0]
+
+
+for _key in ("PrivateUse1", "AutogradPrivateUse1"):
+    library.impl("scaled_dot_product_attention", scaled_dot_product_attention, _key)
+
+
+def laid_like(x: Tensor, other: Tensor) -> Tensor:
+    """A tensor with its axes in memory in the order of another's, as PyTorch expects of attention."""
+    order = sorted(range(other.ndim), key=lambda k: (other.strides[k], other.shape[k] != 1), reverse=True)
+    if order == sorted(order):
+        return x
+    return x.permute(order).clone().permute([order.index(k) for k in range(x.ndim)])
+
+
+@implements("_scaled_dot_product_fused_attention_overrideable", inferred=False)
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> Any:
+    """The result, and what other devices keep for the way back: here the weights are computed once more."""
+    found = hg.scaled_dot_product_attention(query, key, value, attn_bias, causal=is_causal, scale=scale)
+    found = laid_like(found, query)
+    executor = query.executor
+
+    def nothing(dtype: Any = dtypes.i64) -> Tensor:
+        return executor.empty((0,), dtype)
+
+    sums = executor.zeros(query.shape[:-1], dtypes.f32)
+    kept = (nothing(), nothing(), query.shape[-2], key.shape[-2], nothing(), nothing(), nothing(query.dtype))
+    return found, sums, *kept
+
+
+@fused
+def _pulled(
+    cotangent: Tensor, given: list[Any], wanted: tuple[bool, ...], causal: bool, scale: float | None
+) -> list[Any]:
+    asked = [v for v, w in zip(given, wanted, strict=True) if w]
+
+    def forward(*operands: Tensor) -> Tensor:
+        rest = iter(operands)
+        each = [next(rest) if w else v for v, w in zip(given, wanted, strict=True)]
+        return hg.scaled_dot_product_attention(*each, causal=causal, scale=scale)
+
+    found = iter(hg.vjp(forward, *asked)[1](cotangent))
+    return [next(found) if w else None for w in wanted]
+
+
+@implements("_scaled_dot_product_fused_attention_overrideable_backward", inferred=False)
+def attention_backward(
+    cotangent: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_bias: Tensor | None,
+    wanted: list[bool],
+    out: Tensor,
+    logsumexp: Tensor,
+    cum_seq_q: Any,
+    cum_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: Any,
+    philox_offset: Any,
+    *,
+    scale: float | None = None,
+) -> Any:
+    given = [query, key, value, attn_bias]
+    asked = tuple(bool(w) and v is not None for w, v in zip(wanted, given, strict=True))
+    found = _pulled(cotangent, given, asked, is_causal, scale)
+    return tuple(None if x is None else laid_like(x, v) for x, v in zip(found, given, strict=True))

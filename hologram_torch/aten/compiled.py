@@ -1,0 +1,61 @@
+"""Operators that PyTorch's own decompositions write in terms of others, compiled: what they write runs as few launches.
+
+Backward operators of activations and losses are nearly all of them. Those of operations that hologram declares come
+from the declarations' derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hologram as hg
+from hologram.opset.forms import types
+from hologram_torch.kernels.fused import decomposition, fused
+from hologram_torch.kernels.registry import add, implements
+
+BY_DECOMPOSITION = """
+_log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward hardshrink hardsigmoid
+hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
+log_sigmoid_forward logit logit_backward mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
+sigmoid_backward softplus_backward softshrink tanh_backward threshold threshold_backward binary_cross_entropy
+binary_cross_entropy_backward binary_cross_entropy_with_logits huber_loss huber_loss_backward mse_loss_backward
+multi_margin_loss multilabel_margin_loss_forward smooth_l1_loss smooth_l1_loss_backward soft_margin_loss
+soft_margin_loss_backward native_layer_norm_backward native_group_norm_backward native_batch_norm_backward
+batch_norm_backward native_dropout_backward channel_shuffle pixel_shuffle pixel_unshuffle addcdiv addcmul
+lerp.Scalar lerp.Tensor
+"""
+
+for _name in BY_DECOMPOSITION.split():
+    add(_name, decomposition(_name))
+
+
+def derivative(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel that takes the cotangent of an operation's result to its operand's."""
+
+    def backward(cotangent: Any, x: Any, *settings: Any, **named: Any) -> Any:
+        _, pullback = hg.vjp(lambda x: function(x, *settings, **named), x)
+        return pullback(cotangent.astype(x.dtype, copy=False))[0]
+
+    return fused(backward)
+
+
+# Settings come in the order of ATen's.
+add("gelu_backward", derivative(lambda x, approximate="none": hg.gelu(x, approximate=approximate)))
+add("silu_backward", derivative(hg.silu))
+
+
+@implements("elu")
+@fused
+def elu(x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    """scale * x above 0, scale * alpha * (exp(x * input_scale) - 1) elsewhere."""
+    wide = x.astype(types.computing(x.dtype), copy=False)
+    return hg.where(hg.greater(wide, 0.0), wide * scale, hg.expm1(wide * input_scale) * (alpha * scale))
+
+
+@implements("hardshrink_backward", "softshrink_backward")
+@fused
+def shrink_backward(cotangent: Any, x: Any, lambd: Any) -> Any:
+    """The cotangent, but between -lambd and lambd."""
+    inside = hg.logical_and(hg.greater_equal(x, -lambd), hg.less_equal(x, lambd))
+    return hg.where(inside, 0.0, cotangent)

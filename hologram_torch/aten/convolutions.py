@@ -1,0 +1,147 @@
+"""Convolutions along one to three axes, and their derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import hologram as hg
+from hologram.frontend.tensor import Tensor
+from hologram.opset.forms import types
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.registry import implements
+
+DIRECT = {1: (hg.conv1d, hg.conv_transpose1d), 2: (hg.conv2d, hg.conv_transpose2d)}  # by the number of axes
+
+
+def _filled(values: Sequence[int], axes: int) -> tuple[int, ...]:
+    """One for every axis, of which PyTorch lets one stand for all."""
+    return tuple(values) if len(values) == axes else (values[0],) * axes
+
+
+def deep(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+    """The convolution of x (N, C, D, H, W): the sum over the kernel's depth of convolutions of slices."""
+    taps, last = weight.shape[2], x.shape[2] + 2 * padding[0]
+    depth = (last - dilation[0] * (taps - 1) - 1) // stride[0] + 1
+    x = hg.pad(x, padding=((0, 0), (0, 0), (padding[0], padding[0]), (0, 0), (0, 0))).permute((0, 2, 1, 3, 4))
+    total: Any = None
+    for tap in range(taps):
+        first = tap * dilation[0]
+        part = x.slice(1, first, first + (depth - 1) * stride[0] + 1, stride[0])
+        found = hg.conv2d(
+            part.reshape(-1, *x.shape[2:]),
+            weight.select(2, tap),
+            stride=stride[1:],
+            padding=padding[1:],
+            dilation=dilation[1:],
+            groups=groups,
+        )
+        total = found if total is None else total + found
+    return total.reshape(x.shape[0], depth, *total.shape[1:]).permute((0, 2, 1, 3, 4))
+
+
+def deep_transposed(
+    x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
+) -> Tensor:
+    """The transpose: every slice of x, through every tap of the kernel's depth, adds to a slice of the result."""
+    count, taps = x.shape[2], weight.shape[2]
+    apart = (count - 1) * stride[0] + 1  # places of the slices, with those between them
+    beyond = dilation[0] * (taps - 1)
+    slices = x.permute((0, 2, 1, 3, 4)).reshape(-1, x.shape[1], *x.shape[3:])
+    total: Any = None
+    for tap in range(taps):
+        found = hg.conv_transpose2d(
+            slices,
+            weight.select(2, tap),
+            stride=stride[1:],
+            padding=padding[1:],
+            output_padding=output_padding[1:],
+            dilation=dilation[1:],
+            groups=groups,
+        )
+        rest = ((0, 0), (0, 0), (0, 0))
+        found = found.reshape(x.shape[0], count, 1, *found.shape[1:])
+        found = hg.pad(found, padding=((0, 0), (0, 0), (0, stride[0] - 1), *rest))
+        found = found.reshape(x.shape[0], count * stride[0], *found.shape[3:]).narrow(1, 0, apart)
+        first = tap * dilation[0]
+        found = hg.pad(found, padding=((0, 0), (first, beyond - first + output_padding[0]), *rest))
+        total = found if total is None else total + found
+    depth = total.shape[1] - 2 * padding[0]
+    return total.narrow(1, padding[0], depth).permute((0, 2, 1, 3, 4))
+
+
+def convolved(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Tensor:
+    """x convolved with weight, or the transpose of that, plus bias."""
+    axes = x.ndim - 2
+    stride, padding, dilation, output_padding = (
+        _filled(v, axes) for v in (stride, padding, dilation, output_padding)
+    )
+    if axes in DIRECT:
+        settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+        if transposed:
+            return DIRECT[axes][1](x, weight, bias, output_padding=output_padding, **settings)
+        return DIRECT[axes][0](x, weight, bias, **settings)
+    wide, kernel = (
+        v.astype(types.computing(v.dtype), copy=False) for v in (x, weight)
+    )  # for the sum over the depth
+    if transposed:
+        found = deep_transposed(wide, kernel, stride, padding, dilation, output_padding, groups)
+    else:
+        found = deep(wide, kernel, stride, padding, dilation, groups)
+    found = found if bias is None else found + bias.reshape(-1, 1, 1, 1)
+    return found.astype(x.dtype, copy=False)
+
+
+_compiled = fused(convolved)
+
+
+def _alike(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype is not x.dtype:
+            raise RuntimeError(
+                f"hologram, convolution: Input type ({x.dtype}) and {name} type ({other.dtype}) should be the same"
+            )
+
+
+@implements("convolution_overrideable", inferred=False)
+def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
+    """PyTorch's entry for devices that are not its own; it has checked shapes."""
+    _alike(x, weight, bias)
+    return (convolved if x.ndim - 2 in DIRECT else _compiled)(x, weight, bias, *settings)
+
+
+@fused
+def _pulled(cotangent: Tensor, x: Tensor, weight: Tensor, settings: Any, wanted: Any) -> Any:
+    operands = [v for v, asked in zip((x, weight), wanted, strict=False) if asked]
+
+    def forward(*given: Tensor) -> Tensor:
+        rest = iter(given)
+        first, second = (next(rest) if w else v for v, w in zip((x, weight), wanted, strict=False))
+        return convolved(first, second, None, *settings)
+
+    found = iter(hg.vjp(forward, *operands)[1](cotangent) if operands else ())
+    grown: list[Any] = [next(found) if asked else None for asked in wanted[:2]]
+    grown.append(hg.sum(cotangent, axis=(0, *range(2, x.ndim))) if wanted[2] else None)
+    return grown
+
+
+@implements("convolution_backward_overrideable", inferred=False)
+def convolution_backward(cotangent: Tensor, x: Tensor, weight: Tensor, *rest: Any, **named: Any) -> Any:
+    """The cotangents of input, weight and bias, of those that are wanted."""
+    *settings, wanted = (*rest, *named.values())
+    if not math.prod(cotangent.shape):
+        zeros = (v.executor.full(v.shape, 0, v.dtype) for v in (x, weight))
+        bias = x.executor.full((cotangent.shape[1],), 0, x.dtype)
+        return tuple(v if w else None for v, w in zip((*zeros, bias), wanted, strict=True))
+    return _pulled(cotangent, x, weight, settings, wanted)

@@ -1,0 +1,112 @@
+"""What is made of numbers alone: ranges, the identity, positions in triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram import dtypes
+from hologram.dtypes import DType
+from hologram.frontend.tensor import Tensor
+from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.registry import register
+from hologram_torch.memory import hologram_tensor
+
+
+def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:
+    """The output as a tensor of hologram, of the shape that these arguments make; raises what PyTorch raises."""
+    try:
+        like = operator(name)(*args, out=torch.empty(out.shape, dtype=out.dtype, device="meta"))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise type(error)(f"hologram, {name.partition('.')[0]}: {error}") from None
+    if out.shape != like.shape:
+        out.resize_(like.shape)
+    return hologram_tensor(out)
+
+
+def write(found: Tensor, target: Tensor) -> None:
+    """Copies to where results belong, converted."""
+    target.executor.copy(found, target)
+
+
+def widest(target: Tensor) -> DType:
+    """The float dtype that numbers are made in before they are converted."""
+    exact = target.dtype.is_integer or target.dtype is dtypes.f64
+    return dtypes.f64 if exact and dtypes.f64 in target.executor.limits.dtypes else dtypes.f32
+
+
+def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
+    target = made("arange.start_out", out, start, end, step)
+    n = target.shape[0]
+    if not n:
+        return out
+    if target.dtype.is_integer:
+        start, step = int(start), int(step)
+        found = hg.arange(target.executor, 0, n, dtype="i64") * step + start
+    else:
+        start, step = float(start), float(step)
+        found = hg.arange(target.executor, start, start + step * (n - 0.5), step, dtype=target.dtype)
+    write(found, target)
+    return out
+
+
+def _spaced(target: Tensor, start: float, end: float, steps: int) -> Tensor:
+    return hg.linspace(target.executor, float(start), float(end), steps, dtype=widest(target))
+
+
+def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.Tensor:
+    target = made("linspace.out", out, start, end, steps)
+    if steps:
+        write(_spaced(target, start, end, steps), target)
+    return out
+
+
+def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: torch.Tensor) -> torch.Tensor:
+    target = made("logspace.out", out, start, end, steps, base)
+    if target.dtype.is_integer:  # as PyTorch, whose bounds are converted first
+        start, end = int(start), int(end)
+    if steps:
+        write(hg.pow(float(base), _spaced(target, start, end, steps)), target)
+    return out
+
+
+def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
+    m = n if m is None else m
+    target = made("eye.m_out", out, n, m)
+    write(hg.eye(target.executor, n, m, dtype=target.dtype), target)
+    return out
+
+
+def _triangle(name: str) -> Any:
+    """The positions (2, count) of a triangle's elements, row by row."""
+    lower = name == "tril_indices"
+
+    def kernel(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        **_: Any,
+    ) -> torch.Tensor:
+        if min(row, col) < 0:
+            raise RuntimeError(f"hologram, {name}: row and col must not be negative, got {row} and {col}")
+        rows = torch.arange(row, device=device)[:, None]
+        columns = torch.arange(col, device=device)
+        inside = columns - rows <= offset if lower else columns - rows >= offset
+        return inside.nonzero().t().to(dtype or torch.int64).contiguous()
+
+    return kernel
+
+
+register("arange.start_out", _arange)
+register("linspace.out", _linspace)
+register("logspace.out", _logspace)
+register("eye.out", _eye)
+register("eye.m_out", _eye)
+for _name in ("tril_indices", "triu_indices"):
+    register(_name, _triangle(_name))

@@ -1,0 +1,75 @@
+"""Operators without a kernel of ours that PyTorch knows how to write in terms of others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch._ops import OpOverload
+
+from hologram_torch.kernels.kernel import NAMES
+from hologram_torch.kernels.operators import is_output, name_of, variants
+from hologram_torch.kernels.registry import KERNELS, register
+
+LEFT_OUT = ("_to_copy", "copy", "copy_", "empty_like", "lift_fresh", "detach", "clone", "to.")
+has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+COMPUTING = ("PrivateUse1", "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # keys of such kernels
+
+
+def wanted(overload: OpOverload) -> bool:
+    """Whether nothing computes an operator on the device; PyTorch's way from one form to another counts as nothing."""
+    name = f"aten::{name_of(overload)}"
+    return name_of(overload) not in _taken and not any(has_kernel(name, key) for key in COMPUTING)
+
+
+def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The form of a function that writes its result over its first argument."""
+
+    def kernel(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return _written(function(x, *args, **kwargs), x)
+
+    return kernel
+
+
+def _written(result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    if not torch.can_cast(result.dtype, target.dtype):
+        found, wanted = NAMES[result.dtype], NAMES[target.dtype]
+        raise RuntimeError(f"hologram: result type {found} can't be cast to the desired output type {wanted}")
+    return target.copy_(result)
+
+
+def with_outputs(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """The form of a function that writes its results into arguments of those names."""
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        outputs = [kwargs.pop(name) for name in names]
+        results = function(*args, **kwargs)
+        for output, result in zip(outputs, results if len(names) > 1 else (results,), strict=True):
+            if output.shape != result.shape:
+                output.resize_(result.shape)
+            _written(result, output)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    return kernel
+
+
+def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
+    """Registers PyTorch's decomposition of an operator, for its other forms too."""
+    found = [(overload, function)]
+    for form, other in variants(overload):
+        names = [a.name for a in other._schema.arguments if is_output(a)]
+        found.append((other, in_place(function) if form == "in_place" else with_outputs(function, names)))
+    for other, kernel in found:
+        if wanted(other):
+            _taken.add(name_of(other))
+            register(name_of(other), kernel)
+
+
+_taken = set(KERNELS)
+for _overload, _function in decomposition_table.items():
+    if isinstance(_overload, OpOverload) and _overload.namespace == "aten":
+        _arguments = _overload._schema.arguments
+        if not any(map(is_output, _arguments)) and not name_of(_overload).startswith(LEFT_OUT):
+            decompose(_overload, _function)

@@ -1,0 +1,84 @@
+"""Distances between all rows of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+import hologram as hg
+from hologram_torch.aten.reductions import norm
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.registry import implements
+
+
+@fused
+def _apart(x: Any, y: Any, p: float) -> Any:
+    wide = x.astype("f32") if x.dtype.bits == 16 else x
+    return norm(hg.subtract(wide.unsqueeze(-2), y.astype(wide.dtype).unsqueeze(-3)), p, (-1,), False)
+
+
+@implements("_cdist_forward")
+def cdist(x: Any, y: Any, p: float, compute_mode: int | None) -> Any:
+    """From every row of the first to every row of the second."""
+    if not x.shape[-1]:
+        lead = hg.broadcast_arrays(x[..., :1, :], y[..., :1, :])[0].shape[:-2]
+        return x.executor.zeros((*lead, x.shape[-2], y.shape[-2]), x.dtype)
+    return _apart(x, y, float(p))
+
+
+@implements("_pdist_forward", inferred=False)
+def pdist(x: Any, p: float = 2.0) -> Any:
+    """From every row to those behind it, in a row."""
+    n = x.shape[0]
+    count = n * (n - 1) // 2
+    if not count or not x.shape[1]:
+        return x.executor.zeros((count,), x.dtype)
+    numbers = hg.arange(x.executor, 0, n * n)
+    first, second = hg.floor_divide(numbers, n), hg.remainder(numbers, n)
+    behind = hg.greater(second, first)
+    place = hg.where(behind, hg.cumsum(behind, axis=0) - 1, count)
+    rows, others = (
+        hg.scatter(x.executor.zeros(count + 1, "i64"), place, found, dim=0)[:count]
+        for found in (first, second)
+    )
+    apart = hg.subtract(hg.index_select(x, rows, axis=0), hg.index_select(x, others, axis=0))
+    return norm(apart, float(p), (-1,), False)
+
+
+def _slope(apart: Any, found: Any, p: float) -> Any:
+    """The derivative of a distance by the difference; 0 where that is 0."""
+    size, sign = hg.abs(apart), hg.sign(apart)
+    if p == 0.0:
+        return apart * 0.0
+    if p == 1.0:
+        return sign
+    if p == math.inf:
+        return hg.where(hg.equal(size, found), sign, 0.0)
+    known = hg.logical_and(hg.not_equal(found, 0.0), hg.not_equal(size, 0.0))
+    safe, base = (hg.where(known, v, 1.0) for v in (found, size))
+    return hg.where(known, sign * hg.pow(base / safe, p - 1.0), 0.0)
+
+
+@implements("_cdist_backward", inferred=False)
+@fused
+def cdist_backward(cotangent: Any, x: Any, y: Any, p: float, found: Any) -> Any:
+    """The cotangents of the first operand's rows."""
+    apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+    slope = _slope(apart, found.unsqueeze(-1), float(p))
+    return hg.sum(slope * cotangent.unsqueeze(-1), axis=-2)
+
+
+@implements("_pdist_backward", inferred=False)
+@fused
+def pdist_backward(cotangent: Any, x: Any, p: float, found: Any) -> Any:
+    """The cotangents of all rows, each of which is in many pairs."""
+    n = x.shape[0]
+    rows, others = (x.executor.tensor(v) for v in np.triu_indices(n, 1))
+    apart = hg.index_select(x, rows, axis=0) - hg.index_select(x, others, axis=0)
+    each = _slope(apart, found.unsqueeze(-1), float(p)) * cotangent.unsqueeze(-1)
+    zeros = x.executor.full((), 0, x.dtype).expand(x.shape)
+    for index, value in ((rows, each), (others, -each)):
+        zeros = hg.scatter_add(zeros, index.unsqueeze(1).expand(each.shape), value, dim=0)
+    return zeros

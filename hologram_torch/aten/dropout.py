@@ -1,0 +1,87 @@
+"""Elements left out at random, with the mask that the way back reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram.frontend.tensor import Tensor
+from hologram_torch.generator import draw
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.kernel import write
+from hologram_torch.kernels.registry import register
+from hologram_torch.memory import hologram_tensor, torch_tensor
+
+
+def _uniform(x: torch.Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Numbers in [0, 1) in the shape of a tensor."""
+    seed, offset = draw(x.device.index, max(x.numel(), 1), generator)
+    executor = hologram_tensor(x).executor
+    return hg.random_uniform(executor, shape=tuple(x.shape), seed=seed, offset=offset, dtype="f32")
+
+
+@fused
+def _dropped(x: Tensor, number: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    kept = hg.greater_equal(number, p)
+    return hg.where(kept, x * (1.0 / (1.0 - p)), 0.0).astype(x.dtype, copy=False), kept
+
+
+def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """x / (1 - p) where a random number is at least p, else 0; and where that is."""
+    if train is False or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+    if not x.is_floating_point():
+        raise RuntimeError(f"hologram, native_dropout: floats are needed, got {x.dtype}")
+    found, kept = _dropped(hologram_tensor(x), _uniform(x), p)
+    return torch_tensor(found), torch_tensor(kept)
+
+
+register("native_dropout", native_dropout)
+
+
+@fused
+def _leaky(x: Tensor, number: Tensor, lower: float, upper: float) -> tuple[Tensor, Tensor]:
+    slope = hg.where(hg.less_equal(x, 0), lower + number * (upper - lower), 1.0).astype(x.dtype, copy=False)
+    return x * slope, slope
+
+
+def _rrelu(
+    x: torch.Tensor, noise: torch.Tensor, lower: Any, upper: Any, training: bool, generator: Any
+) -> torch.Tensor:
+    if not training:
+        return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
+    found, slope = _leaky(hologram_tensor(x), _uniform(x, generator), float(lower), float(upper))
+    write(slope, hologram_tensor(noise))
+    return torch_tensor(found)
+
+
+def rrelu_with_noise(
+    x: torch.Tensor,
+    noise: torch.Tensor,
+    lower: Any = 1 / 8,
+    upper: Any = 1 / 3,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """x above 0, elsewhere x by a random slope, which `noise` keeps; by the mean slope out of training."""
+    return _rrelu(x, noise, lower, upper, training, generator)
+
+
+def rrelu_with_noise_(
+    x: torch.Tensor,
+    noise: torch.Tensor,
+    lower: Any = 1 / 8,
+    upper: Any = 1 / 3,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """The same in place."""
+    return x.copy_(_rrelu(x, noise, lower, upper, training, generator))
+
+
+register("rrelu_with_noise", rrelu_with_noise)
+register("rrelu_with_noise_", rrelu_with_noise_)

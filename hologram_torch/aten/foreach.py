@@ -1,0 +1,184 @@
+"""ATen's operators on lists of tensors, which optimisers are written in.
+
+Lists of floats of one shape each are computed together; whatever else they hold, PyTorch's own loop calls the operator
+on one tensor at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet
+
+import hologram as hg
+from hologram.frontend.tensor import Tensor
+from hologram_torch.kernels.fused import Fused, in_torch
+from hologram_torch.kernels.lists import Updates, alike, is_device_scalar, numbers, wide
+from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.registry import register
+from hologram_torch.memory import hologram_tensor, torch_tensor
+
+LOOP = DispatchKeySet(DispatchKey.CompositeExplicitAutograd)
+Combine = Callable[..., Tensor]
+
+# By the operators' names. What follows the tensors of a list is a tensor of each other list, or a number.
+BINARY: dict[str, Combine] = {
+    "add": hg.add,
+    "sub": hg.subtract,
+    "mul": hg.multiply,
+    "div": hg.divide,
+    "pow": hg.pow,
+    "clamp_max": hg.minimum,
+    "clamp_min": hg.maximum,
+    "maximum": hg.maximum,
+    "minimum": hg.minimum,
+}
+TERNARY: dict[str, Combine] = {
+    "addcmul": lambda x, a, b, value: x + value * a * b,
+    "addcdiv": lambda x, a, b, value: x + value * (a / b),
+}
+UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round "
+    "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+)
+
+
+def _lerp(x: Tensor, y: Tensor, weight: Any) -> Tensor:
+    return x + weight * (y - x)
+
+
+def _scaled(x: Tensor, y: Tensor, alpha: Any) -> Tensor:
+    return x + alpha * y
+
+
+def _each(combine: Combine) -> Callable[..., list[list[Tensor]]]:
+    """A function of lists of tensors, and of a number for each or for all, that combines what stands at each place."""
+
+    def whole(
+        written: list[list[Tensor]], others: list[list[Tensor]], shared: Any = None
+    ) -> list[list[Tensor]]:
+        found = []
+        for k, x in enumerate(written[0]):
+            operands = [wide(x), *(wide(each[k]) for each in others)]
+            if shared is not None:
+                operands.append(
+                    shared[k] if isinstance(shared, list) and len(shared) > 1 else _single(shared)
+                )
+            found.append(combine(*operands).astype(x.dtype, copy=False))
+        return [found]
+
+    whole.__name__ = f"foreach_{getattr(combine, '__name__', 'combined')}"
+    return whole
+
+
+def _single(shared: Any) -> Any:
+    return shared[0] if isinstance(shared, list) else shared
+
+
+class OnLists:
+    """The two forms of an operator: over its first list, and with new results."""
+
+    def __init__(self, combine: Combine) -> None:
+        function = _each(combine)
+        self.over = Updates(function)
+        self.new = hg.jit(function)
+
+    def register(self, name: str, overload: str, taken: Callable[..., Any]) -> None:
+        """Registers both; `taken` gives the lists and what follows them, or None for PyTorch's loop."""
+        for form in (name, f"{name}_"):
+            full = f"_foreach_{form}{overload}"
+            register(full, self._kernel(operator(full), taken, form != name))
+
+    def _kernel(self, overload: Any, taken: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
+        loop = overload._handle.redispatch_boxed
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            found = taken(*args, **kwargs)
+            if found is None or not alike(found[0]):
+                return loop(LOOP, *args, **kwargs)
+            lists = [[hologram_tensor(x) for x in each] for each in found[0]]
+            given = (lists[:1], lists[1:], *found[1:])
+            if in_place:
+                if len({id(x.buffer) for x in lists[0]}) < len(lists[0]):  # one may be another, once more
+                    return loop(LOOP, *args, **kwargs)
+                return self.over(*given)
+            return [torch_tensor(x) for x in self.new(*given)[0]]
+
+        return kernel
+
+
+def _lists(count: int) -> Callable[..., Any]:
+    return lambda *lists: (lists[:count],)
+
+
+def _with_number(count: int) -> Callable[..., Any]:
+    """Lists, then a number for all of them or one for each."""
+
+    def taken(*args: Any, **kwargs: Any) -> Any:
+        rest = (*args[count:], *kwargs.values())
+        given = rest[0] if rest else 1
+        found = numbers(given if isinstance(given, (list, tuple)) else [given])
+        return None if found is None else (args[:count], found)
+
+    return taken
+
+
+def _with_scalar(self: Any, other: torch.Tensor, *, alpha: Any = 1) -> Any:
+    """A list, then a tensor without axes."""
+    if alpha != 1 or not is_device_scalar(other) or not self or self[0].device != other.device:
+        return None
+    return (self,), hologram_tensor(other)
+
+
+def _with_alpha(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    found = numbers([alpha])
+    return None if found is None else ((self, other), found)
+
+
+for _name, _combine in BINARY.items():
+    _found = OnLists(_combine)
+    for _overload in (".Scalar", ".ScalarList"):
+        _found.register(_name, _overload, _with_number(1))
+    if _name in ("mul", "div"):
+        _found.register(_name, ".Tensor", _with_scalar)
+    if _name not in ("add", "sub"):
+        _found.register(_name, ".List", _lists(2))
+OnLists(_scaled).register("add", ".List", _with_alpha)
+OnLists(lambda x, y, alpha: x - alpha * y).register("sub", ".List", _with_alpha)
+for _name, _combine in TERNARY.items():
+    _found = OnLists(_combine)
+    for _overload in (".Scalar", ".ScalarList"):
+        _found.register(_name, _overload, _with_number(3))
+_found = OnLists(_lerp)
+_found.register("lerp", ".List", _lists(3))
+for _overload in (".Scalar", ".ScalarList"):
+    _found.register("lerp", _overload, _with_number(2))
+for _name in UNARY.split():
+    OnLists(in_torch(operator(_name))).register(_name, "", _lists(1))
+
+
+# Norms, of which clipping gradients asks.
+
+
+def _norms(lists: list[Tensor], order: Any, dtype: Any) -> list[Tensor]:
+    norm = in_torch(torch.ops.aten.linalg_vector_norm)
+    return [norm(x, order, dtype=dtype) for x in lists]
+
+
+_norms_together = Fused(_norms)
+_loop = torch.ops.aten._foreach_norm.Scalar._handle.redispatch_boxed
+
+
+def _foreach_norm(
+    tensors: Sequence[torch.Tensor],
+    ord: Any = 2,
+    dtype: torch.dtype | None = None,
+) -> list[torch.Tensor]:
+    if not alike([tensors]):
+        return _loop(LOOP, tensors, ord, dtype)
+    return [torch_tensor(x) for x in _norms_together([hologram_tensor(x) for x in tensors], ord, dtype)]
+
+
+register("_foreach_norm.Scalar", _foreach_norm)

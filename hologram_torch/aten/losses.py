@@ -1,0 +1,143 @@
+"""Losses that choose by class numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import hologram as hg
+from hologram import dtypes
+from hologram.frontend.tensor import Tensor
+from hologram.opset.forms import types
+from hologram.runtime.dispatch import deferred
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.registry import implements
+
+MEAN, SUM = 1, 2  # ATen's numbers of reductions
+
+
+def _axis(x: Tensor) -> int:
+    return 0 if x.ndim == 1 else 1
+
+
+def _kept(
+    x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Class numbers beside the axis of the classes, 0 for those ignored; which are not; and the classes' weights."""
+    axis = _axis(x)
+    number = target.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    kept = hg.not_equal(number, ignore_index)
+    number = hg.where(kept, number, 0)
+    dtype = types.computing(x.dtype)
+    factor = kept.astype(dtype)
+    if weight is not None:
+        chosen = hg.index_select(weight, number.reshape(-1), axis=0).reshape(number.shape)
+        factor = hg.where(kept, chosen.astype(dtype), 0.0)
+    return number, kept, factor
+
+
+@fused
+def _forward(
+    x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    number, kept, factor = _kept(x, target, weight, ignore_index)
+    axis = _axis(x)
+    chosen = hg.gather(x, number, dim=axis).astype(factor.dtype, copy=False)
+    losses = hg.where(kept, -chosen * factor, 0.0).squeeze(axis)
+    total = hg.sum(factor)
+    if reduction == MEAN:
+        return hg.sum(losses) / total, total
+    if reduction == SUM:
+        return hg.sum(losses), total
+    return losses, total * 0.0
+
+
+@fused
+def _beyond(target: Tensor, classes: int, ignore_index: int) -> Tensor:
+    outside = hg.logical_or(hg.less(target, 0), hg.greater_equal(target, classes))
+    return hg.any(hg.logical_and(outside, hg.not_equal(target, ignore_index)))
+
+
+@implements("nll_loss_forward", "nll_loss2d_forward")
+def nll_loss(x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """The chosen elements, negated and weighted, and the sum of weights; raises IndexError for what is no class."""
+    classes = x.shape[_axis(x)]
+    if target.size and not deferred() and _beyond(target, classes, ignore_index).item():
+        raise IndexError(f"hologram, nll_loss: a target is out of bounds: there are {classes} classes")
+    return _forward(x, target, weight, reduction, ignore_index)
+
+
+@implements("nll_loss_backward", "nll_loss2d_backward")
+@fused
+def nll_loss_backward(
+    cotangent: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total: Tensor,
+) -> Tensor:
+    axis = _axis(x)
+    number, kept, factor = _kept(x, target, weight, ignore_index)
+    if reduction == MEAN:
+        cotangent = cotangent / total
+    elif reduction != SUM and x.ndim > 1:
+        cotangent = cotangent.unsqueeze(axis)
+    across = [1] * x.ndim
+    across[axis] = x.shape[axis]
+    classes = x.executor.tensor(np.arange(x.shape[axis], dtype=target.dtype.numpy).reshape(across))
+    return hg.where(hg.logical_and(kept, hg.equal(classes, number)), -cotangent * factor, 0.0)
+
+
+# Margins.
+
+
+@implements("multi_margin_loss_backward", inferred=False)
+@fused
+def multi_margin_loss_backward(
+    cotangent: Tensor,
+    x: Tensor,
+    target: Tensor,
+    p: Any,
+    margin: Any,
+    weight: Any = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Of sum over others of max(0, margin - x[target] + x[other]) ** p / classes."""
+    rows = x if x.ndim == 2 else x.reshape(1, -1)
+    number = target.reshape(-1, 1)
+    own = hg.equal(x.executor.tensor(np.arange(rows.shape[1], dtype=np.int64).reshape(1, -1)), number)
+    over = margin - hg.gather(rows, number, dim=1) + rows
+    slope = hg.where(hg.greater(over, 0), 1.0 if p == 1 else 2.0 * over, 0.0) / rows.shape[1]
+    if weight is not None:
+        slope = slope * hg.index_select(weight, number.reshape(-1), axis=0).unsqueeze(1)
+    if reduction == MEAN:
+        slope = slope / rows.shape[0]
+    slope = hg.where(own, 0.0, slope)
+    slope = hg.where(own, -hg.sum(slope, axis=1, keepdims=True), slope)
+    scale = cotangent.unsqueeze(1) if reduction not in (MEAN, SUM) and cotangent.ndim else cotangent
+    return (slope * scale).reshape(x.shape).astype(x.dtype, copy=False)
+
+
+@implements("multilabel_margin_loss_backward", inferred=False)
+@fused
+def multilabel_margin_loss_backward(
+    cotangent: Tensor, x: Tensor, target: Tensor, reduction: int, is_target: Tensor
+) -> Tensor:
+    """Of sum over targets and others of max(0, 1 - x[target] + x[other]) / classes; targets end at the first -1."""
+    rows, labels, marks = (v if v.ndim == 2 else v.reshape(1, -1) for v in (x, target, is_target))
+    count = rows.shape[1]
+    known = hg.less(hg.cumulative_sum(hg.less(labels, 0).astype(dtypes.i32), axis=1), 1)
+    number = hg.where(known, labels, 0)
+    other = hg.equal(marks, 0)
+    over = 1.0 - hg.gather(rows, number, dim=1).unsqueeze(2) + rows.unsqueeze(1)
+    counts = hg.logical_and(known.unsqueeze(2), other.unsqueeze(1))
+    hit = hg.where(hg.logical_and(counts, hg.greater(over, 0)), 1.0, 0.0).astype(types.computing(x.dtype))
+    lowered = hg.scatter_add(
+        x.executor.full((), 0, hit.dtype).expand(rows.shape), number, hg.sum(hit, axis=2), dim=1
+    )
+    slope = (hg.sum(hit, axis=1) - lowered) / (count * (rows.shape[0] if reduction == MEAN else 1))
+    scale = cotangent.unsqueeze(1) if reduction not in (MEAN, SUM) and cotangent.ndim else cotangent
+    return (slope * scale).reshape(x.shape).astype(x.dtype, copy=False)

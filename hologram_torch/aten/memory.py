@@ -1,0 +1,250 @@
+"""What makes, copies and views memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram.errors import OutOfMemory
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout, row_major
+from hologram.runtime.dispatch import deferred
+from hologram_torch.devices import devices
+from hologram_torch.dtypes import host_array, host_tensor
+from hologram_torch.kernels.numbers import converted
+from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.registry import implements, library, register
+from hologram_torch.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
+
+# Views: the host's kernels look at sizes, strides and the storage only, and keep the key set of what they are given.
+VIEWS = (
+    "as_strided",
+    "view",
+    "_reshape_alias",
+    "alias",
+    "unfold",
+    "set_.source_Storage",
+    "set_.source_Tensor",
+    "set_.source_Storage_storage_offset",
+)
+
+
+def _view(name: str) -> Any:
+    run = operator(name)._handle.redispatch_boxed
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        return run(HOST_KEYS, *args, **kwargs)
+
+    return kernel
+
+
+for _name in VIEWS:
+    register(_name, _view(_name))
+
+_set_storage = _view("set_.source_Storage_storage_offset")
+
+
+def _index(device: torch.device | None) -> int:
+    if device is None or device.index is None:
+        return devices.current
+    return device.index
+
+
+def _new(size: Sequence[int], stride: tuple[int, ...] | None, dtype: Any, device: Any) -> torch.Tensor:
+    if size and min(size) < 0:
+        raise RuntimeError(f"hologram, empty: Trying to create tensor with negative dimension: {list(size)}")
+    try:
+        return empty(tuple(size), stride, dtype, _index(device))
+    except OutOfMemory as error:
+        raise torch.OutOfMemoryError(f"hologram, empty: {error}") from error
+
+
+def _empty(
+    size: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+    memory_format: torch.memory_format | None = None,
+) -> torch.Tensor:
+    if layout not in (None, torch.strided):
+        raise NotImplementedError(f"hologram, empty: tensors are strided, got {layout}")
+    if memory_format in (None, torch.contiguous_format, torch.preserve_format):
+        return _new(size, None, dtype, device)
+    like = torch.empty(size, device="meta", memory_format=memory_format)
+    return _new(size, like.stride(), dtype, device)
+
+
+def _empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> torch.Tensor:
+    return _new(size, tuple(stride), dtype, device)
+
+
+register("empty.memory_format", _empty)
+register("empty_strided", _empty_strided)
+
+
+def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copies into a tensor, converting and broadcasting: within a device, between devices, to and from the host."""
+    if is_ours(target):
+        _into(hologram_tensor(target), source)
+    else:
+        found = hologram_tensor(source)
+        _known(found, "copy to the host")
+        target.copy_(host_tensor(found.to_numpy()))
+    return target
+
+
+def _into(target: Tensor, source: torch.Tensor) -> None:
+    if is_ours(source):
+        found = hologram_tensor(source)
+        if found.executor is target.executor:
+            target.executor.copy(found, target)
+            return
+        array = found.to_numpy()
+    else:
+        array = host_array(source if source.device.type == "cpu" else source.cpu())
+    if not target.size:
+        return
+    if array.dtype != target.dtype.numpy and array.size <= target.size:
+        array = array.astype(target.dtype.numpy)
+    if array.shape == target.shape and target.layout is target.buffer.kind.layout and not deferred():
+        target.buffer.from_numpy(array)
+        return
+    target.executor.copy(target.executor.tensor(array), target)
+
+
+def _known(x: Tensor, what: str) -> None:
+    if deferred():
+        raise RuntimeError(f"hologram: {what}: the elements are not known while a function is compiled")
+
+
+def _local_scalar_dense(x: torch.Tensor) -> Any:
+    return hologram_tensor(x).item()
+
+
+register("_copy_from", _copy_from)
+register("_copy_from_and_resize", lambda source, target: _copy_from(source, target.resize_(source.shape)))
+register("_local_scalar_dense", _local_scalar_dense)
+
+
+def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
+    """Another shape; the memory is replaced by a larger one, which begins with the same elements, where it must be."""
+    size = tuple(size)
+    stride = row_major(size)
+    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
+        stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
+    needed = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
+    own = hologram_tensor(tensor)
+    whole = whole_of(own.buffer)
+    held = whole.size * whole.dtype.itemsize // own.dtype.itemsize
+    if needed + own.offset <= held:
+        return _set_storage(tensor, tensor.untyped_storage(), own.offset, size, stride)
+    executor = own.executor
+    larger = executor.empty((own.offset + needed,), own.dtype)
+    if held:
+        flat = type(own)(own.buffer, Layout.contiguous(own.dtype, (held,)))
+        executor.copy(flat, larger[:held])
+    return _set_storage(tensor, torch_tensor(larger).untyped_storage(), own.offset, size, stride)
+
+
+register("resize_", _resize)
+
+
+@implements("clone")
+def clone(x: Tensor, memory_format: Any = None) -> Tensor:
+    """Copied because the result may not be the argument."""
+    return x
+
+
+def _filled(x: torch.Tensor, value: Any) -> torch.Tensor:
+    target = hologram_tensor(x)
+    if isinstance(value, torch.Tensor):
+        if value.ndim:
+            raise RuntimeError(
+                f"hologram, fill_: only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions."
+            )
+        if is_ours(value):
+            target.executor.copy(hologram_tensor(value), target)
+            return x
+        value = value.item()
+    fill(target, value)
+    return x
+
+
+def fill(target: Tensor, value: bool | int | float) -> None:
+    """Writes a number everywhere, converted as PyTorch does."""
+    target[...] = converted(value, target.dtype)
+
+
+register("fill_.Scalar", _filled)
+register("fill_.Tensor", _filled)
+register("zero_", lambda x: _filled(x, 0))
+
+
+@implements("cat")
+def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors of shape (0,) are left out, whatever the others' shape: so it was before tensors could be empty."""
+    for position, x in enumerate(tensors):
+        if not x.ndim:
+            raise RuntimeError(
+                f"hologram, cat: zero-dimensional tensor (at position {position}) cannot be concatenated"
+            )
+    kept = [x for x in tensors if x.shape != (0,)]
+    return hg.concat(kept, axis=dim) if kept else tensors[0]
+
+
+def _as_strided_scatter(
+    x: torch.Tensor,
+    source: torch.Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> torch.Tensor:
+    """A copy of a tensor, laid out as it is, with the source written through a view."""
+    held = x.untyped_storage().nbytes() // x.element_size()
+    flat = x.as_strided((held,), (1,), 0).clone()
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    flat.as_strided(size, stride, offset).copy_(source)
+    return flat.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+register("as_strided_scatter", _as_strided_scatter)
+
+
+def _zeros_told(
+    size: Sequence[int],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> torch.Tensor:
+    """Of a derivative that is 0 everywhere."""
+    return torch.zeros(size, dtype=dtype, device=device)
+
+
+register("_efficientzerotensor", _zeros_told)
+
+
+def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """A copy in plain memory of the host, from which the device copies as quickly."""
+    return x.clone()
+
+
+if not torch.cuda.is_available():  # whose pinned memory is worth having
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
+        library.impl("_pin_memory", _pin_memory, "CPU")

@@ -1,0 +1,134 @@
+"""Normalisations, with the statistics that PyTorch keeps of them for the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hologram as hg
+from hologram.frontend.tensor import Tensor
+from hologram.opset.forms import types
+from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.kernel import write
+from hologram_torch.kernels.registry import implements
+
+
+def standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x less its mean over its standard deviation along axes; the mean, the variance, and 1 over that deviation."""
+    wide = x.astype(types.computing(x.dtype), copy=False)
+    mean = hg.mean(wide, axis=axes, keepdims=True)
+    centred = wide - mean
+    variance = hg.mean(centred * centred, axis=axes, keepdims=True)
+    inverse = hg.rsqrt(variance + eps)
+    return centred * inverse, mean, variance, inverse
+
+
+def scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """y * weight + bias, of those that there are."""
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@implements("native_layer_norm")
+@fused
+def layer_norm(x: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Over the last axes."""
+    y, mean, _, inverse = standardised(x, tuple(range(-len(normalized_shape), 0)), eps)
+    return scaled(y, weight, bias), mean, inverse
+
+
+@implements("native_group_norm")
+@fused
+def group_norm(
+    x: Tensor, weight: Any, bias: Any, batch: int, channels: int, size: int, groups: int, eps: float
+) -> Any:
+    """Over the channels of a group and all places."""
+    split = x.reshape(batch, groups, channels // groups, size)
+    y, mean, _, inverse = standardised(split, (2, 3), eps)
+    weight, bias = (v if v is None else v.reshape(groups, channels // groups, 1) for v in (weight, bias))
+    return scaled(y, weight, bias).reshape(x.shape), mean, inverse
+
+
+def _by_channel(v: Tensor | None, ndim: int) -> Tensor | None:
+    return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
+
+
+def _moved(running: Tensor | None, found: Tensor, momentum: float) -> Tensor | None:
+    """A running statistic, a step towards a new one."""
+    return running if running is None else momentum * found.reshape(-1) + (1.0 - momentum) * running
+
+
+@fused
+def _trained(x: Tensor, weight: Any, bias: Any, running: Any, momentum: float, eps: float) -> Any:
+    y, mean, variance, inverse = standardised(x, (0, *range(2, x.ndim)), eps)
+    y = scaled(y, *(_by_channel(v, x.ndim) for v in (weight, bias))).astype(x.dtype, copy=False)
+    count = x.size // max(x.shape[1], 1)
+    unbiased = variance * (count / max(count - 1, 1))
+    moved = [_moved(r, new, momentum) for r, new in zip(running, (mean, unbiased), strict=True)]
+    return y, mean.reshape(-1), inverse.reshape(-1), moved
+
+
+@fused
+def _applied(x: Tensor, weight: Any, bias: Any, mean: Tensor, variance: Tensor, eps: float) -> Tensor:
+    wide = x.astype(types.computing(x.dtype), copy=False)
+    parts: list[Any] = [_by_channel(v, x.ndim) for v in (mean, variance, weight, bias)]
+    return scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:]).astype(x.dtype, copy=False)
+
+
+@implements("native_batch_norm", "_native_batch_norm_legit", inferred=False)
+def batch_norm(
+    x: Tensor,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Over the batch, whose statistics the running ones then follow; or by the running ones, which alone are kept."""
+    if not training:
+        nothing = x.executor.empty((0,), types.computing(x.dtype))
+        return _applied(x, weight, bias, running_mean, running_var, eps), nothing, nothing.clone()
+    running = [running_mean, running_var]
+    y, mean, inverse, moved = _trained(x, weight, bias, running, momentum, eps)
+    for old, new in zip(running, moved, strict=True):
+        if old is not None:
+            write(new, old)
+    return y, mean, inverse
+
+
+@implements("_native_batch_norm_legit.no_stats", inferred=False)
+def batch_norm_alone(x: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+    """Over the batch, without running statistics."""
+    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
+@implements("_native_batch_norm_legit_functional", inferred=False)
+def batch_norm_functional(
+    x: Tensor,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """Over the batch, with the running statistics' next values as results."""
+    if not training:
+        return (
+            *batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps),
+            running_mean,
+            running_var,
+        )
+    y, mean, inverse, moved = _trained(x, weight, bias, [running_mean, running_var], momentum, eps)
+    return y, mean, inverse, *moved
+
+
+@implements("_batch_norm_with_update", inferred=False)
+def batch_norm_with_update(
+    x: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> Any:
+    """In training, with a reserve that holds nothing here."""
+    found = batch_norm(x, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *found, x.executor.empty((0,), hg.u8)

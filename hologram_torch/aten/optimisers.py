@@ -1,0 +1,247 @@
+"""Steps of optimisers over all parameters at once, and the scaling of losses in mixed precision.
+
+The formulas are those of PyTorch's own devices (ATen/native/cuda/fused_adam_utils.cuh, FusedSgdKernel.cu,
+AmpKernels.cu). Where gradients were found not to be finite, nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram.frontend.tensor import Tensor
+from hologram_torch.kernels.lists import updates, wide
+from hologram_torch.kernels.registry import register
+from hologram_torch.memory import hologram_tensor, is_ours
+
+Lists = list[list[Tensor]]
+
+
+def _ours(x: Any, like: torch.Tensor) -> Any:
+    """A tensor as hologram's; one of the host is a number."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return hologram_tensor(x) if is_ours(x) else float(x.item())
+
+
+def _all(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> list[Tensor]:
+    return [hologram_tensor(x if is_ours(x) else x.to(like.device)) for x in tensors]
+
+
+def _gradient(x: Tensor, gradient: Tensor, decay: float, maximize: bool, scale: Any) -> Tensor:
+    """The gradient unscaled, turned round, and with the decay of weights."""
+    found = wide(gradient)
+    found = found if scale is None else found / scale
+    found = -found if maximize else found
+    return found + decay * wide(x) if decay != 0 else found
+
+
+def _kept(before: Lists, after: Lists, found_inf: Tensor | None) -> Lists:
+    """What the lists become: as they were where `found_inf` is not 0."""
+    kept = None if found_inf is None else hg.equal(found_inf, 0.0)
+    return [
+        [
+            (y if kept is None else hg.where(kept, y, wide(x))).astype(x.dtype, copy=False)
+            for x, y in zip(old, new, strict=True)
+        ]
+        for old, new in zip(before, after, strict=True)
+    ]
+
+
+@updates
+def _adam(
+    written: Lists, gradients: list[Tensor], steps: list[Tensor], numbers: dict[str, Any], decoupled: bool,
+    maximize: bool,
+) -> Lists:  # fmt: skip
+    lr, beta1, beta2, decay, eps = (numbers[n] for n in ("lr", "beta1", "beta2", "weight_decay", "eps"))
+    after: Lists = [[] for _ in written]
+    for k, (x, gradient, step) in enumerate(zip(written[0], gradients, steps, strict=True)):
+        found = _gradient(x, gradient, 0.0 if decoupled else decay, maximize, numbers["grad_scale"])
+        value = wide(x)
+        value = value - lr * decay * value if decoupled and decay != 0 else value
+        mean, square = wide(written[1][k]), wide(written[2][k])
+        mean = mean + (1.0 - beta1) * (found - mean)
+        square = beta2 * square + (1.0 - beta2) * found * found
+        largest = square
+        if len(written) > 3:
+            largest = hg.maximum(wide(written[3][k]), square)
+            after[3].append(largest)
+        # 1 - beta^step, without the digits that a difference from 1 loses.
+        first, second = (-hg.expm1(step * math.log(beta)) if beta > 0 else 1.0 for beta in (beta1, beta2))
+        spread = hg.sqrt(largest) / second**0.5 + eps
+        after[0].append(value - lr / first * (mean / spread))
+        after[1].append(mean)
+        after[2].append(square)
+    return _kept(written, after, numbers["found_inf"])
+
+
+def _fused_adam(decoupled: bool) -> Callable[..., None]:
+    def kernel(
+        self: Sequence[torch.Tensor],
+        grads: Sequence[torch.Tensor],
+        exp_avgs: Sequence[torch.Tensor],
+        exp_avg_sqs: Sequence[torch.Tensor],
+        max_exp_avg_sqs: Sequence[torch.Tensor],
+        state_steps: Sequence[torch.Tensor],
+        *,
+        amsgrad: bool,
+        maximize: bool,
+        **numbers: Any,
+    ) -> None:
+        if not self:
+            return
+        first = self[0]
+        written = [_all(x, first) for x in (self, exp_avgs, exp_avg_sqs)]
+        if amsgrad:
+            written.append(_all(max_exp_avg_sqs, first))
+        _adam(
+            written,
+            _all(grads, first),
+            _all(state_steps, first),
+            _settled(numbers, first),
+            decoupled,
+            maximize,
+        )
+
+    return kernel
+
+
+def _settled(numbers: dict[str, Any], like: torch.Tensor) -> dict[str, Any]:
+    found = {name: _ours(x, like) for name, x in numbers.items()}
+    return {"grad_scale": None, "found_inf": None} | found
+
+
+@updates
+def _sgd(
+    written: Lists,
+    gradients: list[Tensor],
+    numbers: dict[str, Any],
+    nesterov: bool,
+    maximize: bool,
+    first: bool,
+) -> Lists:
+    lr, momentum, decay = (numbers[n] for n in ("lr", "momentum", "weight_decay"))
+    after: Lists = [[] for _ in written]
+    for k, (x, gradient) in enumerate(zip(written[0], gradients, strict=True)):
+        found = _gradient(x, gradient, decay, maximize, numbers["grad_scale"])
+        if len(written) > 1:
+            rolling = (
+                found if first else momentum * wide(written[1][k]) + (1.0 - numbers["dampening"]) * found
+            )
+            after[1].append(rolling)
+            found = found + momentum * rolling if nesterov else rolling
+        after[0].append(wide(x) - lr * found)
+    return _kept(written, after, numbers["found_inf"])
+
+
+def _fused_sgd(
+    self: Sequence[torch.Tensor],
+    grads: Sequence[torch.Tensor],
+    momentum_buffer_list: Sequence[torch.Tensor],
+    *,
+    nesterov: bool,
+    maximize: bool,
+    is_first_step: bool,
+    **numbers: Any,
+) -> None:
+    if not self:
+        return
+    first = self[0]
+    written = [_all(x, first) for x in (self, momentum_buffer_list) if x]
+    _sgd(written, _all(grads, first), _settled(numbers, first), nesterov, maximize, is_first_step)
+
+
+@updates
+def _adagrad(
+    written: Lists, gradients: list[Tensor], steps: list[Tensor], numbers: dict[str, Any], maximize: bool
+) -> Lists:
+    after: Lists = [[], []]
+    for k, (x, gradient, step) in enumerate(zip(written[0], gradients, steps, strict=True)):
+        found = _gradient(x, gradient, numbers["weight_decay"], maximize, numbers["grad_scale"])
+        total = wide(written[1][k]) + found * found
+        rate = numbers["lr"] / (1.0 + (step - 1.0) * numbers["lr_decay"])
+        after[0].append(wide(x) - rate * (found / (hg.sqrt(total) + numbers["eps"])))
+        after[1].append(total)
+    return _kept(written, after, numbers["found_inf"])
+
+
+def _fused_adagrad(
+    self: Sequence[torch.Tensor],
+    grads: Sequence[torch.Tensor],
+    state_sums: Sequence[torch.Tensor],
+    state_steps: Sequence[torch.Tensor],
+    *,
+    maximize: bool,
+    **numbers: Any,
+) -> None:
+    if not self:
+        return
+    first = self[0]
+    written = [_all(x, first) for x in (self, state_sums)]
+    _adagrad(written, _all(grads, first), _all(state_steps, first), _settled(numbers, first), maximize)
+
+
+for _form in ("", ".tensor_lr"):
+    register(f"_fused_adam_{_form}", _fused_adam(False))
+    register(f"_fused_adamw_{_form}", _fused_adam(True))
+    register(f"_fused_sgd_{_form}", _fused_sgd)
+    register(f"_fused_adagrad_{_form}", _fused_adagrad)
+
+
+# The scaling of losses.
+
+
+@updates
+def _unscaled(written: Lists, inverse: Tensor) -> Lists:
+    gradients, (found_inf,) = written
+    wrong = found_inf
+    for x in gradients:
+        wrong = hg.maximum(wrong, hg.any(hg.logical_not(hg.isfinite(x))).astype(found_inf.dtype))
+    return [
+        [(wide(x) * inverse).astype(x.dtype, copy=False) for x in gradients],
+        [wrong.reshape(found_inf.shape)],
+    ]
+
+
+def _check_and_unscale(
+    self: Sequence[torch.Tensor], found_inf: torch.Tensor, inv_scale: torch.Tensor
+) -> None:
+    """Multiplies gradients by 1 / scale, and notes whether one of them is not finite."""
+    if self:
+        written = [_all(self, self[0]), [hologram_tensor(found_inf)]]
+        _unscaled(written, hologram_tensor(inv_scale))
+
+
+@updates
+def _rescaled(written: Lists, found_inf: Tensor, growth: float, backoff: float, interval: int) -> Lists:
+    (scale,), (tracker,) = written
+    bad = hg.not_equal(found_inf, 0.0).reshape(scale.shape)
+    went = tracker + 1
+    due = hg.logical_and(hg.greater_equal(went, interval), hg.logical_not(bad.reshape(tracker.shape)))
+    grown = scale * growth
+    grown = hg.where(hg.isfinite(grown), grown, scale)
+    found = hg.where(bad, scale * backoff, hg.where(due.reshape(scale.shape), grown, scale))
+    kept = hg.where(hg.logical_or(due, bad.reshape(tracker.shape)), 0, went).astype(tracker.dtype, copy=False)
+    return [[found.astype(scale.dtype, copy=False)], [kept]]
+
+
+def _update_scale(
+    self: torch.Tensor,
+    growth_tracker: torch.Tensor,
+    found_inf: torch.Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> torch.Tensor:
+    """Lowers the scale where gradients were not finite, and raises it after some steps in which all were."""
+    written = [[hologram_tensor(self)], [hologram_tensor(growth_tracker)]]
+    _rescaled(written, hologram_tensor(found_inf), scale_growth_factor, scale_backoff_factor, growth_interval)
+    return self
+
+
+register("_amp_foreach_non_finite_check_and_unscale_", _check_and_unscale)
+register("_amp_update_scale_", _update_scale)

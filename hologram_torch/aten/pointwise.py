@@ -1,0 +1,225 @@
+"""Element by element: what ATen writes otherwise than the declarations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram import dtypes
+from hologram.frontend.tensor import Tensor
+from hologram.opset.forms.operation import Operation
+from hologram_torch.kernels.kernel import Promotion
+from hologram_torch.kernels.numbers import scalar
+from hologram_torch.kernels.registry import implements, register
+
+SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
+
+
+def times(x: Any, factor: Any) -> Any:
+    """x times a number, which wraps round where x is of integers that do not hold it."""
+    return hg.multiply(x, scalar(x, factor) if isinstance(x, Tensor) and x.dtype.is_integer else factor)
+
+
+@implements("add.Tensor", "add.Scalar", promotes=SAME, operation=hg.add)
+def add(x: Any, y: Any, alpha: Any = 1) -> Any:
+    return hg.add(x, y if alpha == 1 else times(y, alpha))
+
+
+def of_bools(*operands: Any) -> str | None:
+    """PyTorch subtracts no bools."""
+    if any(
+        x.dtype == torch.bool if isinstance(x, torch.Tensor) else isinstance(x, bool) for x in operands[:2]
+    ):
+        return "Subtraction, the `-` operator, with a bool tensor is not supported."
+    return None
+
+
+@implements("sub.Tensor", "sub.Scalar", promotes=SAME, operation=hg.subtract, refuses=of_bools)
+def sub(x: Any, y: Any, alpha: Any = 1) -> Any:
+    return hg.subtract(x, y if alpha == 1 else times(y, alpha))
+
+
+@implements("heaviside")
+def heaviside(x: Any, values: Any) -> Any:
+    """`values` where x is 0, else whether it is above."""
+    if x.dtype != values.dtype:
+        raise RuntimeError("hologram: heaviside is not yet implemented for tensors with different dtypes.")
+    return hg.where(hg.equal(x, 0), values, hg.greater(x, 0).astype(x.dtype))
+
+
+@implements("rsub.Tensor", "rsub.Scalar", promotes=SAME)
+def rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
+    return hg.subtract(y, x if alpha == 1 else times(x, alpha))
+
+
+ROUNDINGS: dict[Any, Callable[..., Any]] = {"trunc": hg.trunc_divide, "floor": hg.floor_divide}
+
+
+@implements("div.Tensor_mode", "div.Scalar_mode")
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+    found = promoted(x, y)
+    narrow = any(isinstance(v, Tensor) and v.dtype.is_float for v in found)
+    if rounding_mode is None or (
+        narrow and rounding_mode == "trunc"
+    ):  # PyTorch rounds the quotient to its dtype first
+        quotient = hg.divide(*found)
+        return quotient if rounding_mode is None else hg.trunc(quotient)
+    return ROUNDINGS[rounding_mode](*found)
+
+
+def promoted(x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands, bools as u8, which divisions do not take."""
+    return tuple(v.astype("u8") if isinstance(v, Tensor) and v.dtype.kind == "bool" else v for v in (x, y))  # type: ignore[return-value]
+
+
+# Operators whose forms with numbers PyTorch would else reduce to the form with tensors, and call that with numbers.
+NUMBERS: dict[str, tuple[Operation, tuple[str, ...]]] = {
+    "remainder": (hg.remainder, ("Tensor", "Scalar", "Scalar_Tensor")),
+    "fmod": (hg.fmod, ("Tensor", "Scalar")),
+    "floor_divide": (hg.floor_divide, ("", "Scalar")),
+    "fmax": (hg.fmax, ("",)),
+    "fmin": (hg.fmin, ("",)),
+    "bitwise_and": (hg.bitwise_and, ("Tensor", "Scalar", "Scalar_Tensor")),
+    "bitwise_or": (hg.bitwise_or, ("Tensor", "Scalar", "Scalar_Tensor")),
+    "bitwise_xor": (hg.bitwise_xor, ("Tensor", "Scalar", "Scalar_Tensor")),
+    "bitwise_left_shift": (hg.bitwise_left_shift, ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+    "bitwise_right_shift": (hg.bitwise_right_shift, ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+}
+for _name, (_operation, _overloads) in NUMBERS.items():
+    implements(*(f"{_name}.{o}".rstrip(".") for o in _overloads), promotes=SAME, operation=_operation)(
+        _operation
+    )
+
+
+@implements("clamp", "clamp.Tensor", promotes=SAME)
+def clamp(x: Any, low: Any = None, high: Any = None, **named: Any) -> Any:
+    low, high = named.get("min", low), named.get("max", high)
+    if x.dtype.kind != "bool":
+        return hg.clip(x, low, high)
+    x = x if low is None else hg.maximum(x, low)
+    return x if high is None else hg.minimum(x, high)
+
+
+@implements("clamp_min", "clamp_min.Tensor", promotes=SAME)
+def clamp_min(x: Any, low: Any = None, **named: Any) -> Any:
+    return clamp(x, named.get("min", low))
+
+
+@implements("clamp_max", "clamp_max.Tensor", promotes=SAME)
+def clamp_max(x: Any, high: Any = None, **named: Any) -> Any:
+    return clamp(x, None, named.get("max", high))
+
+
+@implements("sign", "sgn")
+def sign(x: Any) -> Any:
+    """Of NaN 0, which hologram keeps."""
+    if x.dtype.kind == "bool":
+        return x
+    return hg.where(hg.isnan(x), 0.0, hg.sign(x)) if x.dtype.is_float else hg.sign(x)
+
+
+@implements("signbit")
+def signbit(x: Any) -> Any:
+    return hg.signbit(x) if x.dtype.is_float else hg.less(x, 0)
+
+
+@implements("angle", promotes=FLOAT)
+def angle(x: Any) -> Any:
+    return hg.where(hg.less(x, 0.0), math.pi, hg.where(hg.isnan(x), x, 0.0))
+
+
+@implements("nan_to_num")
+def nan_to_num(
+    x: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    if not x.dtype.is_float:
+        return x
+    largest = float(torch.finfo(getattr(torch, x.dtype.numpy_name)).max)
+    found = hg.where(hg.isnan(x), 0.0 if nan is None else nan, x)
+    found = hg.where(hg.equal(x, math.inf), largest if posinf is None else posinf, found)
+    return hg.where(hg.equal(x, -math.inf), -largest if neginf is None else neginf, found)
+
+
+@implements("frexp.Tensor")
+def frexp(x: Any) -> Any:
+    return hg.mantissa(x), hg.exponent(x)
+
+
+@implements("flip")
+def flip(x: Any, dims: list[int]) -> Any:
+    """Of no axes named none is turned, and a tensor without axes has none."""
+    return hg.flip(x, axis=tuple(dims)) if dims and x.ndim else x
+
+
+@implements("nextafter", promotes=SAME)
+def nextafter(x: Any, y: Any) -> Any:
+    if x.dtype.bits != 16:
+        return hg.nextafter(x, y)
+    wide, other = x.astype("f32"), y.astype("f32") if isinstance(y, Tensor) else y
+    return _neighbour(x.dtype, wide, other)
+
+
+# Of 16 bits: how many of these are the fraction's, and the exponent of the smallest number that has them all.
+FRACTIONS = {dtypes.f16: (10, -14), dtypes.bf16: (7, -126)}
+
+
+def _neighbour(dtype: Any, x: Any, y: Any) -> Any:
+    """The next number of a narrow dtype, computed in f32: half a unit in the last place further rounds to it."""
+    digits, least = FRACTIONS[dtype]
+    power = hg.maximum(hg.exponent(x) - 1, least)
+    upwards = hg.greater(y, x)
+    shrinks = hg.not_equal(hg.greater(x, 0.0), upwards)
+    border = hg.logical_and(
+        shrinks, hg.logical_and(hg.equal(hg.abs(hg.mantissa(x)), 0.5), hg.greater(power, least))
+    )
+    unit = hg.exp2((power - digits - border.astype("i32")).astype("f32"))
+    moved = hg.where(upwards, x + unit, x - unit)
+    largest = float(torch.finfo(getattr(torch, dtype.numpy_name)).max)
+    back = hg.where(hg.equal(hg.abs(x), math.inf), hg.multiply(hg.sign(x), largest), moved)
+    found = hg.where(hg.equal(x, y), y, back)
+    found = hg.where(hg.logical_and(hg.equal(found, 0.0), hg.less(x, 0.0)), -0.0, found)
+    return hg.where(hg.logical_or(hg.isnan(x), hg.isnan(y)), math.nan, found).astype(dtype)
+
+
+def _equal(x: torch.Tensor, y: torch.Tensor) -> bool:
+    """Whether all elements are, which has to be waited for."""
+    if x.device != y.device:
+        raise RuntimeError(
+            f"hologram, equal: Expected all tensors to be on the same device, got {x.device}, {y.device}"
+        )
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"hologram, equal: Expected object of data type {x.dtype} but got data type {y.dtype}"
+        )
+    return x.shape == y.shape and (not x.numel() or bool((x == y).all()))
+
+
+register("equal", _equal)
+
+
+@implements("polygamma")
+def polygamma(n: int, x: Any) -> Any:
+    """(-1)^(n + 1) n! zeta(n + 1, x), from the second derivative on."""
+    if n < 2:
+        return (hg.digamma, hg.trigamma)[n](x)
+    x = x if x.dtype.is_float else x.astype("f32")
+    return hg.multiply(hg.zeta(float(n + 1), x), math.factorial(n) * (-1.0) ** (n + 1))
+
+
+# Functions of two numbers, one of which may be a number of Python's.
+for _name in (
+    *(f"chebyshev_polynomial_{kind}" for kind in "tuvw"),
+    *(f"shifted_chebyshev_polynomial_{kind}" for kind in "tuvw"),
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+):
+    implements(f"special_{_name}", f"special_{_name}.x_scalar", f"special_{_name}.n_scalar", promotes=FLOAT)(
+        getattr(hg, _name)
+    )
+implements("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar", promotes=FLOAT)(hg.zeta)

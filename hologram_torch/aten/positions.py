@@ -1,0 +1,58 @@
+"""Positions held by tensors: whether they are in range, which is asked in one place, and those that a mask names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hologram as hg
+from hologram.frontend.indexing import flat_nonzero
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.dispatch import deferred
+
+
+def check(
+    name: str, index: Tensor, extent: int, from_the_end: bool = False, kind: type[Exception] = IndexError
+) -> None:
+    """Raises where a position lies outside an axis, for which the device is waited for.
+
+    In a function that is compiled nobody waits: positions out of range read zeros and write nothing.
+    """
+    if not index.size or deferred():
+        return
+    low = -extent if from_the_end else 0
+    largest = (1 << index.dtype.bits - (index.dtype.kind == "int")) - 1
+    if extent > largest:
+        if low < 0 or index.dtype.kind == "uint":
+            return
+        extent = largest
+    if hg.any_outside(index, low=low, high=extent).item():
+        found = hg.min(index).item()
+        found = found if found < low else hg.max(index).item()
+        raise kind(f"hologram, {name}: index {found} is out of bounds for an axis of size {extent}")
+
+
+def named(name: str, mask: Tensor) -> Tensor:
+    """The flat positions of what a mask names, in a row."""
+    if deferred():
+        raise RuntimeError(
+            f"hologram, {name}: how many elements a mask names is not known while a function is compiled"
+        )
+    return flat_nonzero(mask)
+
+
+def from_the_front(index: Tensor, extent: int) -> Tensor:
+    """Positions that are counted from the end where they are negative, counted from the front."""
+    if index.dtype.kind == "uint":
+        return index
+    return hg.where(hg.less(index, 0), index + extent, index)
+
+
+def along(index: Tensor, shape: tuple[int, ...], axis: int) -> Tensor:
+    """A row of positions along an axis as positions for every element of that shape."""
+    across = tuple(index.size if k == axis else 1 for k in range(len(shape)))
+    return index.reshape(across).expand(tuple(index.size if k == axis else n for k, n in enumerate(shape)))
+
+
+def at_least_1d(x: Any) -> Any:
+    """A tensor without axes with one of size 1."""
+    return x.reshape(1) if isinstance(x, Tensor) and not x.ndim else x

@@ -1,0 +1,61 @@
+"""Matrix products with what ATen adds to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hologram as hg
+from hologram_torch.dtypes import torch_dtype
+from hologram_torch.kernels.registry import implements
+
+
+def scaled(x: Any, factor: Any) -> Any:
+    """x * factor, itself for 1; integers take the factor's integer part."""
+    factor = factor if x.dtype.is_float else int(factor)
+    return x if factor == 1 else hg.multiply(x, factor)
+
+
+def plus(product: Any, x: Any, beta: Any, alpha: Any) -> Any:
+    """alpha product + beta x; for a beta of 0 x is not read, whatever it holds."""
+    product = scaled(product, alpha)
+    return product if beta == 0 else hg.add(product, scaled(x, beta))
+
+
+def alike(*operands: Any) -> None:
+    """Refuses operands of several dtypes, which PyTorch's products do not promote."""
+    if len({x.dtype for x in operands}) > 1:
+        found = " and ".join(str(torch_dtype(x.dtype)) for x in operands)
+        raise RuntimeError(
+            f"hologram: expected the operands of a product to have the same dtype, but got: {found}"
+        )
+
+
+@implements("mm", "bmm", operation=hg.matmul)
+def product(a: Any, b: Any) -> Any:
+    alike(a, b)
+    return hg.matmul(a, b)
+
+
+@implements("mv")
+def mv(a: Any, x: Any) -> Any:
+    alike(a, x)
+    return hg.matvec(a, x)
+
+
+@implements("addmm", "addmv", "baddbmm")
+def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    alike(x, a, b)
+    return plus(hg.matmul(a, b), x, beta, alpha)
+
+
+@implements("dot", "vdot")
+def dot(x: Any, y: Any) -> Any:
+    alike(x, y)
+    return hg.vecdot(x, y)
+
+
+@implements("addbmm")
+def addbmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    """The products of all pairs of matrices added up."""
+    alike(x, a, b)
+    return plus(hg.sum(hg.matmul(a, b), axis=0, dtype=a.dtype), x, beta, alpha)

@@ -1,0 +1,297 @@
+"""Random numbers: from Philox streams on the device, which torch.manual_seed starts anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import hologram as hg
+from hologram import dtypes
+from hologram.dtypes import DType
+from hologram.frontend.tensor import Tensor
+from hologram_torch.generator import draw
+from hologram_torch.kernels.kernel import write
+from hologram_torch.kernels.numbers import highest
+from hologram_torch.kernels.registry import register
+from hologram_torch.memory import hologram_tensor, torch_tensor
+
+Generator = torch.Generator | None
+
+
+def uniform(like: torch.Tensor, generator: Generator, dtype: DType = dtypes.f32) -> Tensor:
+    """Numbers in [0, 1) in the shape of a tensor, beside it."""
+    executor = hologram_tensor(like).executor
+    seed, offset = draw(like.device.index, max(like.numel(), 1), generator)
+    return hg.random_uniform(executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=dtype)
+
+
+def positive(like: torch.Tensor, generator: Generator) -> Tensor:
+    """Numbers in (0, 1]."""
+    return hg.subtract(1.0, uniform(like, generator))
+
+
+def normal(like: torch.Tensor, generator: Generator) -> Tensor:
+    """Numbers of mean 0 and deviation 1."""
+    executor = hologram_tensor(like).executor
+    seed, offset = draw(like.device.index, max(like.numel(), 1), generator)
+    dtype = dtypes.f64 if like.dtype == torch.float64 else dtypes.f32
+    return hg.random_normal(executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=dtype)
+
+
+def filled(
+    name: str, check: Callable[..., str | None]
+) -> Callable[[Callable[..., Tensor]], Callable[..., Any]]:
+    """Registers what overwrites a tensor with random numbers; `check` says what is wrong with its parameters."""
+
+    def declare(drawn: Callable[..., Tensor]) -> Callable[..., Any]:
+        def kernel(x: torch.Tensor, *args: Any, generator: Generator = None, **named: Any) -> torch.Tensor:
+            wrong = check(x, *args, *named.values())
+            if wrong is not None:
+                raise RuntimeError(f"hologram, {name.partition('.')[0]}: {wrong}")
+            if x.numel():
+                write(drawn(x, *args, generator=generator, **named), hologram_tensor(x))
+            return x
+
+        register(name, kernel)
+        return drawn
+
+    return declare
+
+
+def _floats(x: torch.Tensor) -> str | None:
+    return None if x.is_floating_point() else f"expected a floating point dtype, got {x.dtype}"
+
+
+def _uniform_range(x: torch.Tensor, low: float = 0.0, high: float = 1.0) -> str | None:
+    if low > high:
+        return f"uniform_ expects to return a [from, to) range, but found from={low} > to={high}"
+    return _floats(x)
+
+
+@filled("uniform_", _uniform_range)
+def uniform_(
+    x: torch.Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator, **named: float
+) -> Tensor:
+    low, high = named.get("from", low), named.get("to", high)
+    own = hologram_tensor(x).dtype
+    return uniform(x, generator, own) * (high - low) + low
+
+
+def _deviation(x: torch.Tensor, mean: float = 0.0, std: float = 1.0) -> str | None:
+    return f"normal expects std >= 0.0, but found std {std}" if not std >= 0 else _floats(x)
+
+
+@filled("normal_", _deviation)
+def normal_(x: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator) -> Tensor:
+    return normal(x, generator) * std + mean
+
+
+@filled(
+    "log_normal_",
+    lambda x, mean=1.0, std=2.0: None if std > 0 else f"log_normal_ expects std > 0.0, but found std={std}",
+)
+def log_normal_(x: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator) -> Tensor:
+    return hg.exp(normal(x, generator) * std + mean)
+
+
+@filled(
+    "cauchy_",
+    lambda x, median=0.0, sigma=1.0: (
+        _floats(x) if sigma > 0 else f"cauchy_ expects sigma > 0.0, but found sigma={sigma}"
+    ),
+)
+def cauchy_(x: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator) -> Tensor:
+    return hg.tan((uniform(x, generator) - 0.5) * math.pi) * sigma + median
+
+
+@filled(
+    "exponential_",
+    lambda x, lambd=1.0: (
+        _floats(x) if lambd > 0 else f"exponential_ expects lambda > 0.0, but found lambda={lambd}"
+    ),
+)
+def exponential_(x: torch.Tensor, lambd: float = 1.0, *, generator: Generator) -> Tensor:
+    return hg.abs(hg.log(positive(x, generator))) * (1.0 / lambd)
+
+
+@filled(
+    "geometric_", lambda x, p: None if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p}"
+)
+def geometric_(x: torch.Tensor, p: float, *, generator: Generator) -> Tensor:
+    found = hg.ceil(hg.log(positive(x, generator)) * (1.0 / math.log1p(-p)))
+    return hg.maximum(found, 1.0)
+
+
+@filled(
+    "bernoulli_.float",
+    lambda x, p=0.5: None if 0 <= p <= 1 else f"bernoulli_ expects p to be in [0, 1], but got p={p}",
+)
+def bernoulli_(x: torch.Tensor, p: float = 0.5, *, generator: Generator) -> Tensor:
+    return hg.less(uniform(x, generator), float(p))
+
+
+def _probabilities(p: torch.Tensor) -> Tensor:
+    if not p.is_floating_point():
+        raise RuntimeError(
+            f"hologram, bernoulli: expected probabilities tensor to have floating type, got {p.dtype}"
+        )
+    return hologram_tensor(p).astype("f32", copy=False)
+
+
+@filled("bernoulli_.Tensor", lambda x, p: None)
+def bernoulli_by(x: torch.Tensor, p: torch.Tensor, *, generator: Generator) -> Tensor:
+    return hg.less(uniform(x, generator), _probabilities(p.to(x.device)))
+
+
+def _bernoulli(x: torch.Tensor, p: Any = None, *, generator: Generator = None) -> torch.Tensor:
+    return torch.empty_like(x).bernoulli_(x if p is None else p, generator=generator)
+
+
+register("bernoulli", _bernoulli)
+register("bernoulli.p", _bernoulli)
+register(
+    "bernoulli.out",
+    lambda x, *, generator=None, out: out.resize_(x.shape).copy_(_bernoulli(x, generator=generator)),
+)
+
+
+# Integers: words of 32 bits, two for a wide range, taken as a fraction of it.
+
+
+@filled("random_", lambda x: None)
+def random_(x: torch.Tensor, *, generator: Generator) -> Tensor:
+    own = hologram_tensor(x).dtype
+    digits = torch.finfo(x.dtype).eps if own.is_float else 0
+    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else int(highest(own)) + 1, generator)
+
+
+def _range(x: torch.Tensor, low: int, high: int | None = None) -> str | None:
+    low, high = (0, low) if high is None else (low, high)
+    return (
+        None
+        if low < high
+        else f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+    )
+
+
+@filled("random_.to", _range)
+def random_to(x: torch.Tensor, to: int, *, generator: Generator) -> Tensor:
+    return _integers(x, 0, to, generator)
+
+
+@filled("random_.from", lambda x, low, high=None: None if high is None else _range(x, low, high))
+def random_from(
+    x: torch.Tensor, low: int, high: int | None = None, *, generator: Generator, **named: Any
+) -> Tensor:
+    own = hologram_tensor(x).dtype
+    return _integers(x, low, int(highest(own)) + 1 if high is None else high, generator)
+
+
+def _integers(x: torch.Tensor, low: int, high: int, generator: Generator) -> Tensor:
+    """Integers in [low, high), as i64."""
+    if high - low <= 1 << 24:
+        return (
+            hg.minimum(hg.floor(uniform(x, generator) * float(high - low)).astype("i64"), high - low - 1)
+            + low
+        )
+    upper = (uniform(x, generator) * 16777216.0).astype("i64")
+    lower = (uniform(x, generator) * 16777216.0).astype("i64")
+    lowest = (uniform(x, generator) * 32768.0).astype("i64")
+    word = hg.bitwise_left_shift(upper, 39) + hg.bitwise_left_shift(lower, 15) + lowest  # 63 bits
+    span = high - low
+    return (word if span >= 1 << 63 else hg.remainder(word, span)) + low
+
+
+# Normal numbers with tensors of parameters.
+
+
+def _normal(mean: Any, std: Any, *, generator: Generator = None) -> torch.Tensor:
+    given = [v for v in (mean, std) if isinstance(v, torch.Tensor)]
+    if isinstance(std, (int, float)) and not std >= 0:
+        raise RuntimeError(f"hologram, normal: normal expects std >= 0.0, but found std {std}")
+    if isinstance(std, torch.Tensor) and std.numel() and bool((std < 0).any()):
+        raise RuntimeError("hologram, normal: normal expects all elements of std >= 0.0")
+    shape = torch.broadcast_shapes(*(v.shape for v in given))
+    found = torch.empty(shape, dtype=given[0].dtype, device=given[0].device).normal_(generator=generator)
+    return found.mul_(std).add_(mean)
+
+
+def _normal_out(mean: Any, std: Any, *, generator: Generator = None, out: torch.Tensor) -> torch.Tensor:
+    found = _normal(mean, std, generator=generator)
+    return out.resize_(found.shape).copy_(found)
+
+
+for _form in ("Tensor_float", "float_Tensor", "Tensor_Tensor"):
+    register(f"normal.{_form}", _normal)
+    register(f"normal.{_form}_out", _normal_out)
+
+
+# Choices.
+
+
+def _randperm(n: int, *, generator: Generator = None, out: torch.Tensor) -> torch.Tensor:
+    """The order of random keys."""
+    if n < 0:
+        raise RuntimeError(f"hologram, randperm: n must be non-negative, got {n}")
+    out.resize_((n,))
+    if n:
+        words = _integers(torch.empty(n, dtype=torch.int64, device=out.device), 0, 1 << 62, generator)
+        write(hg.argsort(words, axis=0), hologram_tensor(out))
+    return out
+
+
+register("randperm.out", lambda n, *, out: _randperm(n, out=out))
+register("randperm.generator_out", _randperm)
+
+
+def _multinomial(
+    x: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Generator = None
+) -> torch.Tensor:
+    """Positions drawn with the rows' weights: by the running sums, or the largest keys weight / exponential number."""
+    _weights(x, num_samples, replacement)
+    own = hologram_tensor(x).astype("f32", copy=False)
+    if not replacement:
+        noise = hg.abs(hg.log(positive(x, generator)))
+        keys = hg.where(hg.greater(own, 0.0), own / noise, -1.0)
+        return torch_tensor(hg.topk(keys, k=num_samples, axis=-1)[1])
+    sums = hg.cumsum(own, axis=-1)
+    total = sums.narrow(-1, x.shape[-1] - 1, 1)
+    shape = torch.empty((*x.shape[:-1], num_samples), device=x.device)
+    wanted = uniform(shape, generator) * total
+    return torch_tensor(hg.minimum(hg.searchsorted(sums, wanted, side="right"), x.shape[-1] - 1))
+
+
+def _weights(x: torch.Tensor, num_samples: int, replacement: bool) -> None:
+    wrong = None
+    if not x.is_floating_point():
+        wrong = f"multinomial only supports floating-point dtypes for input, got: {x.dtype}"
+    elif x.ndim not in (1, 2):
+        wrong = "prob_dist must be 1 or 2 dim"
+    elif num_samples <= 0:
+        wrong = "cannot sample n_sample <= 0 samples"
+    elif not replacement and num_samples > x.shape[-1]:
+        wrong = "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+    elif not bool(((x >= 0) & x.isfinite()).all()):
+        wrong = "probability tensor contains either `inf`, `nan` or element < 0"
+    elif x.numel() and not bool((x.sum(-1) > 0).all()):
+        wrong = "invalid multinomial distribution (sum of probabilities <= 0)"
+    if wrong is not None:
+        raise RuntimeError(f"hologram, multinomial: {wrong}")
+
+
+register("multinomial", _multinomial)
+register(
+    "multinomial.out",
+    lambda x, num_samples, replacement=False, *, generator=None, out: _copied(
+        out, _multinomial(x, num_samples, replacement, generator=generator)
+    ),
+)
+
+
+def _copied(out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    if out.dtype != found.dtype:
+        raise RuntimeError(f"hologram, multinomial: expects Long tensor out, got: {out.dtype}")
+    return out.resize_(found.shape).copy_(found)

@@ -1,0 +1,43 @@
+"""The backend that torch.compile calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch._dynamo import trace_rules
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from hologram_torch.compile.compiled import CompiledGraph
+from hologram_torch.compile.decompositions import DECOMPOSITIONS
+from hologram_torch.compile.graph import takes_memory
+
+# What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
+BENEATH = ("aten", "compile", "devices", "fallback", "generator", "kernels", "memory")
+for _name in ("hologram", *(f"hologram_torch.{name}" for name in BENEATH)):
+    trace_rules.add(_name)
+
+
+def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+    """A graph of ATen's operators as a function of a list of its arguments, which it empties."""
+    return CompiledGraph(graph) if takes_memory(graph) else make_boxed_func(graph.forward)
+
+
+_differentiated = aot_autograd(
+    fw_compiler=compiled,
+    bw_compiler=compiled,
+    partition_fn=min_cut_rematerialization_partition,
+    decompositions=DECOMPOSITIONS,
+)
+
+
+def hologram(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """A graph that torch.compile found, compiled for its arguments' device; the host's for the current one."""
+    host = any(isinstance(x, torch.Tensor) and x.device.type == "cpu" for x in example_inputs)
+    with sdpa_kernel(SDPBackend.MATH) if host else nullcontext():  # the host's own kernels are not ours
+        return _differentiated(graph, example_inputs)

@@ -1,0 +1,171 @@
+"""A graph that PyTorch gives: for each signature of its arguments one function of hg.jit's, which runs all of it.
+
+The function is traced by running the graph itself on tensors of the device whose memory is a trace's. So kernels,
+views and decompositions are those of tensors outside.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from hologram.frontend.executor import Executor
+from hologram.frontend.jit.compiled import Compiled
+from hologram.frontend.jit.jitted import Jitted
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+from hologram.opset.random import Key
+from hologram_torch.compile.graph import draws, moved, on_host
+from hologram_torch.compile.host import on_executor, to_host
+from hologram_torch.devices import devices
+from hologram_torch.generator import Traced, draw, drawn_by
+from hologram_torch.memory import HOST_KEYS, as_strided, fresh, hologram_tensor, is_ours, torch_tensor
+
+MAX_SIGNATURES = 64  # that one graph is kept compiled for
+
+# A result of a call, from its arguments, what the function returned, and the results before.
+Give = Callable[[Sequence[Any], Sequence[Tensor], Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A graph compiled for one signature."""
+
+    run: Compiled
+    gives: tuple[Give, ...]
+    drawn: int  # random numbers of a call
+
+    def __call__(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
+        found = self.run(tensors)
+        results: list[Any] = []
+        for give in self.gives:
+            results.append(give(args, found, results))
+        return results
+
+
+class CompiledGraph:
+    """Takes a list of arguments, which it empties, so that nobody else holds what nobody needs after the call.
+
+    Sizes among the arguments are part of the signature: a graph of dynamic shapes is compiled for each that it meets,
+    the last MAX_SIGNATURES of which are kept.
+    """
+
+    def __init__(self, graph: torch.fx.GraphModule) -> None:
+        self._graph = graph
+        self._boxed_call = (
+            True  # PyTorch asks whether arguments come as a list; what wraps this copies the attribute
+        )
+        self._draws = draws(graph)
+        self._on_host = on_host(graph)
+        self._index: int | None = None
+        self._variants: OrderedDict[Any, Variant] = OrderedDict()
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        given = list(args)
+        args.clear()
+        if self._index is None:
+            self._settle(given)
+        tensors = []
+        key = []
+        for x in given:
+            if isinstance(x, torch.Tensor):
+                x = hologram_tensor(x) if x.device.type == "hologram" else on_executor(x, self.executor)
+                tensors.append(x)
+                key.append(x.layout)
+            else:
+                key.append(x)
+        variant = self._variants.get(tuple(key))
+        if variant is None:
+            variant = self._variants[tuple(key)] = self._made(given, tensors)
+            if len(self._variants) > MAX_SIGNATURES:
+                self._variants.popitem(last=False)
+        if self._draws:
+            tensors.append(self._key(variant.drawn))
+        return variant(given, tensors)
+
+    @property
+    def executor(self) -> Executor:
+        """What it runs on."""
+        assert self._index is not None
+        return devices.executor(self._index)
+
+    def _settle(self, args: Sequence[Any]) -> None:
+        """Chooses the device: that of the arguments; the current one where all are on the host."""
+        index = next((x.device.index for x in args if is_ours(x)), devices.current)
+        self._graph = moved(self._graph, index)
+        self._index = index
+
+    def _key(self, count: int) -> Tensor:
+        assert self._index is not None
+        return self.executor.tensor(np.array(draw(self._index, count), np.uint32))
+
+    def _made(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> Variant:
+        gives: list[Give] = []
+        drawn = None
+
+        def graph(*traced: Tensor) -> list[Tensor]:
+            nonlocal drawn
+            rest = iter(traced)
+            inputs = [within(next(rest)) if isinstance(x, torch.Tensor) else x for x in args]
+            drawn = Traced(Key(next(rest))) if self._draws else None
+            given = Given(inputs)
+            with torch.no_grad(), drawn_by(drawn):
+                results = self._graph(*inputs)
+            gives[:] = [given.by(r, host) for r, host in zip(results, self._on_host, strict=True)]
+            return given.returned
+
+        keys = [self.executor.tensor(np.zeros(2, np.uint32))] if self._draws else []
+        run = Jitted(graph).compiled(*tensors, *keys)
+        return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn)
+
+
+def within(traced: Tensor) -> torch.Tensor:
+    """A tensor over a trace's memory, which lies there as an argument does."""
+    layout = traced.layout
+    if layout.is_contiguous and not layout.offset:
+        return torch_tensor(traced)
+    whole = Layout.contiguous(layout.dtype, (layout.span[1],))
+    flat = fresh(traced.buffer, whole, devices.number(traced.executor))
+    return as_strided(HOST_KEYS, flat, layout.shape, layout.strides, layout.offset)
+
+
+class Given:
+    """How a call gives what the traced graph gave, and what the traced function must return for it.
+
+    What was an argument is that argument, and what was given twice is one tensor, so that a change in place to one is
+    seen by PyTorch where the other is kept for the way back.
+    """
+
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        tensors = [hologram_tensor(x) if isinstance(x, torch.Tensor) else None for x in inputs]
+        self._inputs = {id(x.buffer): (k, x.layout) for k, x in enumerate(tensors) if x is not None}
+        self._known: dict[tuple[int, Layout], int] = {}  # places among the results
+        self._count = 0
+        self.returned: list[Tensor] = []
+
+    def by(self, result: Any, host: bool) -> Give:
+        """Of the next result."""
+        self._count += 1
+        if not isinstance(result, torch.Tensor):
+            return lambda args, found, results: result
+        tensor = hologram_tensor(result)
+        layout = tensor.layout
+        shape, strides, offset = layout.shape, layout.strides, layout.offset
+        place, given = self._inputs.get(id(tensor.buffer), (None, None))
+        if place is not None:
+            if layout is given:
+                return lambda args, found, results: args[place]
+            return lambda args, found, results: as_strided(HOST_KEYS, args[place], shape, strides, offset)
+        before = self._known.setdefault((id(tensor.buffer), layout), self._count - 1)
+        if before != self._count - 1:
+            return lambda args, found, results: results[before]
+        number = len(self.returned)
+        self.returned.append(tensor)
+        if host:
+            return lambda args, found, results: to_host(found[number], strides)
+        return lambda args, found, results: torch_tensor(found[number])

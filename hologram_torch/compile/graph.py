@@ -1,0 +1,54 @@
+"""What a graph says of itself before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+
+HOST = torch.device("cpu")
+
+
+def takes_memory(graph: torch.fx.GraphModule) -> bool:
+    """Whether a tensor is among a graph's arguments: without one there is no device to run it on."""
+    return any(isinstance(_value(n), torch.Tensor) for n in graph.graph.nodes if n.op == "placeholder")
+
+
+def draws(graph: torch.fx.GraphModule) -> bool:
+    """Whether a graph draws random numbers."""
+    tag = torch.Tag.nondeterministic_seeded
+    return any(isinstance(n.target, OpOverload) and tag in n.target.tags for n in graph.graph.nodes)
+
+
+def on_host(graph: torch.fx.GraphModule) -> tuple[bool, ...]:
+    """Which results PyTorch expects on the host."""
+    (results,) = graph.graph.output_node().args
+    assert isinstance(results, (tuple, list))
+    values = [_value(r) if isinstance(r, torch.fx.Node) else r for r in results]
+    return tuple(isinstance(v, torch.Tensor) and v.device.type == "cpu" for v in values)
+
+
+def moved(graph: torch.fx.GraphModule, index: int) -> torch.fx.GraphModule:
+    """The same graph with what it makes on the host made on a device of ours instead."""
+    target = torch.device("hologram", index)
+
+    def there(x: Any) -> Any:
+        return target if isinstance(x, torch.device) and x == HOST else x
+
+    changed = False
+    for node in graph.graph.nodes:
+        args, kwargs = torch.fx.node.map_aggregate((node.args, node.kwargs), there)  # pyright: ignore
+        if node.op == "call_function" and (node.args, node.kwargs) != (args, kwargs):
+            node.args, node.kwargs, changed = args, kwargs, True
+    for name in [str(node.target) for node in graph.graph.nodes if node.op == "get_attr"]:
+        constant = getattr(graph, name, None)
+        if isinstance(constant, torch.Tensor) and constant.device == HOST:
+            setattr(graph, name, constant.to(target))
+    if changed:
+        graph.recompile()
+    return graph
+
+
+def _value(node: torch.fx.Node) -> Any:
+    return node.meta.get("val")

@@ -1,0 +1,77 @@
+"""Tensors of the host, for an executor to compute on: over their own memory where the device can use it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from hologram.frontend.executor import Executor
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+from hologram.runtime.buffer import Buffer, reinterpreted
+from hologram_torch.dtypes import DTYPES, dtype_of, host_array, host_tensor
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """A storage's memory as a Buffer. The storage carries it, so it may not hold the storage."""
+
+    executor: Executor
+    address: int
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A parameter's copy on a device that cannot use the host's memory, until the parameter is written to."""
+
+    executor: Executor
+    version: int
+    tensor: Tensor
+
+
+def on_executor(x: torch.Tensor, executor: Executor) -> Tensor:
+    """A tensor of the host for an executor: the same memory where that can be, else a copy."""
+    if not executor.limits.host_resident or not x.numel() or x.is_neg():
+        return _copied(x, executor)
+    storage: Any = x.untyped_storage()
+    found: Adopted | None = getattr(storage, "adopted", None)
+    if found is None or found.address != storage.data_ptr() or found.executor is not executor:
+        found = storage.adopted = _adopted(storage, x.dtype, executor)
+    element, offset = DTYPES[x.dtype], int(x.storage_offset())
+    buffer = found.buffer
+    if buffer.kind.dtype is not element:
+        buffer = reinterpreted(buffer, element)
+    return Tensor(buffer, Layout(element, tuple(x.shape), x.stride(), offset))
+
+
+def _adopted(storage: Any, dtype: torch.dtype, executor: Executor) -> Adopted:
+    element = dtype_of(dtype)
+    address, nbytes = storage.data_ptr(), storage.nbytes() // element.itemsize * element.itemsize
+    memory = np.frombuffer((ctypes.c_char * nbytes).from_address(address), element.numpy)
+    return Adopted(executor, address, executor.from_dlpack(memory).buffer)
+
+
+def _copied(x: torch.Tensor, executor: Executor) -> Tensor:
+    kept = isinstance(x, torch.nn.Parameter)
+    found: Copied | None = getattr(x, "copied", None) if kept else None
+    if found is not None and found.executor is executor and found.version == x._version:
+        return found.tensor
+    tensor = executor.tensor(host_array(x))
+    if kept:
+        x.copied = Copied(executor, x._version, tensor)  # pyright: ignore[reportAttributeAccessIssue]
+    return tensor
+
+
+def to_host(x: Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """A tensor on the host, over the memory of a result where the host can see it."""
+    if x.executor.limits.host_resident:
+        return host_tensor(x.to_numpy(copy=False))
+    found = host_tensor(x.to_numpy())
+    if found.stride() == strides:
+        return found
+    return torch.empty_strided(found.shape, strides, dtype=found.dtype).copy_(found)

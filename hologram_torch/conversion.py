@@ -1,0 +1,59 @@
+"""Modules that move between the host and the device: their parameters stay the same objects, and tied ones tied.
+
+Where parameters move to CUDA, PyTorch exchanges what is in them; for other devices it makes new ones, which would part
+those that modules share and leave optimisers with the old ones. Swapping them, as torch.__future__ offers for all
+moves, keeps both; it fails for parameters that others refer to weakly, which are then replaced wherever they stand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from hologram_torch.memory import is_ours
+
+_apply = nn.Module._apply
+
+
+def moves(module: nn.Module, function: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Whether a conversion takes a module from or to the device."""
+    for parameter in module.parameters():
+        with torch.no_grad():
+            probe = torch.empty(0, dtype=parameter.dtype, device=parameter.device)
+            return is_ours(parameter) != is_ours(function(probe))
+    return False
+
+
+@functools.wraps(_apply)
+def applied(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> nn.Module:
+    """nn.Module._apply, with parameters kept where they move."""
+    if torch.__future__.get_swap_module_params_on_conversion() or not moves(self, fn):
+        return _apply(self, fn, recurse)
+    places: dict[int, list[tuple[nn.Module, str]]] = {}
+    for module in self.modules():
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                places.setdefault(id(parameter), []).append((module, name))
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        return _apply(self, fn, recurse)
+    except RuntimeError as error:
+        if "Couldn't swap" not in str(error):
+            raise
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    converted = _apply(self, fn, recurse)
+    for (first, own), *others in places.values():
+        for module, name in others:
+            module._parameters[name] = first._parameters[own]
+    return converted
+
+
+def keep_parameters() -> None:
+    """Has modules move like this."""
+    replaced: Any = applied
+    nn.Module._apply = replaced

@@ -1,0 +1,135 @@
+"""The devices that `torch.device("hologram", i)` numbers, and the executor of each."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from hologram.backends.registry import probes
+from hologram.device import DeviceInfo
+from hologram.errors import BackendUnavailable
+from hologram.frontend.executor import Executor
+from hologram.opset.forms.default import Default
+from hologram.runtime import selector
+
+
+@dataclass(frozen=True)
+class Place:
+    """A device: its backend and its number there."""
+
+    backend: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.backend}:{self.number}"
+
+
+class Devices:
+    """Every device of every backend, the chosen one first; each has one executor, shared with `hg`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._chosen = selector.AUTO
+        self._places: tuple[Place, ...] | None = None
+        self._executors: list[Executor | None] = []
+        self._numbers: dict[Any, int] = {}  # of executors
+        self._current = threading.local()
+
+    # Which there are.
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """In the order of their numbers."""
+        if self._places is None:
+            with self._lock:
+                chosen = selector.choose(self._chosen)
+                first = Place(chosen.name, chosen.index)
+                found = [Place(info.backend, info.index) for p in probes() for info in p.devices]
+                found.sort(key=lambda place: (place != first, place.backend != first.backend))
+                self._executors = [None] * len(found)
+                self._places = tuple(found)
+        return self._places
+
+    def choose(self, backend: str) -> None:
+        """Makes a backend's device number 0; raises BackendUnavailable, or RuntimeError once one is in use."""
+        with self._lock:
+            if self._chosen == backend or (self._places and self._places[0].backend == backend):
+                return
+            if any(self._executors):
+                raise RuntimeError(
+                    "torch.hologram.set_backend: must be called before the first tensor on the device, got "
+                    f"{backend!r} while {self._places[0].name if self._places else 'a device'} is in use"
+                )
+            selector.choose(backend)  # raises
+            self._chosen, self._places = backend, None
+
+    def info(self, index: int) -> DeviceInfo:
+        """What a device is; opens nothing."""
+        place = self.place(index)
+        (found,) = (p for p in probes() if p.backend == place.backend)
+        return found.devices[place.number]
+
+    def place(self, index: int) -> Place:
+        """The device of a number; raises RuntimeError, as torch.cuda does, for a number that none has."""
+        places = self.places
+        if not 0 <= index < len(places):
+            raise RuntimeError(
+                f"hologram: there are {len(places)} devices ({', '.join(p.name for p in places)}), got "
+                f"hologram:{index}"
+            )
+        return places[index]
+
+    # Executors.
+
+    def executor(self, index: int) -> Executor:
+        """The executor of a device, opened when it is first needed, and again where it was closed."""
+        if 0 <= index < len(self._executors):
+            found = self._executors[index]
+            if found is not None and found.usable:
+                return found
+        return self._opened(index)
+
+    def _opened(self, index: int) -> Executor:
+        place = self.place(index)
+        with self._lock:
+            known = self._executors[index]
+            if known is not None and not known.usable and not known.closed:
+                raise RuntimeError(
+                    f"hologram: hologram:{index} was opened before this process was forked and cannot be used in it; "
+                    "start workers with the method 'spawn', or keep tensors of theirs on the CPU"
+                )
+            try:
+                found = Default.executor(place.name)
+            except BackendUnavailable as error:
+                raise RuntimeError(f"hologram:{index}: {error}") from error
+            self._executors[index] = found
+            self._numbers[found] = index
+            return found
+
+    def number(self, executor: Any) -> int:
+        """The number of the device that an executor computes on."""
+        found = self._numbers.get(executor)
+        if found is None:
+            place = Place(executor.backend, executor.device.info.index)
+            found = self._numbers[executor] = self.places.index(place)
+        return found
+
+    def opened(self) -> list[Executor]:
+        """Executors that are open now."""
+        return [ex for ex in self._executors if ex is not None and ex.usable]
+
+    # The current one, by thread.
+
+    @property
+    def current(self) -> int:
+        return getattr(self._current, "index", 0)
+
+    @current.setter
+    def current(self, index: int) -> None:
+        self.place(index)
+        self._current.index = index
+
+
+devices = Devices()

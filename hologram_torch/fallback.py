@@ -1,0 +1,143 @@
+"""Operators that the device has no kernel for: refused by name, or done on the host where the user asks for it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from hologram.config import Config, config
+from hologram.runtime.dispatch import deferred
+from hologram_torch.dtypes import host_tensor
+from hologram_torch.kernels.operators import name_of
+from hologram_torch.kernels.registry import everything_else, register
+from hologram_torch.memory import hologram_tensor, is_ours
+
+VARIABLE = Config.torch_fallback.variable
+
+
+@dataclass
+class Fallback:
+    """What an operator cost that ran on the host: calls, and bytes copied there and back."""
+
+    name: str
+    calls: int = 0
+    bytes_moved: int = 0
+    by_design: bool = False  # done by LAPACK on the host whatever the user says; see aten/linear_algebra.py
+
+
+_counted: dict[str, Fallback] = {}
+_lock = threading.Lock()
+
+
+def fallbacks() -> list[Fallback]:
+    """Every operator that ran on the host so far, the most bytes first."""
+    return sorted(_counted.values(), key=lambda f: -f.bytes_moved)
+
+
+def allowed() -> bool:
+    """Whether the user asks for operators without a kernel to run on the host."""
+    return config.torch_fallback
+
+
+def unknown(overload: Any, *args: Any, **kwargs: Any) -> Any:
+    """Any operator without a kernel."""
+    name = name_of(overload)
+    mine = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    if any(x.dtype.is_complex for x in mine):
+        raise TypeError(f"hologram, {name}: complex numbers are not supported")
+    if not allowed():
+        raise NotImplementedError(
+            f"hologram has no kernel for aten::{name}. Set {VARIABLE}=1 to run it on the CPU, which copies its tensors "
+            "there and back; torch.hologram.fallbacks() then lists it. Please report it as missing"
+        )
+    return on_host(overload, args, kwargs)
+
+
+def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_design: bool = False) -> Any:
+    """Runs an operator on the host. Results that are an argument, are that argument."""
+    name = name_of(overload)
+    if deferred():
+        raise RuntimeError(f"hologram, {name}: it runs on the host, which a compiled function cannot")
+    mine = [x for x in pytree.tree_leaves((args, kwargs)) if is_ours(x)]
+    index = mine[0].device.index if mine else 0
+    storages: dict[int, torch.Tensor] = {}
+    hosts: dict[int, torch.Tensor] = {}
+    for x in mine:
+        hosts[id(x)] = _down(x, storages)
+    origin = {id(host): x for x in mine if (host := hosts[id(x)]) is not None}
+    before = {key: flat.clone() if _writes(overload) else flat for key, flat in storages.items()}
+
+    def down(x: Any) -> Any:
+        if is_ours(x):
+            return hosts[id(x)]
+        return torch.device("cpu") if isinstance(x, torch.device) and x.type == "hologram" else x
+
+    def up(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        return origin[id(x)] if id(x) in origin else x.to(torch.device("hologram", index))
+
+    result = overload(*pytree.tree_map(down, args), **pytree.tree_map(down, kwargs))
+    if _writes(overload):
+        for x in mine:
+            host = hosts[id(x)]
+            if host.shape != x.shape:  # outputs may have been resized
+                x.resize_(host.shape)
+                x.copy_(host)
+            elif not torch.equal(storages[_key(x)].view(torch.uint8), before[_key(x)].view(torch.uint8)):
+                x.copy_(host)
+    moved = sum(flat.nbytes for flat in storages.values())
+    moved += sum(r.nbytes for r in pytree.tree_leaves(result) if isinstance(r, torch.Tensor))
+    _count(name, moved, by_design)
+    return pytree.tree_map(up, result)
+
+
+def _down(x: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
+    """The tensor on the host; what shares memory on the device shares it there."""
+    key = _key(x)
+    flat = storages.get(key)
+    own = hologram_tensor(x)
+    if flat is None:
+        whole = type(own)(own.buffer, own.buffer.kind.layout)
+        flat = storages[key] = host_tensor(whole.to_numpy().reshape(-1))
+    if flat.dtype != x.dtype:
+        flat = flat.view(x.dtype)
+    return flat.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
+def _key(x: torch.Tensor) -> int:
+    return x.untyped_storage()._cdata
+
+
+def _writes(overload: Any) -> bool:
+    return any(a.alias_info is not None and a.alias_info.is_write for a in overload._schema.arguments)
+
+
+def _count(name: str, moved: int, by_design: bool) -> None:
+    with _lock:
+        found = _counted.get(name)
+        if found is None:
+            found = _counted[name] = Fallback(name, by_design=by_design)
+            if not by_design:
+                warnings.warn(f"hologram: aten::{name} runs on the CPU ({VARIABLE}=1)", stacklevel=2)
+        found.calls += 1
+        found.bytes_moved += moved
+
+
+def on_host_by_design(*overloads: Any) -> None:
+    """Registers operators that the host does better, always: they are listed in `fallbacks`."""
+
+    def kernel(overload: Any) -> Callable[..., Any]:
+        return lambda *args, **kwargs: on_host(overload, args, kwargs, by_design=True)
+
+    for overload in overloads:
+        register(name_of(overload), kernel(overload))
+
+
+everything_else.fallback(unknown, "PrivateUse1")

@@ -1,0 +1,107 @@
+"""Kernels made of several operations, which run as few launches: each is compiled once for a signature.
+
+Where a larger function is traced already, theirs are operations of it like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+import hologram as hg
+from hologram.dtypes import DType
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.dispatch import deferred
+from hologram.runtime.validation import exactly
+from hologram_torch.dtypes import torch_dtype
+from hologram_torch.kernels.operators import operator
+from hologram_torch.memory import hologram_tensor, torch_tensor
+
+MAX_KEPT = 1024  # compiled forms of one function, by what is no tensor among its arguments
+
+
+class Fused:
+    """A function of hologram's tensors, compiled; numbers and settings are part of what it is compiled for."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.__name__ = getattr(function, "__name__", "fused")
+        self._kept: dict[Any, Callable[..., Any]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if deferred():
+            return self.function(*args, **kwargs)
+        tensors: list[Tensor] = []
+        key = _key((args, kwargs) if kwargs else args, tensors)
+        if not tensors:
+            return self.function(*args, **kwargs)
+        found = self._kept.get(key)
+        if found is None:
+            if len(self._kept) >= MAX_KEPT:
+                self._kept.clear()
+            found = self._kept[key] = self._compiled(args, kwargs)
+        return found(*tensors)
+
+    def _compiled(self, args: Any, kwargs: Any) -> Callable[..., Any]:
+        form = pytree.tree_map(lambda x: TENSOR if isinstance(x, Tensor) else x, (args, kwargs))
+
+        def whole(*tensors: Tensor) -> Any:
+            rest = iter(tensors)
+            args, kwargs = pytree.tree_map(lambda x: next(rest) if x is TENSOR else x, form)
+            return self.function(*args, **kwargs)
+
+        whole.__name__ = self.__name__
+        return hg.jit(whole)
+
+
+TENSOR = object()  # where one stands among arguments
+
+
+def _key(x: Any, tensors: list[Tensor]) -> Any:
+    """What tells arguments apart beside their tensors, which are put into a list."""
+    if isinstance(x, Tensor):
+        tensors.append(x)
+        return TENSOR
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return (kind, *[_key(item, tensors) for item in x])
+    if kind is dict:
+        return (kind, *x, *[_key(item, tensors) for item in x.values()])
+    return (kind, exactly(x))
+
+
+def fused(function: Callable[..., Any]) -> Fused:
+    """Compiles a kernel's function."""
+    return Fused(function)
+
+
+def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of PyTorch's tensors as one of hologram's."""
+
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = pytree.tree_map(_theirs, (args, kwargs))
+        return pytree.tree_map(_ours, function(*args, **kwargs))
+
+    whole.__name__ = getattr(function, "__name__", "decomposed")
+    return whole
+
+
+def decomposition(name: str) -> Fused:
+    """PyTorch's own decomposition of an operator into others, compiled."""
+    found: dict[OpOverload, Callable[..., Any]] = decomposition_table  # pyright: ignore[reportAssignmentType]
+    return Fused(in_torch(found[operator(name)]))
+
+
+def _theirs(x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return torch_tensor(x)
+    return torch_dtype(x) if isinstance(x, DType) else x
+
+
+def _ours(x: Any) -> Any:
+    return hologram_tensor(x) if isinstance(x, torch.Tensor) else x

@@ -1,0 +1,391 @@
+"""Kernels: what runs when PyTorch calls an operator on tensors of the device.
+
+A kernel is a function of hologram's tensors. What its results are like (dtype, shape, strides), and which arguments are
+refused, PyTorch's own kernels for the device "meta" say, once for each signature: layouts of tensors, types of numbers,
+values of all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+
+from hologram.dtypes import DType
+from hologram.errors import HologramError
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+from hologram_torch.dtypes import DTYPES, dtype_of
+from hologram_torch.kernels.numbers import converted
+from hologram_torch.kernels.operators import is_output, name_of
+from hologram_torch.kernels.overlap import refuse_overlap
+from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
+
+Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
+MAX_SIGNATURES = 4096  # of one operator
+_SPOKEN = "Float Half BFloat16 Double Char Short Int Long Byte UInt16 UInt32 UInt64 Bool"
+NAMES = dict(zip(DTYPES, _SPOKEN.split(), strict=True))  # of dtypes, in PyTorch's messages
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a signature's results are like, and the dtype that each operand is converted to before."""
+
+    results: tuple[Layout | None, ...]
+    casts: tuple[DType | None, ...]
+    wraps: DType | None = None  # the dtype of integers that numbers among them wrap round in
+
+
+NOTHING = Expected((), ())
+
+
+@dataclass(frozen=True)
+class Promotes:
+    """How operands of different dtypes are brought to one: PyTorch's kind of it, for operands from a position on."""
+
+    kind: Promotion
+    first: int = 0
+
+
+class Kernel:
+    """An operator that computes new results."""
+
+    def __init__(
+        self,
+        overload: OpOverload,
+        compute: Callable[..., Any],
+        promotes: Promotes | None = None,
+        inferred: bool = True,
+        base: OpOverload | None = None,
+        refuses: Callable[..., str | None] | None = None,
+    ) -> None:
+        self.overload = overload
+        self.base = base  # the form with new results, which refuses what other forms may not
+        self.name = name_of(overload)
+        self.compute = compute
+        self.refuses = refuses  # what PyTorch refuses besides, in words
+        self.promotes = promotes
+        self.inferred = inferred  # whether PyTorch knows the results without the elements
+        arguments = overload._schema.arguments
+        self._numbers = frozenset(k for k, a in enumerate(arguments) if "number" in str(a.type))
+        # Those that promotion is about; an axis or a diagonal is not.
+        self._promoted = frozenset(
+            k for k, a in enumerate(arguments) if "number" in str(a.type) or "Tensor" in str(a.type)
+        )
+        self._named_numbers = frozenset(a.name for a in arguments if "number" in str(a.type))
+        self._outputs = tuple(a.name for a in arguments if is_output(a))
+        self._known: dict[Any, Expected] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.run(args, kwargs)[0]
+
+    def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
+        """A call's results, and what was expected of it."""
+        taken = Taken(self)
+        operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]
+        named: dict[str, Any] = {}
+        if kwargs:
+            taken.key.append(tuple(kwargs))
+            for name, a in kwargs.items():
+                if name in self._outputs:
+                    taken.written(a)
+                else:
+                    named[name] = taken.of(a, name in self._named_numbers)
+        expected = self.expected(taken, args, kwargs)
+        for position, cast in enumerate(expected.casts):
+            if cast is not None and isinstance(operands[position], Tensor):
+                operands[position] = operands[position].astype(cast, copy=False)
+        if expected.wraps is not None:
+            operands = [
+                converted(x, expected.wraps) if type(x) is int and k in self._promoted else x
+                for k, x in enumerate(operands)
+            ]
+        try:
+            results = self.compute(*operands, **named)
+        except HologramError as error:
+            raise self.refusal(error) from error
+        return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
+
+    def expected(self, taken: Taken, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
+        """What PyTorch says of a call; raises what it raises."""
+        key = tuple(taken.key)
+        found = self._known.get(key)
+        if found is None:
+            found = self._learned(args, kwargs) if self.inferred else NOTHING
+            if len(self._known) >= MAX_SIGNATURES:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+    def _learned(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
+        given = {n: _meta(a) for n, a in kwargs.items()}
+        reason = None if self.refuses is None else self.refuses(*args)
+        if reason is not None:
+            raise self.refusal(RuntimeError(reason))
+        try:
+            if self.base is not None and self.base is not self.overload:
+                self.base(
+                    *map(_meta, self._tensors(args)),
+                    **{n: a for n, a in given.items() if n not in self._outputs},
+                )
+            try:
+                results = self.overload(*map(_meta, args), **given)
+            except RuntimeError as error:
+                if "Expected a value of type 'Tensor'" not in str(error):
+                    raise
+                results = self.overload(*map(_meta, self._tensors(args)), **given)
+        except REFUSALS as error:
+            raise self.refusal(error) from None
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        casts, dtype = self._casts(args, kwargs)
+        wraps = dtype if dtype is not None and dtype.is_integer else None
+        return Expected(tuple(map(_layout, results)), casts, wraps)
+
+    def _tensors(self, args: Sequence[Any]) -> list[Any]:
+        """Arguments with tensors where the schema asks for one, of a dtype that promotes as the number given does."""
+        like = next((a for a in args if isinstance(a, torch.Tensor)), None)
+        if like is None:
+            return list(args)
+        found = []
+        for a, argument in zip(args, self.overload._schema.arguments, strict=False):
+            if isinstance(a, (bool, int, float)) and str(argument.type) == "Tensor":
+                own = torch.result_type(like, a)
+                a = torch.tensor(a, dtype=own if own == like.dtype else None, device="meta")
+            found.append(a)
+        return found
+
+    def _casts(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> tuple[tuple[DType | None, ...], DType | None]:
+        """The dtype that each operand is converted to, where it has another, and the one of them all."""
+        if self.promotes is None:
+            return (), None
+        first = self.promotes.first
+        given = [
+            a
+            for k, a in enumerate(args)
+            if k >= first
+            and k in self._promoted
+            and isinstance(a, (torch.Tensor, int, float))
+            and _takes_part(a)
+        ]
+        boolean = self.promotes.kind is Promotion.ALWAYS_BOOL
+        kind = Promotion.DEFAULT if boolean else self.promotes.kind
+        _, dtype = elementwise_dtypes(*given, type_promotion_kind=kind)
+        for target in self._targets(args, kwargs):
+            if not torch.can_cast(torch.bool if boolean else dtype, target.dtype):
+                raise self.refusal(
+                    RuntimeError(
+                        f"result type {NAMES[dtype]} can't be cast to the desired output type {NAMES[target.dtype]}"
+                    )
+                )
+        wanted = dtype_of(dtype)
+        casts = (wanted if isinstance(a, torch.Tensor) and a.dtype != dtype else None for a in args[first:])
+        return ((None,) * first + tuple(casts), wanted)
+
+    def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        """The arguments that results are written to."""
+        return [kwargs[name] for name in self._outputs]
+
+    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
+        """Results as PyTorch wants them, in memory of their own."""
+        if not isinstance(results, (tuple, list)):
+            results = (results,)
+            single = True
+        else:
+            single = len(self.overload._schema.returns) == 1 and len(results) == 1
+        wanted = expected.results or (None,) * len(results)
+        found = [
+            self._delivered(r, w, taken) if isinstance(r, Tensor) else r
+            for r, w in zip(results, wanted, strict=True)
+        ]
+        return found[0] if single else tuple(found) if not self._lists else found
+
+    @property
+    def _lists(self) -> bool:
+        return str(self.overload._schema.returns[0].type).startswith("List")
+
+    def _delivered(self, result: Tensor, wanted: Layout | None, taken: Taken) -> torch.Tensor:
+        if wanted is None:
+            return torch_tensor(result if own(result, taken) else result.clone())
+        if result.shape != wanted.shape:
+            result = result.reshape(wanted.shape) if result.size == wanted.size else result
+            if result.shape != wanted.shape:
+                raise RuntimeError(
+                    f"hologram, {self.name}: a result of shape {wanted.shape} was expected, got {result.shape}"
+                )
+        if result.dtype is not wanted.dtype:
+            result = result.astype(wanted.dtype)
+        return torch_tensor(placed(result, wanted, taken))
+
+    def refusal(self, error: Exception) -> Exception:
+        """An error as PyTorch's users know it: of the type that PyTorch would raise, and naming hologram."""
+        for kind in (IndexError, TypeError, ValueError, NotImplementedError, MemoryError):
+            if isinstance(error, kind):
+                break
+        else:
+            kind = RuntimeError
+        if kind is MemoryError:
+            kind = torch.OutOfMemoryError
+        return kind(f"hologram, {self.name}: {error}")
+
+
+class InPlace(Kernel):
+    """An operator that writes its result over its first argument."""
+
+    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
+        result = results[0] if isinstance(results, (tuple, list)) else results
+        target = taken.tensors[0]
+        if result.shape != target.shape:
+            raise RuntimeError(
+                f"hologram, {self.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
+                f"{list(result.shape)}"
+            )
+        write(result, target)
+        return taken.sources[0]
+
+    def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        return [args[0]]
+
+
+class Out(Kernel):
+    """An operator that writes its results into arguments given by keyword."""
+
+    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
+        refuse_overlap(self.name.partition(".")[0], outputs, taken.sources)
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        for result, output, wanted in zip(results, outputs, expected.results or results, strict=True):
+            if wanted is not None and tuple(output.shape) != wanted.shape:
+                output.resize_(wanted.shape)
+            write(result, hologram_tensor(output))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+class Taken:
+    """Arguments taken apart: hologram's tensors for PyTorch's, and the key of the signature."""
+
+    __slots__ = ("index", "kernel", "key", "sources", "tensors")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.key: list[Any] = [torch.get_default_dtype()]  # which integers become where floats are needed
+        self.tensors: list[Tensor] = []
+        self.sources: list[torch.Tensor] = []
+        self.index: int | None = None
+
+    def of(self, x: Any, is_number: bool) -> Any:
+        """What the kernel is given for an argument."""
+        if isinstance(x, torch.Tensor):
+            return self._tensor(x)
+        if isinstance(x, (list, tuple)):
+            self.key.append(len(x))
+            return [self.of(item, is_number) for item in x]
+        self.key.append(type(x))
+        if not is_number:
+            self.key.append(x)
+            if isinstance(x, torch.dtype):
+                return dtype_of(x)
+        return x
+
+    def written(self, x: torch.Tensor) -> None:
+        """Takes an output, which is part of the signature, but no operand."""
+        if not isinstance(self._tensor(x), Tensor):
+            raise self._apart(x)
+        del self.tensors[-1], self.sources[-1]
+
+    def _tensor(self, x: torch.Tensor) -> Any:
+        try:
+            found = hologram_tensor(x)
+        except AttributeError:
+            return self._foreign(x)
+        except KeyError:
+            raise TypeError(f"hologram, {self.kernel.name}: {x.dtype} is not supported") from None
+        self.tensors.append(found)
+        self.sources.append(x)
+        self.key.append(found.layout)
+        if self.index is None:
+            self.index = x.device.index
+        elif self.index != x.device.index:
+            raise self._apart(x)
+        return found
+
+    def _foreign(self, x: torch.Tensor) -> Any:
+        if x.device.type == "hologram":
+            raise RuntimeError(
+                f"hologram, {self.kernel.name}: a tensor of the device whose memory hologram did not make, shape "
+                f"{tuple(x.shape)}"
+            )
+        if x.device.type != "cpu" or x.ndim:
+            raise self._apart(x)
+        self.key += ("host", x.dtype)
+        return x.item()
+
+    def _apart(self, x: torch.Tensor) -> RuntimeError:
+        first = f"hologram:{self.index}" if self.index is not None else "a device of hologram"
+        return RuntimeError(
+            f"hologram, {self.kernel.name}: Expected all tensors to be on the same device, but found at least two "
+            f"devices, {first} and {x.device}!"
+        )
+
+
+def _takes_part(x: Any) -> bool:
+    return not isinstance(x, torch.Tensor) or x.dtype in DTYPES
+
+
+def _meta(x: Any) -> Any:
+    if is_ours(x):
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
+    if isinstance(x, (list, tuple)):
+        return [_meta(item) for item in x]
+    if isinstance(x, torch.device):
+        return torch.device("meta")
+    return x
+
+
+def _layout(x: Any) -> Layout | None:
+    if not isinstance(x, torch.Tensor):
+        return None
+    return Layout(dtype_of(x.dtype), tuple(x.shape), x.stride())
+
+
+def own(result: Tensor, taken: Taken) -> bool:
+    """Whether a result's memory is no argument's, and each element is in a place of its own."""
+    if any(result.buffer is t.buffer for t in taken.tensors):
+        return False
+    layout = result.layout
+    return layout.is_contiguous or all(
+        s > 0 or n <= 1 for s, n in zip(layout.strides, layout.shape, strict=True)
+    )
+
+
+def placed(result: Tensor, wanted: Layout, taken: Taken) -> Tensor:
+    """A result in memory of its own, with the strides that PyTorch expects where these are an order of axes."""
+    alike = (result.layout.is_contiguous and wanted.is_contiguous) or same_steps(result.layout, wanted)
+    if alike and own(result, taken):
+        return result
+    shape, strides = wanted.shape, wanted.strides
+    order = sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
+    if (
+        wanted.is_contiguous
+        or 0 in shape
+        or not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order))
+    ):
+        return result.clone()
+    return result.permute(order).clone().permute([order.index(k) for k in range(len(shape))])
+
+
+def same_steps(a: Layout, b: Layout) -> bool:
+    """Whether elements lie alike."""
+    return all(n <= 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
+
+
+def write(result: Tensor, target: Tensor) -> None:
+    """Writes a result over a tensor, converted and broadcast."""
+    if result.buffer is target.buffer and result.layout is target.layout:
+        return
+    target.executor.copy(result, target)

@@ -1,0 +1,206 @@
+"""Tensors of PyTorch and hologram over one memory.
+
+A tensor of the device is a plain torch.Tensor. Its storage carries the Buffer, as the attribute `payload`, for as long
+as any view of it lives; shape, strides and version counter are PyTorch's own. While a function is traced the payload
+is what the trace has in a buffer's place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from typing import Any
+
+import torch
+from torch._C import DispatchKey, DispatchKeySet, _from_dlpack
+
+from hologram.dtypes import DType
+from hologram.frontend.jit.traced import Storage, Traced
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout, row_major
+from hologram.runtime.buffer import Buffer, reinterpreted
+from hologram.runtime.dispatch import deferred
+from hologram_torch.devices import devices
+from hologram_torch.dtypes import DTYPES, dtype_of
+
+HOST_KEYS = DispatchKeySet(DispatchKey.CPU)  # of kernels that look at sizes, strides and storages only
+as_strided = torch.ops.aten.as_strided.default._handle.redispatch_boxed
+
+TOKEN_BITS = 36  # of a storage's address: below the number of its memory, so that no two ranges meet
+EXTENSION = 12  # DLPack's kDLExtDev, which is PyTorch's PrivateUse1
+CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}  # DLDataTypeCode
+BFLOAT = 4
+
+
+class _Managed(ctypes.Structure):
+    """DLManagedTensor (https://dmlc.github.io/dlpack/latest/c_api.html)."""
+
+    _fields_ = (
+        ("data", ctypes.c_uint64),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("element", ctypes.c_uint32),  # code, bits and lanes
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+    address: int
+    arrays: Any  # that `shape` and `strides` point to: they may be known no longer
+    layout: Layout | None  # that it says now, and the device
+    index: int | None
+
+
+_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_managed: list[_Managed] = []  # never freed: a storage reads `deleter` once more when it dies
+_numbers = itertools.count(1 << 20)  # of traced memory
+
+
+class _Local(threading.local):
+    """A thread's own structure, which PyTorch reads at once.
+
+    A thread that makes tensors of the device also runs their backward passes: PyTorch would hand them to a thread for
+    each device, and takes devices written in Python for one only (`deviceCount` of its guard says 1).
+    """
+
+    def __init__(self) -> None:
+        torch._C._set_multithreading_enabled(False)
+        self.managed = _Managed(device_type=EXTENSION)
+        self.managed.address = ctypes.addressof(self.managed)
+        self.managed.layout = self.managed.index = None
+        _managed.append(self.managed)
+
+
+_local = _Local()
+_kinds: dict[
+    Layout, tuple[int, int, int, int, Any]
+] = {}  # ndim, element, addresses of shape and strides, arrays
+MAX_KINDS = 65536
+
+
+def _kind(layout: Layout) -> tuple[int, int, int, int, Any]:
+    """What the structure says of a layout without gaps."""
+    dtype, ndim = layout.dtype, len(layout.shape)
+    shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
+    strides = (ctypes.c_int64 * max(ndim, 1))(*row_major(layout.shape))
+    element = _element(dtype)
+    if len(_kinds) >= MAX_KINDS:
+        _kinds.clear()
+    found = _kinds[layout] = (
+        ndim,
+        element,
+        ctypes.addressof(shape),
+        ctypes.addressof(strides),
+        (shape, strides),
+    )
+    return found
+
+
+def _element(dtype: DType) -> int:
+    code = BFLOAT if dtype.name == "bf16" else CODES[dtype.kind]
+    return code | dtype.itemsize * 8 << 8 | 1 << 16
+
+
+def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
+    """A tensor over all of a buffer, which lies without gaps."""
+    managed = _local.managed
+    if managed.layout is not layout or managed.index != index:
+        managed.layout = managed.index = None  # until it is said in full
+        managed.device_id = index
+        found = _kinds.get(layout) or _kind(layout)
+        managed.ndim, managed.element, managed.shape, managed.strides, managed.arrays = found
+        managed.layout, managed.index = layout, index
+    block = buffer.block if type(buffer) is Buffer else None
+    token = next(_numbers) if block is None else block.token
+    managed.data = token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF
+    tensor = _from_dlpack(_capsule(managed.address, b"dltensor", None))
+    tensor.untyped_storage().payload = buffer  # pyright: ignore[reportAttributeAccessIssue]
+    return tensor
+
+
+def torch_tensor(x: Tensor) -> torch.Tensor:
+    """A tensor of PyTorch over a tensor's memory."""
+    buffer: Any = x.buffer
+    layout = x.layout
+    index = devices.number(buffer.executor)
+    whole = whole_of(buffer)
+    if layout is whole:
+        return fresh(buffer, layout, index)
+    if layout.dtype is not whole.dtype:
+        whole = Layout.contiguous(layout.dtype, (whole.size * whole.dtype.itemsize // layout.dtype.itemsize,))
+    strides = row_major(layout.shape) if layout.is_contiguous else layout.strides
+    return as_strided(HOST_KEYS, fresh(buffer, whole, index), layout.shape, strides, layout.offset)
+
+
+def whole_of(buffer: Any) -> Layout:
+    """All that a payload holds; of a traced argument, which may have gaps, the memory that it lies in."""
+    if type(buffer) is Buffer:
+        return buffer.kind.layout
+    layout: Layout = buffer.layout
+    if layout.is_contiguous and not layout.offset:
+        return layout
+    return Layout.contiguous(layout.dtype, (layout.span[1],))
+
+
+def payload(tensor: torch.Tensor) -> Any:
+    """What a tensor's storage carries: the Buffer, or what a trace has in its place; AttributeError if nothing."""
+    return tensor.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _found_again(tensor: torch.Tensor) -> Buffer:
+    """The Buffer of a storage that PyTorch made over one's address, as it does to write a storage to a file."""
+    token = tensor.untyped_storage().data_ptr() >> TOKEN_BITS
+    for executor in devices.opened() if is_ours(tensor) and token else ():
+        for holder in (*executor.pool.holders(), *executor.boundary.holders()):
+            if isinstance(holder, Buffer) and holder.block is not None and holder.block.token == token:
+                return holder
+    raise AttributeError("payload")
+
+
+def hologram_tensor(tensor: torch.Tensor) -> Tensor:
+    """The tensor of hologram that shares a tensor's memory; AttributeError for one of another device."""
+    try:
+        buffer: Any = tensor.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
+    except AttributeError:
+        buffer = _found_again(tensor)
+    offset: Any = tensor.storage_offset()
+    if type(buffer) is Buffer and buffer.kind.dtype is not DTYPES[tensor.dtype]:
+        buffer = reinterpreted(buffer, DTYPES[tensor.dtype])
+        if tensor.untyped_storage().nbytes() == buffer.nbytes:  # the next who asks will want the same
+            tensor.untyped_storage().payload = buffer  # pyright: ignore[reportAttributeAccessIssue]
+    layout = Layout(DTYPES[tensor.dtype], tuple(tensor.shape), tensor.stride(), offset)
+    return Traced(buffer, layout) if type(buffer) is Storage else Tensor(buffer, layout)
+
+
+def held(tensor: torch.Tensor) -> tuple[Any, Layout]:
+    """A tensor's buffer and how it lies there; as `hologram_tensor`, sooner where it is all of the buffer."""
+    buffer = tensor.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
+    kind = buffer.kind
+    if tensor.is_contiguous() and tensor.shape == kind.shape and DTYPES[tensor.dtype] is kind.dtype:
+        return buffer, kind.layout
+    found = hologram_tensor(tensor)
+    return found.buffer, found.layout
+
+
+def is_ours(x: Any) -> bool:
+    """Whether it is a tensor of the device."""
+    return isinstance(x, torch.Tensor) and x.device.type == "hologram"
+
+
+def empty(
+    size: tuple[int, ...], stride: tuple[int, ...] | None, dtype: torch.dtype | None, index: int
+) -> torch.Tensor:
+    """A new tensor with undefined contents; `stride` in elements, row-major if None."""
+    element = dtype_of(dtype or torch.get_default_dtype())
+    executor = devices.executor(index)
+    if stride is None or stride == row_major(size):
+        return torch_tensor(executor.empty(size, element))
+    span = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if 0 not in size else 0
+    # A trace reads nothing that was not written: what lies in gaps is.
+    flat = torch_tensor((executor.zeros if deferred() else executor.empty)((span,), element))
+    return as_strided(HOST_KEYS, flat, size, stride, 0)

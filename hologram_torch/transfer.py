@@ -1,0 +1,62 @@
+"""Tensors from the host to a device and back: over one memory where both can address it, and differentiable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from hologram.errors import InteropError
+from hologram_torch.devices import devices
+from hologram_torch.dtypes import host_tensor
+from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
+
+
+def shared(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The tensor on a device: over the same memory where that can be, else a copy. Not differentiable."""
+    if x.device == device:
+        return x
+    if device.type == "hologram" and x.device.type == "cpu":
+        executor = devices.executor(device.index or 0)
+        if executor.limits.host_resident and x.numel():
+            try:
+                return torch_tensor(executor.from_dlpack(x.detach(), copy=False))
+            except InteropError:  # memory that the executor cannot take as it lies
+                pass
+    elif device.type == "cpu" and is_ours(x):
+        found = hologram_tensor(x)
+        if found.executor.limits.host_resident and x.numel():
+            found.executor.synchronize()
+            return host_tensor(found.to_numpy(copy=False))
+    return x.detach().to(device)
+
+
+class Moved(torch.autograd.Function):
+    """`shared`, whose derivative takes cotangents back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, device: torch.device) -> torch.Tensor:
+        ctx.origin = x.device
+        return shared(x, device)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        return Moved.apply(cotangents[0], ctx.origin), None
+
+
+def moved(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The tensor on a device, itself where it is there."""
+    if x.device == device:
+        return x
+    return Moved.apply(x, device)  # pyright: ignore[reportReturnType]
+
+
+def computed_on(device: torch.device, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a function gives for tensors moved to a device; its tensors come back to where the first argument was."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+    home = tensors[0].device if tensors else device
+    there = pytree.tree_map_only(torch.Tensor, lambda x: moved(x, device), (args, kwargs))
+    found = function(*there[0], **there[1])
+    return pytree.tree_map_only(torch.Tensor, lambda x: moved(x, home), found)

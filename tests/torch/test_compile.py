@@ -1,0 +1,176 @@
+"""torch.compile on the device: graphs run as one jitted function each, forward and backward, and equal PyTorch's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+import hologram_torch  # noqa: E402, F401
+from hologram_torch.compile.compiled import CompiledGraph  # noqa: E402
+from hologram_torch.compile.host import on_executor  # noqa: E402
+
+BACKEND = "hologram"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def convolutional() -> tuple[nn.Module, Any]:
+    layers = (nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 5))
+    return nn.Sequential(*layers), torch.randn(4, 3, 6, 6)
+
+
+def attentive() -> tuple[nn.Module, Any]:
+    return nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), torch.randn(2, 5, 16)
+
+
+def recurrent() -> tuple[nn.Module, Any]:
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.RNNCell(4, 6)
+
+        def forward(self, x: Any) -> Any:
+            h = x.new_zeros(x.shape[0], 6)
+            for k in range(x.shape[1]):
+                h = self.cell(x[:, k], h)
+            return h
+
+    return Last(), torch.randn(3, 4, 4)
+
+
+MODELS = (convolutional, attentive, recurrent)
+
+
+@pytest.mark.parametrize("device", ["cpu", "hologram"])
+@pytest.mark.parametrize("make", MODELS)
+def test_training_equals_pytorch(make: Callable[[], tuple[nn.Module, Any]], device: str) -> None:
+    torch.manual_seed(0)
+    host, x = make()
+    model = copy.deepcopy(host).to(device)
+    compiled = torch.compile(model, backend=BACKEND)
+    for here, run, data in ((host, host, x), (model, compiled, x.to(device))):
+        optimiser = torch.optim.SGD(here.parameters(), lr=0.05)
+        for _ in range(2):
+            optimiser.zero_grad()
+            run(data).square().mean().backward()
+            optimiser.step()
+    for name, wanted in host.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name].cpu(), wanted, atol=2e-5, rtol=1e-4, msg=name)
+
+
+def test_graphs_are_whole() -> None:
+    model, x = attentive()
+    found = torch._dynamo.explain(model.to("hologram"))(x.to("hologram"))
+    assert (found.graph_count, found.graph_break_count) == (1, 0)
+
+
+def test_random_numbers_are_others_at_each_call() -> None:
+    def noisy(x: Any) -> Any:
+        return functional.dropout(x, 0.5) + torch.rand_like(x)
+
+    run, x = torch.compile(noisy, backend=BACKEND), torch.ones(64, device="hologram")
+    torch.manual_seed(1)
+    first, second = run(x).cpu(), run(x).cpu()
+    torch.manual_seed(1)
+    again = run(x).cpu()
+    torch.manual_seed(1)
+    eager = noisy(x).cpu()
+    assert not torch.equal(first, second)
+    assert torch.equal(first, again)
+    assert torch.equal(first, eager)
+
+
+def test_dropout_backward_drops_the_same() -> None:
+    run = torch.compile(lambda x: functional.dropout(x, 0.5), backend=BACKEND)
+    x = torch.ones(256, device="hologram", requires_grad=True)
+    y = run(x)
+    y.sum().backward()
+    assert torch.equal(x.grad.cpu(), y.detach().cpu())
+
+
+def test_sizes_may_change() -> None:
+    def scores(x: Any) -> Any:
+        return (x @ x.t()).softmax(-1).sum(0)
+
+    run = torch.compile(scores, backend=BACKEND, dynamic=True)
+    for n in (3, 5, 7, 3):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(run(x.to("hologram")).cpu(), scores(x))
+
+
+def test_arguments_may_be_views_and_results_views_of_arguments() -> None:
+    def both(x: Any, y: Any) -> Any:
+        return x.t(), x[1:] + y, y
+
+    run = torch.compile(both, backend=BACKEND)
+    x, y = torch.arange(24.0).reshape(4, 6)[:, ::2].to("hologram"), torch.ones(3, device="hologram")
+    t, total, same = run(x, y)
+    x.add_(1)
+    assert torch.equal(t.cpu(), x.t().cpu())  # it is a view
+    assert torch.equal(total.cpu(), x[1:].cpu())
+    assert same is y
+
+
+def test_arguments_may_be_written_to() -> None:
+    def update(x: Any, y: Any) -> Any:
+        x.mul_(2).add_(y)
+        x[0] = 7
+        return x.sum()
+
+    for device in ("cpu", "hologram"):
+        x, y = torch.ones(3, 2, device=device), torch.arange(2.0, device=device)
+        wanted = x.cpu().clone()
+        total = update(wanted, y.cpu())
+        assert torch.compile(update, backend=BACKEND)(x, y).item() == total.item()
+        assert torch.equal(x.cpu(), wanted)
+
+
+def test_changes_to_what_is_kept_are_noticed() -> None:
+    x = torch.ones(3, device="hologram", requires_grad=True)
+    y = torch.compile(lambda x: x.exp(), backend=BACKEND)(x)
+    with torch.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_what_is_made_on_the_host_is_moved() -> None:
+    def shifted(x: Any) -> Any:
+        return x + torch.arange(3, device=x.device) + torch.tensor(2.0)
+
+    for device in ("cpu", "hologram"):
+        x = torch.ones(3, device=device)
+        found = torch.compile(shifted, backend=BACKEND)(x)
+        assert found.device == x.device
+        assert found.tolist() == [3, 4, 5]
+
+
+def test_tensors_of_the_host_share_their_memory() -> None:
+    executor = torch.hologram.executor()
+    if not executor.limits.host_resident:
+        pytest.skip("the device has memory of its own")
+    x = torch.randn(4, 6)[:, ::2]
+    shared = on_executor(x, executor)
+    shared[...] = 5.0
+    assert x.tolist() == [[5.0] * 3] * 4
+    assert on_executor(x, executor).buffer is shared.buffer
+
+
+def test_what_was_compiled_is_bounded() -> None:
+    graph = torch.fx.symbolic_trace(lambda x: (x + 1,))
+    compiled = CompiledGraph(graph)
+    for n in range(1, 100):
+        compiled([torch.ones(n, device="hologram")])
+    assert len(compiled._variants) < 70

@@ -1,0 +1,150 @@
+"""Corners of operators that PyTorch's database does not visit: NaN, infinities, empty and 0-d tensors, wide values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+from hologram_torch.fallback import fallbacks
+
+NAN, INF = math.nan, math.inf
+SPECIAL = torch.tensor(
+    [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-3, 30.0, -30.0], dtype=torch.float64
+)
+
+
+def _same(call: Callable[..., Any], *tensors: torch.Tensor, rtol: float = 1e-6, atol: float = 1e-9) -> None:
+    want, got = call(*tensors), call(*(t.to("hologram") for t in tensors))
+    for a, b in zip(*([x] if isinstance(x, torch.Tensor) else list(x) for x in (got, want)), strict=True):
+        torch.testing.assert_close(a.cpu(), b, rtol=rtol, atol=atol, equal_nan=True)
+
+
+UNARY = """
+lgamma digamma erf erfc erfinv i0 sign sgn signbit angle nan_to_num frexp isposinf isneginf sinc logit special.i0e
+special.i1 special.i1e special.erfcx special.ndtri special.log_ndtr special.bessel_j0 special.bessel_j1
+special.modified_bessel_k0 special.modified_bessel_k1 special.spherical_bessel_j0 special.entr
+"""
+
+
+@pytest.mark.parametrize("name", UNARY.split())
+def test_special_values(name: str) -> None:
+    function = getattr(torch.special, name.removeprefix("special."), None) or getattr(torch, name)
+    _same(function, SPECIAL, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name", ["fmax", "fmin", "maximum", "remainder", "fmod", "copysign", "nextafter", "xlogy"]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_pairs_of_special_values(name: str, dtype: torch.dtype) -> None:
+    x = SPECIAL.to(dtype)
+    tolerance = {"rtol": 1e-2, "atol": 1e-2} if dtype != torch.float32 else {}
+    _same(getattr(torch, name), x[:, None].expand(12, 12), x.expand(12, 12), **tolerance)
+
+
+@pytest.mark.parametrize("a", [0.0, 0.5, 3.0, 40.0, 500.0, INF, -1.0])
+def test_incomplete_gamma(a: float) -> None:
+    x = torch.tensor([0.0, 0.3, 2.0, 35.0, 45.0, 490.0, 520.0, INF, -1.0, NAN], dtype=torch.float64)
+    x = x[:-1] if a == INF else x  # of which PyTorch makes 0 and 1
+    first = torch.full_like(x, a)
+    _same(torch.special.gammainc, first, x, rtol=1e-7)
+    _same(torch.special.gammaincc, first, x, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "cummax", "cummin", "median", "nanmedian", "mode"])
+def test_extremes_with_positions_beside_nan(name: str) -> None:
+    x = torch.tensor([[3.0, NAN, 1.0, 7.0], [2.0, 5.0, -INF, 4.0], [INF, 0.5, 1.5, -8.0]])
+    if name == "mode":
+        x = torch.tensor([[3.0, 1.0, 3.0, 1.0, 2.0], [5.0, 5.0, 4.0, 4.0, 4.0]])
+    _same(lambda t: getattr(torch, name)(t, dim=1), x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(),
+        lambda x: x.std(),
+        lambda x: torch.sort(x)[0],
+        lambda x: torch.topk(x, 1)[0],
+        lambda x: x.max(dim=0)[0],
+        lambda x: torch.cumsum(x, 0),
+        lambda x: torch.unique(x),
+        lambda x: x.nonzero(),
+        lambda x: x[x > 0],
+        lambda x: x.index_select(0, torch.tensor([0], device=x.device)),
+        lambda x: torch.logcumsumexp(x, 0),
+        lambda x: torch.linalg.vector_norm(x),
+    ],
+)
+def test_tensors_without_axes(call: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    _same(call, torch.tensor(3.0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(0),
+        lambda x: x.prod(),
+        lambda x: torch.sort(x, 0)[1],
+        lambda x: torch.unique(x, return_inverse=True, return_counts=True),
+        lambda x: torch.unique_consecutive(x),
+        lambda x: x.nonzero(),
+        lambda x: torch.cat([x, x]),
+        lambda x: torch.cat([x, torch.ones(0, device=x.device)]),
+        lambda x: torch.median(x),
+        lambda x: torch.cdist(x, torch.ones(2, 3, device=x.device)),
+        lambda x: x.flip(0),
+        lambda x: torch.isin(x, x),
+    ],
+)
+def test_tensors_without_elements(call: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    _same(call, torch.empty(0, 3))
+
+
+def test_unique_slices() -> None:
+    x = torch.tensor([[2, 1, 2, 1], [0, 5, 0, 4], [2, 1, 2, 1]])
+    for dim in (0, 1):
+        _same(lambda t, dim=dim: torch.unique(t, dim=dim, return_inverse=True, return_counts=True), x)
+
+
+def test_stable_order_of_equal_elements() -> None:
+    x = torch.tensor([2, 1, 2, 1, 2])
+    for descending in (False, True):
+        _same(lambda t, d=descending: torch.sort(t, stable=True, descending=d), x)
+
+
+def test_numbers_that_integers_wrap_round_to() -> None:
+    x = torch.tensor([250, 3], dtype=torch.uint8)
+    _same(lambda t: torch.add(t, t, alpha=-1), x)
+    _same(lambda t: t.index_add(0, torch.tensor([0, 1], device=t.device), t, alpha=-1), x)
+    _same(lambda t: torch.bitwise_left_shift(t, 1), x)
+
+
+def test_factorisations_run_on_the_host_and_say_so() -> None:
+    x = torch.eye(3) * 2
+    _same(torch.linalg.inv, x)
+    _same(torch.linalg.cholesky, x)
+    _same(torch.linalg.slogdet, x)
+    found = {f.name: f for f in fallbacks()}
+    assert (
+        found["linalg_inv_ex"].by_design
+        if "linalg_inv_ex" in found
+        else any(f.by_design for f in found.values())
+    )
+
+
+def test_ranges() -> None:
+    for arguments in ((5,), (2, 11, 3), (10, 0, -3), (0.5, 2.0, 0.25), (3, 3)):
+        assert torch.equal(torch.arange(*arguments, device="hologram").cpu(), torch.arange(*arguments))
+    assert torch.equal(
+        torch.linspace(0, 10, 7, dtype=torch.int64, device="hologram").cpu(),
+        torch.linspace(0, 10, 7, dtype=torch.int64),
+    )
+    with pytest.raises(RuntimeError, match="hologram"):
+        torch.arange(0, 5, -1, device="hologram")

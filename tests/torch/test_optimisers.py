@@ -1,0 +1,122 @@
+"""Every optimiser of PyTorch's does on the device what it does on the host, in all its forms."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import hologram_torch  # noqa: E402, F401
+from hologram_torch.aten import optimisers  # noqa: E402
+from hologram_torch.memory import payload  # noqa: E402
+
+OPTIMISERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SGD", {"lr": 0.1}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.1}),
+    ("Adamax", {}),
+    ("NAdam", {}),
+    ("RAdam", {}),
+    ("RMSprop", {"momentum": 0.9, "centered": True}),
+    ("Rprop", {}),
+    ("Adagrad", {"lr_decay": 0.1}),
+    ("Adadelta", {}),
+    ("ASGD", {}),
+    ("Adafactor", {}),
+)
+FORMS = ({"foreach": False}, {"foreach": True}, {"fused": True})
+FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+SINGLY = ("SGD", "Adam")  # in the form that steps a parameter at a time, of which all are made alike
+
+
+def _model() -> Any:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def _trained(device: str, name: str, settings: dict[str, Any], steps: int = 3) -> list[Any]:
+    model = _model().to(device)
+    x, y = (torch.linspace(-1, 1, 10 * n).reshape(10, n).to(device) for n in (6, 3))
+    optimiser = getattr(torch.optim, name)(model.parameters(), **settings)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.9)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        (model(x) - y).square().mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+    return [p.detach().cpu() for p in model.parameters()]
+
+
+CASES = [
+    (name, settings | form)
+    for name, settings in OPTIMISERS
+    for form in FORMS
+    if ("fused" not in form or name in FUSED) and (form != FORMS[0] or name in SINGLY)
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=lambda x: x if isinstance(x, str) else "")
+def test_parameters_are_those_of_the_host(name: str, settings: dict[str, Any]) -> None:
+    wanted = _trained("cpu", name, settings)
+    for ours, theirs in zip(_trained("hologram", name, settings), wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_lbfgs() -> None:
+    found = []
+    for device in ("cpu", "hologram"):
+        model = _model().to(device)
+        x = torch.linspace(-1, 1, 60).reshape(10, 6).to(device)
+        optimiser = torch.optim.LBFGS(model.parameters(), max_iter=4)
+
+        def closure(model: Any = model, x: Any = x, optimiser: Any = optimiser) -> Any:
+            optimiser.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+        found.append([p.detach().cpu() for p in model.parameters()])
+    for ours, theirs in zip(*reversed(found), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_new_learning_rate_compiles_nothing() -> None:
+    _trained("hologram", "AdamW", {"lr": 0.1, "fused": True}, steps=2)
+    before = len(optimisers._adam._over._compiled)
+    _trained("hologram", "AdamW", {"lr": 0.03, "fused": True}, steps=3)
+    assert len(optimisers._adam._over._compiled) == before
+
+
+def test_a_step_writes_where_parameters_lie() -> None:
+    model = _model().to("hologram")
+    before = [payload(p) for p in model.parameters()]
+    tied = model[0].weight.detach()
+    optimiser = torch.optim.AdamW(model.parameters(), fused=True)
+    model(torch.ones(2, 6, device="hologram")).sum().backward()
+    optimiser.step()
+    assert all(a is payload(p) for a, p in zip(before, model.parameters(), strict=True))
+    assert torch.equal(tied.cpu(), model[0].weight.detach().cpu())
+
+
+def test_lists_that_share_memory() -> None:
+    x = torch.arange(6.0, device="hologram")
+    torch._foreach_mul_([x[:3], x[3:]], 2.0)
+    torch._foreach_add_([x, x], 1.0)
+    assert x.cpu().tolist() == [2 * k + 2.0 for k in range(6)]
+
+
+def test_state_goes_on_after_loading() -> None:
+    model = _model().to("hologram")
+    optimiser = torch.optim.Adam(model.parameters(), fused=True)
+    model(torch.ones(2, 6, device="hologram")).sum().backward()
+    optimiser.step()
+    other = torch.optim.Adam(copy.deepcopy(model).parameters(), fused=True)
+    other.load_state_dict(optimiser.state_dict())
+    for a, b in zip(optimiser.state.values(), other.state.values(), strict=True):
+        assert torch.equal(a["exp_avg"].cpu(), b["exp_avg"].cpu())
+        assert a["step"].device.type == b["step"].device.type == "hologram"

@@ -1,0 +1,120 @@
+"""Positions out of range and malformed ones: PyTorch's exceptions, naming hologram, and a process that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("torch")
+import torch
+
+import hologram_torch  # noqa: F401
+
+
+def _device(*values: object) -> list[torch.Tensor]:
+    return [torch.as_tensor(v, device="hologram") for v in values]
+
+
+BEYOND: dict[str, tuple[type[Exception], Callable[[torch.Tensor, torch.Tensor], object]]] = {
+    "index_select": (IndexError, lambda x, i: x.index_select(0, i)),
+    "gather": (RuntimeError, lambda x, i: x.gather(0, i)),
+    "take": (IndexError, lambda x, i: x.take(i)),
+    "index": (IndexError, lambda x, i: x[i]),
+    "index_put": (IndexError, lambda x, i: x.index_put_((i,), torch.ones((), device=x.device))),
+    "index_put accumulate": (
+        IndexError,
+        lambda x, i: x.index_put_((i,), torch.ones((), device=x.device), accumulate=True),
+    ),
+    "index_add": (IndexError, lambda x, i: x.index_add_(0, i, torch.ones(2, device=x.device))),
+    "index_copy": (IndexError, lambda x, i: x.index_copy_(0, i, torch.ones(2, device=x.device))),
+    "index_fill": (IndexError, lambda x, i: x.index_fill_(0, i, 1.0)),
+    "put": (IndexError, lambda x, i: x.put_(i, torch.ones(2, device=x.device))),
+    "scatter": (RuntimeError, lambda x, i: x.scatter_(0, i, 1.0)),
+    "scatter_add": (RuntimeError, lambda x, i: x.scatter_add_(0, i, torch.ones(2, device=x.device))),
+    "scatter_reduce": (
+        RuntimeError,
+        lambda x, i: x.scatter_reduce_(0, i, torch.ones(2, device=x.device), "amax"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.parametrize("position", [4, -5, 2**40])
+def test_positions_out_of_range(name: str, position: int) -> None:
+    kind, call = BEYOND[name]
+    x, index = _device([1.0, 2.0, 3.0, 4.0], [0, position])
+    with pytest.raises(kind, match="hologram"):
+        call(x, index)
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0]
+    with pytest.raises((IndexError, RuntimeError)) as host:
+        call(x.cpu(), index.cpu())
+    assert issubclass(kind, host.type) or issubclass(host.type, kind)
+
+
+def test_negative_positions_count_from_the_end_where_pytorch_says_so() -> None:
+    x, index = _device([1.0, 2.0, 3.0], [-1, 0])
+    assert x[index].tolist() == [3.0, 1.0]
+    assert x.take(index).tolist() == [3.0, 1.0]
+    with pytest.raises(IndexError, match="hologram"):
+        x.index_select(0, index)
+    with pytest.raises(RuntimeError, match="hologram"):
+        x.gather(0, index)
+
+
+def test_advanced_indexing_places_axes_as_pytorch() -> None:
+    host = torch.arange(120.0).reshape(2, 3, 4, 5)
+    x = host.to("hologram")
+    rows, columns = torch.tensor([[0, 2], [1, -1]]), torch.tensor([3, 0])
+    mask = host[0] % 3 == 0
+    there = {t: t.to("hologram") for t in (rows, columns, mask)}
+    for key in (
+        lambda f: (slice(None), f(rows), f(columns)),
+        lambda f: (slice(None), f(rows), slice(None), f(columns)),
+        lambda f: (1, f(rows)),
+        lambda f: (slice(None), f(mask)),
+        lambda f: (None, f(rows[1]), ...),
+    ):
+        index = key(lambda t: there.get(t, t.to("hologram")))
+        wanted = key(lambda t: t)
+        assert torch.equal(x[index].cpu(), host[wanted])
+        ours, theirs = x.clone(), host.clone()
+        ours[index], theirs[wanted] = -1.0, -1.0
+        assert torch.equal(ours.cpu(), theirs)
+
+
+def test_masked_assignment_does_not_wait() -> None:
+    x, mask = _device([1.0, 2.0, 3.0], [True, False, True])
+    x[mask] = 7.0
+    assert x.tolist() == [7.0, 2.0, 7.0]
+
+
+def test_sums_at_positions_that_repeat() -> None:
+    x, index, values = _device([0.0, 0.0], [1, 1, 0], [1.0, 2.0, 4.0])
+    x.index_put_((index,), values, accumulate=True)
+    assert x.tolist() == [4.0, 3.0]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "amin", "amax"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_reductions_at_positions_pass_nan_on(reduce: str, include_self: bool) -> None:
+    x, index = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0, 0, 2])
+    source = torch.tensor([5.0, float("nan"), -1.0])
+    want = x.scatter_reduce(0, index, source, reduce, include_self=include_self)
+    got = x.to("hologram").scatter_reduce(
+        0, index.to("hologram"), source.to("hologram"), reduce, include_self=include_self
+    )
+    torch.testing.assert_close(got.cpu(), want, equal_nan=True)
+
+
+def test_outputs_that_share_memory_are_refused() -> None:
+    x, index = _device([1.0, 2.0, 3.0], [0, 1, 2])
+    with pytest.raises(RuntimeError, match=r"hologram.*single memory location"):
+        torch.gather(x, 0, index, out=torch.zeros(1, device="hologram").expand(3))
+    with pytest.raises(RuntimeError, match=r"hologram.*single memory location"):
+        torch.gather(x, 0, index, out=x)
+    long = torch.arange(4.0, device="hologram")
+    with pytest.raises(RuntimeError, match=r"hologram.*single memory location"):
+        torch.add(long[:3], 1, out=long[1:])
+    torch.add(long, 1, out=long)
+    assert long.tolist() == [1.0, 2.0, 3.0, 4.0]
