@@ -2,8 +2,8 @@
 
     python bench/card.py            # the first adapter that is no software; fails where there is none
 
-Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json, ...) and
-card.json (adapter, driver, limits, commit). CUDA and Metal join when they have devices.
+Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json,
+torch-training.txt, ...) and card.json (adapter, driver, limits, commit). CUDA and Metal join when they have devices.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SUITES = (
     "jit-webgpu",
     "roofline",
 )  # operations, functions under hg.jit, and what the card could do
+# PyTorch on the device: which of its operators pass, and how fast it trains.
+TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
 
 
 def cards() -> list[DeviceInfo]:
@@ -75,12 +77,16 @@ def measure(card: DeviceInfo, commit: str) -> int:
         "tests/test_ops.py",
         "tests/backends",
         "tests/compiler",
+        "tests/torch",
     ]
     worst = run(tests, out / "tests.txt", environment)
     for suite in SUITES:
         file = out / f"peers-{suite}.json"
         peers = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
         worst = max(worst, run(peers, file.with_suffix(".txt"), environment))
+    for name, module in TORCH.items():
+        command = [sys.executable, "-m", module, "--backend", backend]
+        worst = max(worst, run(command, out / f"torch-{name}.txt", environment))
     return worst
 
 

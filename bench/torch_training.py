@@ -1,0 +1,185 @@
+"""PyTorch on the device beside PyTorch on the CPU: a training step of a transformer, and inference of GPT-2's size.
+
+    python -m bench.torch_training              all of it
+    python -m bench.torch_training --only step  the training step
+
+Everything runs in one process, in turns; figures are medians. Data and weights are random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+import hologram_torch  # noqa: F401  (it makes the device)
+from bench.timing import busy
+
+
+@dataclass(frozen=True)
+class Size:
+    """A language model's: layers of so many heads, numbers per token, tokens it knows, batches of so many tokens."""
+
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int
+    batch: int
+    tokens: int
+
+
+STEP = Size(layers=4, heads=4, width=256, vocabulary=256, batch=8, tokens=128)
+GPT2 = Size(layers=12, heads=12, width=768, vocabulary=50257, batch=1, tokens=128)
+
+
+class Block(nn.Module):
+    """Attention and a layer of neurons, each added to what it reads."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        width = size.width
+        self.heads = size.heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attend, self.join = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, tokens, width = x.shape
+        three = self.attend(self.before(x)).split(width, dim=2)
+        q, k, v = (each.view(batch, tokens, self.heads, -1).transpose(1, 2) for each in three)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.join(seen.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.narrow(functional.gelu(self.widen(self.between(x)), approximate="tanh"))
+
+
+class Transformer(nn.Module):
+    """A language model as GPT-2 is one: it gives logits, or the loss where targets are given."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.token = nn.Embedding(size.vocabulary, size.width)
+        self.place = nn.Embedding(size.tokens, size.width)
+        self.blocks = nn.ModuleList(Block(size) for _ in range(size.layers))
+        self.last = nn.LayerNorm(size.width)
+        self.head = nn.Linear(size.width, size.vocabulary, bias=False)
+        self.head.weight = self.token.weight
+
+    def forward(self, tokens: torch.Tensor, targets: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.token(tokens) + self.place(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.last(x))
+        if targets is None:
+            return logits
+        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def made(size: Size) -> tuple[Transformer, torch.Tensor]:
+    """A model on the CPU, and tokens for it."""
+    torch.manual_seed(0)
+    model = Transformer(size)
+    return model, torch.randint(size.vocabulary, (size.batch, size.tokens))
+
+
+def step_on(device: str, backend: str | None) -> Callable[[], float]:
+    """A training step: forward, backward, AdamW; it gives the loss."""
+    model, tokens = made(STEP)
+    targets = torch.randint(STEP.vocabulary, tokens.shape, generator=torch.Generator().manual_seed(1)).to(
+        device
+    )
+    model, tokens = copy.deepcopy(model).to(device), tokens.to(device)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    run = torch.compile(model, backend=backend) if backend else model
+
+    def step() -> float:
+        optimiser.zero_grad()
+        loss = run(tokens, targets)
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    return step
+
+
+def inference_on(device: str, backend: str | None) -> Callable[[], float]:
+    """Logits of a batch; it gives one of them."""
+    model, tokens = made(GPT2)
+    model, tokens = model.eval().to(device), tokens.to(device)
+    run = torch.compile(model, backend=backend) if backend else model
+
+    @torch.no_grad()
+    def infer() -> float:
+        return run(tokens)[0, -1, 0].item()
+
+    return infer
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who computes."""
+
+    name: str
+    device: str
+    backend: str | None
+
+
+CONTENDERS = (
+    Contender("torch eager", "cpu", None),
+    Contender("torch inductor", "cpu", "inductor"),
+    Contender("hologram eager", "hologram", None),
+    Contender("hologram compiled", "hologram", "hologram"),
+)
+WORK: dict[str, Callable[[str, str | None], Callable[[], float]]] = {
+    "step": step_on,
+    "gpt2": inference_on,
+}
+
+
+def measured(calls: dict[str, Callable[[], float]], turns: int, samples: int) -> dict[str, dict[str, Any]]:
+    """Medians in milliseconds, of samples taken in turns, and what the last call gave."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    found = {name: call() for name, call in calls.items()}
+    for _ in range(turns):
+        for name, call in calls.items():
+            call()
+            for _ in range(samples):
+                start = time.perf_counter()
+                found[name] = call()
+                times[name].append(time.perf_counter() - start)
+    return {
+        name: {"milliseconds": round(median(times[name]) * 1e3, 2), "gave": found[name]} for name in calls
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures and prints; as JSON, one line for each piece of work."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=WORK)
+    parser.add_argument("--who", nargs="*", choices=[c.name for c in CONTENDERS])
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=5)
+    given = parser.parse_args(arguments)
+    torch.hologram.set_backend(given.backend)  # pyright: ignore[reportAttributeAccessIssue]
+    warning = busy(torch.get_num_threads())
+    if warning:
+        print(warning)
+    for name, work in WORK.items():
+        if given.only in (None, name):
+            chosen = [c for c in CONTENDERS if given.who is None or c.name in given.who]
+            calls = {c.name: work(c.device, c.backend) for c in chosen}
+            found = measured(calls, given.turns, given.samples)
+            print(json.dumps({"work": name, "threads": torch.get_num_threads(), "found": found}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""PyTorch's own database of operators, run on the device."""

@@ -1,0 +1,50 @@
+"""A fixed part of PyTorch's operator database on every backend; `python -m tests.conformance` runs the whole."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import hologram_torch  # noqa: E402, F401
+from hologram_torch.devices import devices  # noqa: E402
+from tests.conformance import ledger, nodes  # noqa: E402
+
+PART = 24  # one node of so many
+GROUPS = 8  # tests that the part is cut into
+
+
+def chosen(group: int) -> list[nodes.Node]:
+    """The nodes of a group: always the same, whatever the database holds besides."""
+    numbers = ((node, zlib.crc32(node.name.encode())) for node in nodes.nodes())
+    return [node for node, number in numbers if number % PART == 0 and number // PART % GROUPS == group]
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_nodes_pass_or_stand_in_the_ledger(backend: str, group: int) -> None:
+    index = next((k for k, place in enumerate(devices.places) if place.backend == backend), None)
+    if index is None:
+        pytest.skip(f"no device of {backend} here")
+    known = ledger.entries(backend)
+    surprises = []
+    count = 0
+    for node in chosen(group):
+        wanted = nodes.expected(node)
+        if wanted is None:
+            continue
+        count += 1
+        result = nodes.run(node, wanted, f"hologram:{index}")
+        passed = result.outcome is nodes.Outcome.PASSED
+        if passed and node.name in known:
+            surprises.append(f"{node.name} passes: take it out of the ledger")
+        elif not passed and node.name not in known:
+            surprises.append(f"{node.name}: {result.outcome.value}, {result.reason}")
+    assert count > 8
+    assert not surprises, "\n".join(surprises)
+
+
+def test_the_ledger_names_nodes_that_exist() -> None:
+    names = {node.name for node in nodes.nodes()}
+    for backend in ("cpu", "webgpu", "cuda", "metal"):
+        assert ledger.entries(backend).keys() <= names
