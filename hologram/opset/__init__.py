@@ -1,4 +1,5 @@
-"""Every operation of hologram, each declared once: a module here is a subject; forms/ and tiles/ serve them.
+"""Every operation of hologram, each declared once: a module here, or in neural/ or special/, is a subject; forms/ and
+tiles/ serve them.
 
 `OPERATIONS` holds them by name; asking for it imports every module of the package, and so declares them all.
 """
@@ -6,7 +7,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ __all__ = ["OPERATIONS"]
 def __getattr__(name: str) -> Any:
     if name != "OPERATIONS":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module in iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    for module in walk_packages(__path__, f"{__name__}."):
+        import_module(module.name)
     globals()["OPERATIONS"] = import_module(f"{__name__}.forms.operation").OPERATIONS
     return globals()["OPERATIONS"]

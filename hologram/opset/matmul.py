@@ -15,7 +15,6 @@ from hologram.atlas.program import Access, Program
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, broadcast, whole
-from hologram.opset.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
@@ -23,6 +22,7 @@ from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operatio
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add, multiply
+from hologram.opset.neural.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target

@@ -5,8 +5,8 @@ declarations; then PyTorch's own decompositions.
 import importlib
 import pkgutil
 
-LAST = ("derived", "decomposed")  # for what no subject has taken
+LAST = tuple(f"{__name__}.{name}" for name in ("derived", "decomposed"))  # for what no subject has taken
 
-_subjects = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name not in LAST)
-for _name in (*_subjects, *LAST):
-    importlib.import_module(f"{__name__}.{_name}")
+_found = sorted(module.name for module in pkgutil.walk_packages(__path__, f"{__name__}."))
+for _name in (*(name for name in _found if name not in LAST), *LAST):
+    importlib.import_module(_name)

@@ -33,7 +33,7 @@ from hologram.limits import Limits
 from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.steps import Steps
 from hologram.opset.matmul import matmul
-from hologram.opset.norm import softmax
+from hologram.opset.neural.norm import softmax
 from hologram.opset.scan import cumsum
 from hologram.plan import Plan, Target
 

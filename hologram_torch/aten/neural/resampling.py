@@ -12,7 +12,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram.opset.resampling import resample
+from hologram.opset.neural.resampling import resample
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused

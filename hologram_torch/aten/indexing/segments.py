@@ -6,8 +6,8 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten.positions import check
-from hologram_torch.aten.scattering import reduced
+from hologram_torch.aten.indexing.positions import check
+from hologram_torch.aten.indexing.scattering import reduced
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
 

@@ -11,7 +11,7 @@ import numpy as np
 import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten import positions as places
+from hologram_torch.aten.indexing import positions as places
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import add, implements

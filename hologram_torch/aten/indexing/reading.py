@@ -9,7 +9,7 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten.positions import along, at_least_1d, check, from_the_front, named
+from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
 from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
 

@@ -10,8 +10,8 @@ import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram_torch.aten import positions as places
-from hologram_torch.aten.scattering import reduced
+from hologram_torch.aten.indexing import positions as places
+from hologram_torch.aten.indexing.scattering import reduced
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 

@@ -16,7 +16,6 @@ from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
 from hologram.dtypes import FLOATS, NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, integers
-from hologram.opset.convolution import tapped
 from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
@@ -24,6 +23,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.windows import per_axis, windows
 from hologram.opset.indexing import scatter_add
 from hologram.opset.math import divide
+from hologram.opset.neural.convolution import tapped
 
 
 def _pool_shape(who: str, axes: int):

@@ -7,7 +7,7 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten.positions import named
+from hologram_torch.aten.indexing.positions import named
 from hologram_torch.aten.reductions import ordered
 from hologram_torch.kernels.registry import implements
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten.indexing import added
-from hologram_torch.aten.positions import along, at_least_1d, check
+from hologram_torch.aten.indexing.positions import along, at_least_1d, check
+from hologram_torch.aten.indexing.reading import added
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
 

@@ -1,0 +1,1 @@
+"""The layers of neural networks: activations, normalisations, convolutions, pooling, attention, losses."""

@@ -1,0 +1,1 @@
+"""Special functions: those that sums, products and exponentials do not express in closed form."""

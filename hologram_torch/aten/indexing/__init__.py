@@ -1,0 +1,1 @@
+"""Adapters of the operators that read, write, count or order by positions."""
