@@ -19,8 +19,9 @@ from hologram.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
-from hologram.runtime.buffer import Buffer, reinterpreted
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
+from hologram.runtime.succession import reinterpreted
 from hologram_torch.devices import devices
 from hologram_torch.dtypes import DTYPES, dtype_of
 

@@ -19,7 +19,6 @@ from hologram.layout import Layout, normalize_axis
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.composite import composite
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
@@ -155,42 +154,6 @@ def embedding(at, index, weight):
     """The rows of weight (V, D) that index (...) names, as (..., D); out of range: zeros."""
     row = index.at(*(at[:-1] or (index.builder.constant(0, dtypes.index),)))
     return _read(weight, (at[-1], at[-1]), 0, row)
-
-
-def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, axis in (((9,), 0), ((4, 5), -1)):
-        index = rng.integers(0, shape[axis], 6).astype(np.int64)
-        yield Sample((array(rng, dtype, shape), index), {"axis": axis})
-    yield Sample((array(rng, dtype, (4, 5)), rng.integers(0, 4, (2, 3)).astype(np.int8)))
-    yield Sample((array(rng, dtype, (300,)), np.array(299, np.uint16)))
-
-
-@composite(dtypes=ALL, samples=_take_samples,
-           reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
-def take(x, indices, *, axis=0):
-    """The slices of x along an axis (of the flat tensor, for None) at `indices`, whose shape replaces the axis.
-
-    Positions are as in index_select: negative ones count from the end, those out of range give zeros, for nobody waits
-    to see them; `x[indices]` does, and raises IndexError.
-    """
-    if axis is None:
-        return take(x.flatten(), indices, axis=0)
-    k = normalize_axis(axis, x.ndim, "take")
-    found = index_select(x, indices.flatten(), axis=k)
-    return found if indices.ndim == 1 else found.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
-
-
-def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, picked, axis in (((9,), (4,), 0), ((4, 5), (4, 7), -1)):
-        index = rng.integers(0, shape[axis], picked).astype(np.int64)
-        yield Sample((array(rng, dtype, shape), index), {"axis": axis})
-
-
-@composite(dtypes=ALL, samples=_take_along_samples,
-           reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))  # fmt: skip
-def take_along_axis(x, indices, *, axis=-1):
-    """The elements of x at the positions in `indices` along an axis; see gather."""
-    return gather(x, indices, dim=axis)
 
 
 # Writing at computed positions.

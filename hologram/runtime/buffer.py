@@ -364,35 +364,6 @@ class Buffer:
         return out
 
 
-def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
-    """A new buffer over a buffer's memory, which is large enough; that one is freed, its memory is not."""
-    block, lease = buffer._let_go()
-    if block is None:
-        raise buffer._gone("donate")
-    successor = Buffer(buffer.executor, block, kind)
-    successor._lease = lease
-    return successor
-
-
-def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
-    """The whole elements of another dtype that a buffer's bytes hold, in the same memory, which both keep."""
-    block, lease = buffer.live_block("reinterpret"), buffer._share()
-    successor = Buffer(
-        buffer.executor, block, buffer.executor.kind((buffer.nbytes // dtype.itemsize,), dtype)
-    )
-    successor._lease = lease
-    return successor
-
-
-def take_back(buffer: Buffer, successor: Buffer) -> None:
-    """Undoes hand_over, which gave `successor`: the buffer is as it was, that one is freed."""
-    block, lease = successor._let_go()
-    if block is not None:
-        buffer.block, buffer._lease = block, lease
-        buffer.key = block.key(buffer.kind)
-        block.holder = weakref.ref(buffer)
-
-
 def _after_fork() -> None:
     """The child has the parent's executors, but neither the threads nor the drivers behind them."""
     for executor in opened:

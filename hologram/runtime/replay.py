@@ -17,10 +17,11 @@ from hologram.layout import Layout
 from hologram.plan import Plan, Tile
 from hologram.runtime import checks
 from hologram.runtime.allocation import Kind
-from hologram.runtime.buffer import Buffer, hand_over, take_back
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches import Records, Workspace, binding
 from hologram.runtime.memory_pool import Block, storage_bytes
+from hologram.runtime.succession import hand_over, take_back
 from hologram.runtime.view import View
 
 # Sets of buffers that one replay is bound to at a time: as many batches of training data as one keeps on the device,

@@ -12,7 +12,8 @@ import torch
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.runtime.buffer import Buffer, reinterpreted
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.succession import reinterpreted
 from hologram_torch.dtypes import DTYPES, dtype_of, host_array, host_tensor
 
 

@@ -14,8 +14,9 @@ import torch
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram.runtime.buffer import Buffer, take_back
+from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
+from hologram.runtime.succession import take_back
 from hologram_torch.kernels.kernel import write
 
 Lists = list[list[Tensor]]
