@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -41,10 +43,38 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(folder.cleanup)
 
 
+@functools.lru_cache(maxsize=1)
+def present() -> tuple[str, ...]:
+    """The backends to test: all but those that neither this machine nor CI's has, of which the header says why."""
+    return tuple(name for name in registry.discover() if name not in ABSENT_IN_CI or not absence(name))
+
+
+@functools.cache
+def absence(name: str) -> str:
+    """Why a backend cannot be used here; nothing if it can."""
+    try:
+        hg.Executor(backend=name).close()
+    except hg.BackendUnavailable as error:
+        return str(error)
+    return ""
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    asked = config.getoption("--backend") or present()
+    absent = [f"not tested: {name} ({absence(name)})" for name in ABSENT_IN_CI if name not in asked]
+    return [f"backends: {', '.join(asked)}", *absent]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--backend") or list(registry.discover())
+        names = metafunc.config.getoption("--backend") or present()
         metafunc.parametrize("backend", names, scope="session")
+
+
+def pytest_collection_finish() -> None:
+    """Takes the tests themselves, a million objects, out of every collection of garbage that they ask for."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
