@@ -60,7 +60,7 @@ def test_every_extra_is_asked_for_and_torch_is_the_pinned_one() -> None:
 
 def resolved(python: str, torch: Path) -> subprocess.CompletedProcess[str]:
     """What uv says of the environment on that Python."""
-    command = [find_uv_bin(), "pip", "compile", "--quiet", "--python-version", python]
+    command = [find_uv_bin(), "pip", "compile", "--quiet", "--only-binary=:all:", "--python-version", python]
     command += [f"--extra={extra}" for extra in EXTRAS.split(",")]
     return subprocess.run(
         [*command, *map(str, SOURCES), str(torch)], cwd=ROOT, capture_output=True, text=True, timeout=280
