@@ -16,6 +16,7 @@ from hologram_torch.dtypes import TORCH_DTYPES
 from hologram_torch.fallback import Fallback, fallbacks
 from hologram_torch.generator import get_rng_state, manual_seed, set_rng_state
 from hologram_torch.generator import manual_seed as manual_seed_all
+from hologram_torch.watch import unread
 
 __all__ = [
     "Fallback",
@@ -129,7 +130,9 @@ def index_of(device: Any) -> int:
 
 def synchronize(device: Any = None) -> None:
     """Waits until everything asked of a device is done."""
-    devices.executor(index_of(device)).synchronize()
+    executor = devices.executor(index_of(device))
+    executor.synchronize()
+    unread.read(executor)
 
 
 def current_stream(device: Any = None) -> torch.Stream:

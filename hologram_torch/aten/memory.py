@@ -19,6 +19,7 @@ from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
+from hologram_torch.watch import unread
 
 # Views: the host's kernels look at sizes, strides and the storage only, and keep the key set of what they are given.
 VIEWS = (
@@ -103,6 +104,7 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
     else:
         found = hologram_tensor(source)
         _known(found, "copy to the host")
+        unread.read(found.executor)
         target.copy_(host_tensor(found.to_numpy()))
     return target
 
@@ -132,7 +134,9 @@ def _known(x: Tensor, what: str) -> None:
 
 
 def _local_scalar_dense(x: torch.Tensor) -> Any:
-    return hologram_tensor(x).item()
+    found = hologram_tensor(x)
+    unread.read(found.executor)
+    return found.item()
 
 
 register("_copy_from", _copy_from)

@@ -25,6 +25,7 @@ from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.devices import devices
 from hologram_torch.generator import Traced, draw, drawn_by
 from hologram_torch.memory import HOST_KEYS, as_strided, fresh, hologram_tensor, is_ours, torch_tensor
+from hologram_torch.watch import Complaint, flagged, unread
 
 MAX_SIGNATURES = 64  # that one graph is kept compiled for
 
@@ -39,9 +40,12 @@ class Variant:
     run: Compiled
     gives: tuple[Give, ...]
     drawn: int  # random numbers of a call
+    complaints: tuple[Complaint, ...]  # about arguments, by the flags that come after the results
 
     def __call__(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
         found = self.run(tensors)
+        if self.complaints:
+            unread.leave(found[-1], self.complaints)
         results: list[Any] = []
         for give in self.gives:
             results.append(give(args, found, results))
@@ -107,6 +111,7 @@ class CompiledGraph:
     def _made(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> Variant:
         gives: list[Give] = []
         drawn = None
+        complaints: list[Complaint] = []
 
         def graph(*traced: Tensor) -> list[Tensor]:
             nonlocal drawn
@@ -114,14 +119,15 @@ class CompiledGraph:
             inputs = [within(next(rest)) if isinstance(x, torch.Tensor) else x for x in args]
             drawn = Traced(Key(next(rest))) if self._draws else None
             given = Given(inputs)
-            with torch.no_grad(), drawn_by(drawn):
+            with torch.no_grad(), drawn_by(drawn), flagged() as flags:
                 results = self._graph(*inputs)
             gives[:] = [given.by(r, host) for r, host in zip(results, self._on_host, strict=True)]
-            return given.returned
+            complaints[:] = flags.complaints
+            return [*given.returned, *flags.together]
 
         keys = [self.executor.tensor(np.zeros(2, np.uint32))] if self._draws else []
         run = Jitted(graph).compiled(*tensors, *keys)
-        return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn)
+        return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn, tuple(complaints))
 
 
 def within(traced: Tensor) -> torch.Tensor:

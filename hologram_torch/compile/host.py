@@ -15,6 +15,7 @@ from hologram.layout import Layout
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.succession import reinterpreted
 from hologram_torch.dtypes import DTYPES, dtype_of, host_array, host_tensor
+from hologram_torch.watch import unread
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def to_host(x: Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """A tensor on the host, over the memory of a result where the host can see it."""
     if x.executor.limits.host_resident:
         return host_tensor(x.to_numpy(copy=False))
+    unread.read(x.executor)
     found = host_tensor(x.to_numpy())
     if found.stride() == strides:
         return found

@@ -8,6 +8,7 @@ import hologram as hg
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
+from hologram_torch.watch import complain
 
 
 def check(
@@ -15,9 +16,10 @@ def check(
 ) -> None:
     """Raises where a position lies outside an axis, for which the device is waited for.
 
-    In a function that is compiled nobody waits: positions out of range read zeros and write nothing.
+    In a function that is compiled nobody waits: positions out of range read zeros and write nothing, and a flag is
+    left; see watch.py.
     """
-    if not index.size or deferred():
+    if not index.size:
         return
     low = -extent if from_the_end else 0
     largest = (1 << index.dtype.bits - (index.dtype.kind == "int")) - 1
@@ -25,10 +27,14 @@ def check(
         if low < 0 or index.dtype.kind == "uint":
             return
         extent = largest
-    if hg.any_outside(index, low=low, high=extent).item():
+    outside = hg.any_outside(index, low=low, high=extent)
+    beyond = f"is out of bounds for an axis of size {extent}"
+    if deferred():
+        complain(outside, kind, f"hologram, {name}: an index {beyond}")
+    elif outside.item():
         found = hg.min(index).item()
         found = found if found < low else hg.max(index).item()
-        raise kind(f"hologram, {name}: index {found} is out of bounds for an axis of size {extent}")
+        raise kind(f"hologram, {name}: index {found} {beyond}")
 
 
 def named(name: str, mask: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from hologram.opset.forms import types
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
+from hologram_torch.watch import complain
 
 MEAN, SUM = 1, 2  # ATen's numbers of reductions
 
@@ -63,8 +64,13 @@ def _beyond(target: Tensor, classes: int, ignore_index: int) -> Tensor:
 def nll_loss(x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     """The chosen elements, negated and weighted, and the sum of weights; raises IndexError for what is no class."""
     classes = x.shape[_axis(x)]
-    if target.size and not deferred() and _beyond(target, classes, ignore_index).item():
-        raise IndexError(f"hologram, nll_loss: a target is out of bounds: there are {classes} classes")
+    if target.size:
+        beyond = _beyond(target, classes, ignore_index)
+        wrong = f"hologram, nll_loss: a target is out of bounds: there are {classes} classes"
+        if deferred():
+            complain(beyond, IndexError, wrong)
+        elif beyond.item():
+            raise IndexError(wrong)
     return _forward(x, target, weight, reduction, ignore_index)
 
 

@@ -1,0 +1,105 @@
+"""Arguments that only the device can tell to be malformed, in functions that are compiled, where nobody waits for it.
+
+A kernel that is traced leaves a flag, and what to raise where it is set; a graph returns the flags with its results. On
+a device whose memory the host sees they are read at once. Elsewhere they are kept, and read when the host next waits
+for the device anyway, to read elements or to synchronise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import hologram as hg
+from hologram.frontend.executor import Executor
+from hologram.frontend.tensor import Tensor
+
+MAX_KEPT = 64  # sets of flags of a device that nobody has read
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What is raised where a flag is set."""
+
+    kind: type[Exception]
+    text: str
+
+
+@dataclass
+class Flags:
+    """What kernels left while a function was traced."""
+
+    set_where: list[Tensor] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
+
+    @property
+    def together(self) -> list[Tensor]:
+        """All flags as one tensor; none where there are none."""
+        return [hg.stack(self.set_where)] if self.set_where else []
+
+
+class _Local(threading.local):
+    flags: Flags | None = None
+
+
+_local = _Local()
+
+
+@contextmanager
+def flagged() -> Iterator[Flags]:
+    """Collects the flags of what this thread traces."""
+    before, _local.flags = _local.flags, Flags()
+    try:
+        yield _local.flags
+    finally:
+        _local.flags = before
+
+
+def complain(flag: Tensor, kind: type[Exception], text: str) -> None:
+    """Leaves a flag while a function is traced; without `flagged`, which is where hg.jit traces alone, nobody asks."""
+    if _local.flags is not None:
+        _local.flags.set_where.append(flag)
+        _local.flags.complaints.append(Complaint(kind, text))
+
+
+@dataclass(frozen=True)
+class Left:
+    """Flags that a call returned."""
+
+    flags: Tensor
+    complaints: Sequence[Complaint]
+
+    def read(self) -> None:
+        """Raises the first complaint whose flag is set."""
+        for wrong, complaint in zip(self.flags.to_numpy(), self.complaints, strict=True):
+            if wrong:
+                raise complaint.kind(complaint.text)
+
+
+class Unread:
+    """Flags that calls returned and nobody has read, by executor."""
+
+    def __init__(self) -> None:
+        self._left: dict[Any, list[Left]] = {}
+
+    def leave(self, flags: Tensor, complaints: Sequence[Complaint]) -> None:
+        """Reads flags now where that costs no waiting, else later."""
+        left, executor = Left(flags, complaints), flags.executor
+        if executor.limits.host_resident:
+            left.read()
+            return
+        kept = self._left.setdefault(executor, [])
+        kept.append(left)
+        if len(kept) > MAX_KEPT:
+            self.read(executor)
+
+    def read(self, executor: Executor) -> None:
+        """Raises what is wrong with a device's calls so far, for which it is waited for."""
+        for left in self._left.pop(executor, ()):
+            left.read()
+
+
+unread = Unread()
