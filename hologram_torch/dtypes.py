@@ -10,6 +10,7 @@ from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
 
+MOST_AXES = 64  # of an array of NumPy's, and of what PyTorch reduces
 DTYPES: dict[torch.dtype, DType] = {getattr(torch, d.numpy_name): d for d in dtypes.ALL}
 TORCH_DTYPES: dict[DType, torch.dtype] = {own: theirs for theirs, own in DTYPES.items()}
 
@@ -31,6 +32,8 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 def host_array(tensor: torch.Tensor) -> Any:
     """A NumPy view of a tensor on the host, bfloat16 included; a copy where it has lazy negations."""
+    if tensor.ndim > MOST_AXES:
+        raise RuntimeError(f"hologram: tensors of up to {MOST_AXES} axes are supported, got {tensor.ndim}")
     plain = tensor.detach().resolve_neg()
     if tensor.dtype == torch.bfloat16:
         return plain.view(torch.int16).numpy().view(dtypes.bf16.numpy)

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch._decomp import decomposition_table
 from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
 
+from hologram_torch.kernels import refusals
 from hologram_torch.kernels.kernel import NAMES
 from hologram_torch.kernels.operators import is_output, name_of, variants
 from hologram_torch.kernels.registry import KERNELS, register
@@ -22,6 +24,30 @@ def wanted(overload: OpOverload) -> bool:
     """Whether nothing computes an operator on the device; PyTorch's way from one form to another counts as nothing."""
     name = f"aten::{name_of(overload)}"
     return name_of(overload) not in _taken and not any(has_kernel(name, key) for key in COMPUTING)
+
+
+def guarded(overload: OpOverload, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that refuses what PyTorch's own refuses: dtypes, asked once for each set of them, and arguments."""
+    asked: set[Any] = set()
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
+        key = tuple(x.dtype if isinstance(x, torch.Tensor) else type(x) for x in leaves)
+        if key not in asked or not all(x.numel() for x in tensors):
+            error = refusals.of_signature(overload, args, kwargs)
+            if error is not None:
+                raise refusals.as_pytorch(name_of(overload), error)
+            asked.add(key)
+        try:
+            return kernel(*args, **kwargs)
+        except refusals.REFUSALS:
+            error = refusals.of_arguments(overload, args, kwargs)
+            if error is None:
+                raise
+            raise refusals.as_pytorch(name_of(overload), error) from None
+
+    return call
 
 
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,13 +66,20 @@ def _written(result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return target.copy_(result)
 
 
-def with_outputs(function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+def with_outputs(
+    function: Callable[..., Any], names: list[str], overload: OpOverload, base: OpOverload
+) -> Callable[..., Any]:
     """The form of a function that writes its results into arguments of those names."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        outputs = [kwargs.pop(name) for name in names]
-        results = function(*args, **kwargs)
-        for output, result in zip(outputs, results if len(names) > 1 else (results,), strict=True):
+        outputs = [kwargs[name] for name in names]
+        results = function(*args, **{name: x for name, x in kwargs.items() if name not in names})
+        results = results if len(names) > 1 else (results,)
+        if [r.dtype for r in results] != [x.dtype for x in outputs]:
+            error = refusals.of_outputs(overload, base, args, kwargs, names)
+            if error is not None:
+                raise refusals.as_pytorch(name_of(overload), error)
+        for output, result in zip(outputs, results, strict=True):
             if output.shape != result.shape:
                 output.resize_(result.shape)
             _written(result, output)
@@ -60,11 +93,12 @@ def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
     found = [(overload, function)]
     for form, other in variants(overload):
         names = [a.name for a in other._schema.arguments if is_output(a)]
-        found.append((other, in_place(function) if form == "in_place" else with_outputs(function, names)))
+        written = with_outputs(function, names, other, overload)
+        found.append((other, in_place(function) if form == "in_place" else written))
     for other, kernel in found:
         if wanted(other):
             _taken.add(name_of(other))
-            register(name_of(other), kernel)
+            register(name_of(other), guarded(other, kernel))
 
 
 _taken = set(KERNELS)

@@ -13,9 +13,9 @@ from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.generator import draw
-from hologram_torch.kernels.kernel import write
 from hologram_torch.kernels.numbers import highest
 from hologram_torch.kernels.registry import register
+from hologram_torch.kernels.results import write
 from hologram_torch.memory import hologram_tensor, torch_tensor
 
 Generator = torch.Generator | None
@@ -50,7 +50,8 @@ def filled(
         def kernel(x: torch.Tensor, *args: Any, generator: Generator = None, **named: Any) -> torch.Tensor:
             wrong = check(x, *args, *named.values())
             if wrong is not None:
-                raise RuntimeError(f"hologram, {name.partition('.')[0]}: {wrong}")
+                kind = RuntimeError if x.is_floating_point() else NotImplementedError
+                raise kind(f"hologram, {name.partition('.')[0]}: {wrong}")
             if x.numel():
                 write(drawn(x, *args, generator=generator, **named), hologram_tensor(x))
             return x

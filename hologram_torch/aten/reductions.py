@@ -11,8 +11,8 @@ import torch
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.kernel import write
 from hologram_torch.kernels.registry import implements, register
+from hologram_torch.kernels.results import write
 from hologram_torch.memory import hologram_tensor
 
 

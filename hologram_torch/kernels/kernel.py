@@ -16,20 +16,21 @@ from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from hologram.dtypes import DType
-from hologram.errors import HologramError
+from hologram.errors import HologramError, UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram_torch.dtypes import DTYPES, dtype_of
+from hologram_torch.kernels import refusals
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
+from hologram_torch.kernels.results import own, placed, write
 from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
 
 Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
 MAX_SIGNATURES = 4096  # of one operator
 _SPOKEN = "Float Half BFloat16 Double Char Short Int Long Byte UInt16 UInt32 UInt64 Bool"
 NAMES = dict(zip(DTYPES, _SPOKEN.split(), strict=True))  # of dtypes, in PyTorch's messages
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,11 @@ class Kernel:
         inferred: bool = True,
         base: OpOverload | None = None,
         refuses: Callable[..., str | None] | None = None,
+        asked: OpOverload | None = None,
     ) -> None:
         self.overload = overload
-        self.base = base  # the form with new results, which refuses what other forms may not
+        self.asked = asked or overload  # what the CPU is asked about; see refusals.py
+        self.base = base or overload  # the form with new results, which refuses what other forms may not
         self.name = name_of(overload)
         self.compute = compute
         self.refuses = refuses  # what PyTorch refuses besides, in words
@@ -107,6 +110,9 @@ class Kernel:
             ]
         try:
             results = self.compute(*operands, **named)
+        except UnsupportedDType as error:
+            self._ask(refusals.of_arguments(self.asked, args, kwargs))
+            raise self.refusal(error) from error
         except HologramError as error:
             raise self.refusal(error) from error
         return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
@@ -117,6 +123,9 @@ class Kernel:
         found = self._known.get(key)
         if found is None:
             found = self._learned(args, kwargs) if self.inferred else NOTHING
+            self._ask(refusals.of_signature(self.asked, args, kwargs))
+            if self._outputs and self._plain(args, kwargs) != [kwargs[name].dtype for name in self._outputs]:
+                self._ask(refusals.of_outputs(self.overload, self.base, args, kwargs, self._outputs))
             if len(self._known) >= MAX_SIGNATURES:
                 self._known.clear()
             self._known[key] = found
@@ -128,7 +137,7 @@ class Kernel:
         if reason is not None:
             raise self.refusal(RuntimeError(reason))
         try:
-            if self.base is not None and self.base is not self.overload:
+            if self.base is not self.overload:
                 self.base(
                     *map(_meta, self._tensors(args)),
                     **{n: a for n, a in given.items() if n not in self._outputs},
@@ -139,12 +148,25 @@ class Kernel:
                 if "Expected a value of type 'Tensor'" not in str(error):
                     raise
                 results = self.overload(*map(_meta, self._tensors(args)), **given)
-        except REFUSALS as error:
-            raise self.refusal(error) from None
+        except refusals.REFUSALS as error:
+            raise self.refusal(refusals.of_arguments(self.asked, args, kwargs) or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
         casts, dtype = self._casts(args, kwargs)
         wraps = dtype if dtype is not None and dtype.is_integer else None
         return Expected(tuple(map(_layout, results)), casts, wraps)
+
+    def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.dtype] | None:
+        """The dtypes of results that are written to no outputs, where PyTorch knows them without the elements."""
+        if not self.inferred:
+            return None
+        rest = {n: _meta(a) for n, a in kwargs.items() if n not in self._outputs}
+        found = self.base(*map(_meta, self._tensors(args)), **rest)
+        return [x.dtype for x in (found if isinstance(found, (tuple, list)) else (found,))]
+
+    def _ask(self, error: Exception | None) -> None:
+        """Raises a refusal, if there is one."""
+        if error is not None:
+            raise self.refusal(error) from None
 
     def _tensors(self, args: Sequence[Any]) -> list[Any]:
         """Arguments with tensors where the schema asks for one, of a dtype that promotes as the number given does."""
@@ -212,7 +234,7 @@ class Kernel:
 
     def _delivered(self, result: Tensor, wanted: Layout | None, taken: Taken) -> torch.Tensor:
         if wanted is None:
-            return torch_tensor(result if own(result, taken) else result.clone())
+            return torch_tensor(result if own(result, taken.tensors) else result.clone())
         if result.shape != wanted.shape:
             result = result.reshape(wanted.shape) if result.size == wanted.size else result
             if result.shape != wanted.shape:
@@ -221,18 +243,11 @@ class Kernel:
                 )
         if result.dtype is not wanted.dtype:
             result = result.astype(wanted.dtype)
-        return torch_tensor(placed(result, wanted, taken))
+        return torch_tensor(placed(result, wanted, taken.tensors))
 
     def refusal(self, error: Exception) -> Exception:
-        """An error as PyTorch's users know it: of the type that PyTorch would raise, and naming hologram."""
-        for kind in (IndexError, TypeError, ValueError, NotImplementedError, MemoryError):
-            if isinstance(error, kind):
-                break
-        else:
-            kind = RuntimeError
-        if kind is MemoryError:
-            kind = torch.OutOfMemoryError
-        return kind(f"hologram, {self.name}: {error}")
+        """An error as PyTorch's users know it."""
+        return refusals.as_pytorch(self.name, error)
 
 
 class InPlace(Kernel):
@@ -351,41 +366,3 @@ def _layout(x: Any) -> Layout | None:
     if not isinstance(x, torch.Tensor):
         return None
     return Layout(dtype_of(x.dtype), tuple(x.shape), x.stride())
-
-
-def own(result: Tensor, taken: Taken) -> bool:
-    """Whether a result's memory is no argument's, and each element is in a place of its own."""
-    if any(result.buffer is t.buffer for t in taken.tensors):
-        return False
-    layout = result.layout
-    return layout.is_contiguous or all(
-        s > 0 or n <= 1 for s, n in zip(layout.strides, layout.shape, strict=True)
-    )
-
-
-def placed(result: Tensor, wanted: Layout, taken: Taken) -> Tensor:
-    """A result in memory of its own, with the strides that PyTorch expects where these are an order of axes."""
-    alike = (result.layout.is_contiguous and wanted.is_contiguous) or same_steps(result.layout, wanted)
-    if alike and own(result, taken):
-        return result
-    shape, strides = wanted.shape, wanted.strides
-    order = sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
-    if (
-        wanted.is_contiguous
-        or 0 in shape
-        or not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order))
-    ):
-        return result.clone()
-    return result.permute(order).clone().permute([order.index(k) for k in range(len(shape))])
-
-
-def same_steps(a: Layout, b: Layout) -> bool:
-    """Whether elements lie alike."""
-    return all(n <= 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
-
-
-def write(result: Tensor, target: Tensor) -> None:
-    """Writes a result over a tensor, converted and broadcast."""
-    if result.buffer is target.buffer and result.layout is target.layout:
-        return
-    target.executor.copy(result, target)

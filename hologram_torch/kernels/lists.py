@@ -17,7 +17,7 @@ from hologram.opset.forms import types
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.succession import take_back
-from hologram_torch.kernels.kernel import write
+from hologram_torch.kernels.results import write
 
 Lists = list[list[Tensor]]
 

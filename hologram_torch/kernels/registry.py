@@ -37,6 +37,7 @@ def add(
     operation: Operation | None = None,
     bind: Bind | None = None,
     refuses: Callable[..., str | None] | None = None,
+    asked: str | None = None,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -48,7 +49,9 @@ def add(
     for form, other in found:
         own = name_of(other)
         if own not in KERNELS:
-            KERNELS[own] = form(other, compute, promotes, inferred, overload, refuses)
+            KERNELS[own] = form(
+                other, compute, promotes, inferred, overload, refuses, operator(asked) if asked else None
+            )
             call: Callable[..., Any] = KERNELS[own].__call__
             if operation is not None and form is not Out:
                 call = quick(KERNELS[own], operation)
@@ -64,12 +67,14 @@ def implements(
     inferred: bool = True,
     operation: Operation | None = None,
     refuses: Callable[..., str | None] | None = None,
+    asked: str | None = None,
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
     `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
-    `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None.
+    `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
+    too, about the operator `asked` where it does not have this one.
     """
 
     def declare(compute: F) -> F:
@@ -81,6 +86,7 @@ def implements(
                 inferred,
                 operation,
                 refuses=refuses,
+                asked=asked,
             )
         return compute
 

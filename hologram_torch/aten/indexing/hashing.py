@@ -35,6 +35,8 @@ def _hash_tensor(
 def _hash_tensor_out(
     x: torch.Tensor, dim: Sequence[int] = (), *, keepdim: bool = False, mode: int = 0, out: torch.Tensor
 ) -> torch.Tensor:
+    if out.dtype != torch.uint64:
+        raise RuntimeError(f"hologram, hash_tensor: an output of uint64 is needed, got {out.dtype}")
     found = _hash_tensor(x, dim, keepdim=keepdim, mode=mode)
     return out.resize_(found.shape).copy_(found)
 

@@ -29,6 +29,8 @@ def segment_reduce(
 ) -> Any:
     """A segment without elements gives the initial value, or what the reduction of nothing is."""
     axis %= data.ndim
+    if not data.dtype.is_float:
+        raise NotImplementedError(f"hologram, segment_reduce: not implemented for {data.dtype}")
     if reduce not in WORDS:
         raise RuntimeError(
             f"hologram, segment_reduce: reduce must be one of {', '.join(WORDS)}, got {reduce!r}"

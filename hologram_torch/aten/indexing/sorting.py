@@ -249,7 +249,9 @@ def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool =
 @implements("bincount", inferred=False)
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each number occurs, or the sum of its weights."""
-    if x.ndim != 1 or not (x.dtype.is_integer or x.dtype.kind == "bool") or minlength < 0:
+    if x.dtype.is_float:
+        raise NotImplementedError(f"hologram, bincount: not implemented for {x.dtype}")
+    if x.ndim != 1 or minlength < 0:
         raise RuntimeError(
             "hologram, bincount: bincount only supports 1-d non-negative integral inputs, and a minlength of at least 0"
         )

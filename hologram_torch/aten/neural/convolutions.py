@@ -114,7 +114,7 @@ def _alike(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
             )
 
 
-@implements("convolution_overrideable", inferred=False)
+@implements("convolution_overrideable", inferred=False, asked="convolution")
 def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
     """PyTorch's entry for devices that are not its own; it has checked shapes."""
     _alike(x, weight, bias)

@@ -10,8 +10,8 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.generator import draw
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.kernel import write
 from hologram_torch.kernels.registry import register
+from hologram_torch.kernels.results import write
 from hologram_torch.memory import hologram_tensor, torch_tensor
 
 

@@ -7,8 +7,8 @@ from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing import positions as places
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.kernel import write
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import write
 
 
 @implements("embedding")

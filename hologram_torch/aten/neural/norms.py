@@ -8,8 +8,8 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.kernel import write
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import write
 
 
 def standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:

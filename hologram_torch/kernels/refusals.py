@@ -1,0 +1,96 @@
+"""What PyTorch refuses though its kernels without elements let it pass: those of its CPU are asked, with zeros.
+
+They know which dtypes an operator has no meaning for, and which outputs its results may be written to. A signature asks
+once at most, and only where its dtypes give cause to.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+HOST = torch.device("cpu")
+# The words of errors that are about dtypes whatever the elements are.
+ABOUT_DTYPES = re.compile(
+    "not implemented for '|not support bool|Integer division with|following scalar types|can't be cast to the desired"
+)
+MANY = 4096  # elements, beyond which zeros stand for tensors of at most four along each axis
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError)
+
+
+def as_pytorch(name: str, error: Exception) -> Exception:
+    """An error as PyTorch's users know it: of the type that PyTorch would raise, and naming hologram."""
+    for kind in (IndexError, TypeError, ValueError, NotImplementedError, MemoryError):
+        if isinstance(error, kind):
+            break
+    else:
+        kind = RuntimeError
+    if kind is MemoryError:
+        kind = torch.OutOfMemoryError
+    return kind(f"hologram, {name}: {error}")
+
+
+def _zeros(x: Any, small: bool) -> Any:
+    if isinstance(x, torch.Tensor):
+        return torch.zeros([min(n, 4) if small else n for n in x.shape], dtype=x.dtype, device=HOST)
+    return HOST if isinstance(x, torch.device) else x
+
+
+def _on_host(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    small = sum(x.numel() for x in tensors) > MANY
+    return pytree.tree_map(lambda x: _zeros(x, small), (list(args), dict(kwargs)))
+
+
+def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            overload(*args, **kwargs)
+        except REFUSALS as error:
+            return error
+    return None
+
+
+def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    """The error for arguments of these shapes, dtypes and values of all else, or None."""
+    if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
+        return None
+    return _error(overload, *_on_host(args, kwargs))
+
+
+def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
+    tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
+    whole = (
+        bool(tensors) and not tensors[0].dtype.is_floating_point
+    )  # integers and bools mean less to operators
+    empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
+    error = of_arguments(overload, args, kwargs) if whole or empty else None
+    if whole and error is not None and ABOUT_DTYPES.search(str(error)):
+        return error
+    return error if empty and not isinstance(error, NotImplementedError) else None
+
+
+def of_outputs(
+    overload: OpOverload,
+    base: OpOverload,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    names: Sequence[str],
+) -> Exception | None:
+    """The error for outputs of these dtypes, or None where the operator takes them, or not even its arguments."""
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        return None
+    args, kwargs = _on_host(args, kwargs)
+    rest = {name: value for name, value in kwargs.items() if name not in names}
+    if _error(base, args, rest) is not None:
+        return None
+    empty = {name: torch.empty(0, dtype=kwargs[name].dtype, device=HOST) for name in names}
+    return _error(overload, args, rest | empty)

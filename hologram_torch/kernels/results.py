@@ -1,0 +1,46 @@
+"""Results in memory of their own, laid out as PyTorch expects them, or written over what PyTorch gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+
+
+def own(result: Tensor, tensors: Sequence[Tensor]) -> bool:
+    """Whether a result's memory is no operand's, and each element is in a place of its own."""
+    if any(result.buffer is t.buffer for t in tensors):
+        return False
+    layout = result.layout
+    return layout.is_contiguous or all(
+        s > 0 or n <= 1 for s, n in zip(layout.strides, layout.shape, strict=True)
+    )
+
+
+def placed(result: Tensor, wanted: Layout, tensors: Sequence[Tensor]) -> Tensor:
+    """A result in memory of its own, with the strides that PyTorch expects where these are an order of axes."""
+    alike = (result.layout.is_contiguous and wanted.is_contiguous) or same_steps(result.layout, wanted)
+    if alike and own(result, tensors):
+        return result
+    shape, strides = wanted.shape, wanted.strides
+    order = sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
+    if (
+        wanted.is_contiguous
+        or 0 in shape
+        or not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order))
+    ):
+        return result.clone()
+    return result.permute(order).clone().permute([order.index(k) for k in range(len(shape))])
+
+
+def same_steps(a: Layout, b: Layout) -> bool:
+    """Whether elements lie alike."""
+    return all(n <= 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
+
+
+def write(result: Tensor, target: Tensor) -> None:
+    """Writes a result over a tensor, converted and broadcast."""
+    if result.buffer is target.buffer and result.layout is target.layout:
+        return
+    target.executor.copy(result, target)
