@@ -118,3 +118,18 @@ def test_outputs_that_share_memory_are_refused() -> None:
         torch.add(long[:3], 1, out=long[1:])
     torch.add(long, 1, out=long)
     assert long.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "max", "min"])
+def test_gradients_of_segments_are_pytorchs(reduce: str) -> None:
+    values = torch.tensor([3.0, 3.0, 0.0, float("nan"), 2.0, 0.0, 0.0, 5.0], dtype=torch.float64)
+
+    def gradient(device: str) -> torch.Tensor:
+        x = values.to(device).requires_grad_()
+        lengths = torch.tensor([3, 2, 2, 1], device=device)
+        found = torch.segment_reduce(x, reduce, lengths=lengths, initial=1.5)
+        (found * torch.arange(1.0, 5.0, dtype=torch.float64, device=device)).sum().backward()
+        assert x.grad is not None
+        return x.grad.cpu()
+
+    torch.testing.assert_close(gradient("hologram"), gradient("cpu"), equal_nan=True)

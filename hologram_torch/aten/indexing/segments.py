@@ -44,22 +44,74 @@ def segment_reduce(
             check("segment_reduce", lengths, n + 1, kind=RuntimeError)
             check("segment_reduce", ends, n + 1, kind=RuntimeError)
     else:
-        ends = offsets.narrow(-1, 1, offsets.shape[-1] - 1)
-        lengths = ends - offsets.narrow(-1, 0, offsets.shape[-1] - 1)
+        lengths, ends = _between(offsets)
     count = lengths.shape[-1]
     first = EMPTY[reduce](data.dtype) if initial is None else initial
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     start = scalar(data, first).expand(shape)
-    lead = data.shape[:axis]
-    numbers = hg.arange(data.executor, 0, n).expand((*lead, n)).contiguous()
-    which = hg.searchsorted(ends.contiguous(), numbers, side="right")
-    which = _spread(which, data.ndim).expand(data.shape)
-    found = reduced(start, axis, which, data, WORDS[reduce], True) if count and n else start
+    found = (
+        reduced(start, axis, _which(data, axis, ends), data, WORDS[reduce], True) if count and n else start
+    )
     if reduce == "mean":
         found = found / _spread(lengths, data.ndim).astype(data.dtype)
         if initial is not None:
             found = hg.where(_spread(hg.equal(lengths, 0), data.ndim), scalar(data, initial), found)
     return found
+
+
+def _between(offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """The lengths of segments and where each ends, from where they begin and the last one ends."""
+    ends = offsets.narrow(-1, 1, offsets.shape[-1] - 1)
+    return ends - offsets.narrow(-1, 0, offsets.shape[-1] - 1), ends
+
+
+def _which(data: Tensor, axis: int, ends: Tensor) -> Tensor:
+    """The number of the segment that each element lies in; that of none behind the last one."""
+    n = data.shape[axis]
+    numbers = hg.arange(data.executor, 0, n).expand((*data.shape[:axis], n)).contiguous()
+    which = hg.searchsorted(ends.contiguous(), numbers, side="right")
+    return _spread(which, data.ndim).expand(data.shape)
+
+
+@implements("_segment_reduce_backward", inferred=False)
+def segment_reduce_backward(
+    cotangent: Any,
+    result: Any,
+    data: Any,
+    reduce: str,
+    *,
+    lengths: Any = None,
+    offsets: Any = None,
+    axis: int = 0,
+    initial: Any = None,
+) -> Any:
+    """Elements that share an extreme share its cotangent."""
+    axis %= data.ndim
+    lengths, ends = (lengths, hg.cumsum(lengths, axis=-1)) if offsets is None else _between(offsets)
+    if not data.size or not result.size:
+        return data.executor.zeros(data.shape, data.dtype)
+    which = _which(data, axis, ends)
+
+    def own(x: Tensor) -> Tensor:  # that of an element's segment; 0 where it has none
+        return hg.gather(x, which, dim=axis)
+
+    def counted(marked: Tensor) -> Tensor:
+        zeros = data.executor.full((), 0, data.dtype).expand(result.shape)
+        return own(reduced(zeros, axis, which, marked.astype(data.dtype), "sum", True))
+
+    slope = own(cotangent)
+    if reduce == "mean":
+        return slope / own(_spread(lengths, data.ndim).astype(data.dtype).expand(result.shape))
+    if reduce == "prod":
+        special = hg.logical_or(hg.equal(data, 0), hg.isnan(data))  # by which the product cannot be divided
+        ones = data.executor.full((), 1 if initial is None else initial, data.dtype).expand(result.shape)
+        others = own(reduced(ones, axis, which, hg.where(special, 1, data), "prod", True))
+        alone = hg.logical_and(special, hg.equal(counted(special), 1))
+        return slope * hg.where(alone, others, own(result) / hg.where(hg.equal(data, 0), 1, data))
+    if reduce in ("max", "min"):
+        extreme = hg.logical_or(hg.equal(data, own(result)), hg.isnan(data))
+        return hg.where(extreme, slope / counted(extreme), 0)
+    return slope
 
 
 def _spread(x: Tensor, ndim: int) -> Tensor:
