@@ -92,11 +92,12 @@ def _program(programs: Sequence[Program]) -> Program:
         {p.name: b.buffer(f"{p.name}_{k}", p.dtype, p.access) for p in program.buffers}
         for k, program in enumerate(programs)
     ]
-    starts = [b.scalar(f"start_{k}", dtypes.index) for k in range(1, len(programs))]
+    # Named as no scalar of a program's is, as those end in the program's number.
+    starts = [b.scalar(f"part_{k}_start", dtypes.index) for k in range(1, len(programs))]
     scalars: list[dict[str, tuple[ScalarParameter, ...]]] = []
     sizes: list[ScalarParameter] = []
     for k, program in enumerate(programs):
-        sizes.append(ScalarParameter(f"size_{k}", dtypes.index))
+        sizes.append(ScalarParameter(f"part_{k}_size", dtypes.index))
         own = {s.name: ScalarParameter(f"{s.name}_{k}", s.dtype) for s in program.scalars}
         for parameter in (sizes[k], *own.values()):
             b.declare(parameter)
