@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +26,7 @@ from hologram.runtime.dispatch import deferred
 from hologram.runtime.succession import reinterpreted
 from hologram_torch.devices import devices
 from hologram_torch.dtypes import DTYPES, dtype_of
+from hologram_torch.native import builtin, compiled
 
 HOST_KEYS = DispatchKeySet(DispatchKey.CPU)  # of kernels that look at sizes, strides and storages only
 as_strided = torch.ops.aten.as_strided.default._handle.redispatch_boxed
@@ -50,55 +53,37 @@ class _Managed(ctypes.Structure):
         ("deleter", ctypes.c_void_p),
     )
     address: int
-    arrays: Any  # that `shape` and `strides` point to: they may be known no longer
-    layout: Layout | None  # that it says now, and the device
-    index: int | None
+    arrays: Any  # that `shape` and `strides` point to
 
 
-_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
 _managed: list[_Managed] = []  # never freed: a storage reads `deleter` once more when it dies
 _numbers = itertools.count(1 << 20)  # of traced memory
 
 
-class _Local(threading.local):
-    """A thread's own structure, which PyTorch reads at once.
-
-    A thread that makes tensors of the device also runs their backward passes: PyTorch would hand them to a thread for
-    each device, and takes devices written in Python for one only (`deviceCount` of its guard says 1).
-    """
-
-    def __init__(self) -> None:
-        torch._C._set_multithreading_enabled(False)
-        self.managed = _Managed(device_type=EXTENSION)
-        self.managed.address = ctypes.addressof(self.managed)
-        self.managed.layout = self.managed.index = None
-        _managed.append(self.managed)
+_records: dict[tuple[Layout, int], tuple[int, _Managed]] = {}  # what the structure says, and its address
+MAX_RECORDS = 65536
 
 
-_local = _Local()
-_kinds: dict[
-    Layout, tuple[int, int, int, int, Any]
-] = {}  # ndim, element, addresses of shape and strides, arrays
-MAX_KINDS = 65536
-
-
-def _kind(layout: Layout) -> tuple[int, int, int, int, Any]:
-    """What the structure says of a layout without gaps."""
-    dtype, ndim = layout.dtype, len(layout.shape)
+def _record(layout: Layout, index: int) -> tuple[int, _Managed]:
+    """What is said of a layout without gaps, on a device."""
+    ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
     strides = (ctypes.c_int64 * max(ndim, 1))(*row_major(layout.shape))
-    element = _element(dtype)
-    if len(_kinds) >= MAX_KINDS:
-        _kinds.clear()
-    found = _kinds[layout] = (
-        ndim,
-        element,
-        ctypes.addressof(shape),
-        ctypes.addressof(strides),
-        (shape, strides),
+    record = _Managed(
+        device_type=EXTENSION,
+        device_id=index,
+        ndim=ndim,
+        element=_element(layout.dtype),
+        shape=ctypes.addressof(shape),
+        strides=ctypes.addressof(strides),
     )
+    record.arrays = (shape, strides)
+    if len(_records) >= MAX_RECORDS:
+        _records.clear()
+    found = _records[layout, index] = (ctypes.addressof(record), record)
     return found
 
 
@@ -107,21 +92,49 @@ def _element(dtype: DType) -> int:
     return code | dtype.itemsize * 8 << 8 | 1 << 16
 
 
+class _Python:
+    """Hands PyTorch what a record says, as compiled code does (fresh.ll), in a structure of a thread's own."""
+
+    def __init__(self) -> None:
+        self._managed = _Managed()
+        self._address = ctypes.addressof(self._managed)
+        _managed.append(self._managed)
+
+    def __call__(self, record: int, data: int, payload: Any) -> torch.Tensor:
+        """A tensor at an address that nobody reads, whose storage carries the payload."""
+        ctypes.memmove(self._address, record, ctypes.sizeof(_Managed))
+        self._managed.data = data
+        tensor = _from_dlpack(capsule(self._address, b"dltensor", None))
+        tensor.untyped_storage().payload = payload  # pyright: ignore[reportAttributeAccessIssue]
+        return tensor
+
+
+_code = compiled(Path(__file__).with_name("fresh.ll"), ("fresh",))
+_with = (_from_dlpack, torch.Tensor.untyped_storage, "payload")
+_builtin = None if _code is None else builtin("fresh", _code.addresses[0], _with)
+
+
+class _Local(threading.local):
+    """What makes a thread's tensors.
+
+    A thread that makes tensors of the device also runs their backward passes: PyTorch would hand them to a thread for
+    each device, and takes devices written in Python for one only (`deviceCount` of its guard says 1).
+    """
+
+    def __init__(self) -> None:
+        torch._C._set_multithreading_enabled(False)
+        self.imported: Callable[[int, int, Any], torch.Tensor] = _builtin or _Python()
+
+
+_local = _Local()
+
+
 def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
     """A tensor over all of a buffer, which lies without gaps."""
-    managed = _local.managed
-    if managed.layout is not layout or managed.index != index:
-        managed.layout = managed.index = None  # until it is said in full
-        managed.device_id = index
-        found = _kinds.get(layout) or _kind(layout)
-        managed.ndim, managed.element, managed.shape, managed.strides, managed.arrays = found
-        managed.layout, managed.index = layout, index
+    record = _records.get((layout, index)) or _record(layout, index)
     block = buffer.block if type(buffer) is Buffer else None
     token = next(_numbers) if block is None else block.token
-    managed.data = token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF
-    tensor = _from_dlpack(_capsule(managed.address, b"dltensor", None))
-    tensor.untyped_storage().payload = buffer  # pyright: ignore[reportAttributeAccessIssue]
-    return tensor
+    return _local.imported(record[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
 
 
 def torch_tensor(x: Tensor) -> torch.Tensor:

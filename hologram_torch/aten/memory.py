@@ -18,6 +18,7 @@ from hologram_torch.dtypes import host_array, host_tensor
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import implements, library, register
+from hologram_torch.kernels.views import register_compiled
 from hologram_torch.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
 from hologram_torch.watch import unread
 
@@ -26,7 +27,6 @@ VIEWS = (
     "as_strided",
     "view",
     "_reshape_alias",
-    "alias",
     "unfold",
     "set_.source_Storage",
     "set_.source_Tensor",
@@ -43,8 +43,10 @@ def _view(name: str) -> Any:
     return kernel
 
 
+_compiled = register_compiled()
 for _name in VIEWS:
-    register(_name, _view(_name))
+    if _name not in _compiled:
+        register(_name, _view(_name))
 
 _set_storage = _view("set_.source_Storage_storage_offset")
 

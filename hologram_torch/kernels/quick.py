@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 
 from hologram.dtypes import f32, f64
 from hologram.errors import HologramError
@@ -32,6 +33,7 @@ NUMBERS = frozenset({bool, int, float})
 Bind = Callable[..., tuple[Operation, Sequence[Any], Mapping[str, Any]]]  # an operation, operands, attributes
 
 tracers = Dispatch.tracers
+_guards: Any = TensorGuards
 
 
 @dataclass(eq=False)
@@ -44,6 +46,17 @@ class Plan:
     operands: tuple[Any, ...] = ()  # layouts and numbers
     attributes: Mapping[str, Any] = field(default_factory=dict)
     met: int = 0  # numbers, so far
+    guards: int = 0  # made, so far
+    whole: Callable[[Any, Any], bool] = lambda x, y: (
+        False
+    )  # two tensors are all of buffers of the kinds learnt
+
+    def guard(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        """Knows such tensors again by PyTorch's own check, which is quicker than taking them apart."""
+        if self.guards < MANY:
+            self.guards += 1
+            free = [[None] * each.ndim for each in (x, y)]
+            self.whole = _guards(x, y, dynamic_dims_sizes=free, dynamic_dims_strides=free).check
 
 
 def quick(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
@@ -133,6 +146,7 @@ def settled(kernel: Kernel, bind: Bind) -> Callable[..., Any]:
 def _binary(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
     """Of two tensors, or a tensor and a number, which may be another one each time."""
     plans: dict[Any, Plan] = {}
+    wholes: dict[Any, Plan] = {}  # by the kinds of buffers that operands are all of
 
     def call(x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
         if rest or kwargs or tracers:
@@ -140,16 +154,25 @@ def _binary(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
         b: Any = None
         right: Any = type(y)
         try:
-            a, left = held(x)
             if right in NUMBERS:
+                a, left = held(x)
                 known: Any = exactly(y)
+                plan = plans.get((a.executor, left, right))
             else:
-                b, right = held(y)
+                a, b = x.untyped_storage().payload, y.untyped_storage().payload
                 known = b.key
+                left, right = a.kind.layout, b.kind.layout
+                plan = wholes.get((a.kind, b.kind))
+                if plan is None or not plan.whole(x, y):
+                    a, left = held(x)
+                    b, right = held(y)
+                    plan = plans.get((a.executor, left, right))
+                    if plan is not None and left is a.kind.layout and right is b.kind.layout:
+                        plan.guard(x, y)
+                        wholes[a.kind, b.kind] = plan
         except (AttributeError, KeyError):  # a tensor of the host, or of a dtype that hologram has not
             return kernel(x, y)
         engine = a.executor
-        plan = plans.get((engine, left, right))
         if plan is None or plan.kind is None or (b is not None and b.executor is not engine):
             found, expected = kernel.run((x, y), {})
             if plan is None:

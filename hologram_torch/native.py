@@ -1,0 +1,80 @@
+"""Code that LLVM compiles for this process, beside PyTorch: kernels and functions where Python costs too much.
+
+Where LLVM is not installed, PyTorch is too old, or the system is another one than Linux, on which alone this was
+tried, there is none, and Python does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from hologram.backends.cpu.engine import Code, shared_engine
+from hologram.backends.cpu.objects import kept_code
+
+LIBRARIES = ("libtorch_cpu.so", "libc10.so")
+FASTCALL = 0x80  # METH_FASTCALL
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
+
+
+def _keep(what: Any) -> None:
+    """Never frees it: PyTorch may call compiled code, or read its memory, when modules are gone already."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
+
+
+def pytorch() -> Any:
+    """PyTorch's library of C functions; raises OSError."""
+    return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / LIBRARIES[0]))
+
+
+def compiled(text: Path, functions: Sequence[str], **given: Any) -> Code | None:
+    """The functions of a file of IR; `given` are functions that it calls beside PyTorch's and Python's own."""
+    if sys.platform != "linux":
+        return None
+    content = text.read_text()
+    folder = Path(torch.__file__).parent / "lib"
+    try:
+        engine = shared_engine()
+        found = [ctypes.CDLL(str(folder / name)) for name in LIBRARIES]
+        found += [ctypes.CDLL("libstdc++.so.6"), ctypes.pythonapi, SimpleNamespace(**given)]
+        for name in _asked(content):
+            engine.provide(next(each for each in found if hasattr(each, name)), (name,))
+    except (ImportError, OSError, StopIteration):
+        return None
+    code = kept_code(engine, text.stem, content, lambda: (content, tuple(functions)))
+    _keep((code, given))
+    return code
+
+
+def builtin(name: str, address: int, itself: Any) -> Any:
+    """Compiled code as a function of Python: it is given `itself`, its arguments, and how many they are."""
+    method = _Method(name.encode(), address, FASTCALL, None)
+    _keep(method)
+    return _builtin(ctypes.addressof(method), itself, None)
+
+
+def _asked(text: str) -> list[str]:
+    """The functions that compiled code calls."""
+    lines = (line for line in text.splitlines() if line.startswith("declare") and "@llvm." not in line)
+    return [line.partition("@")[2].partition("(")[0] for line in lines]
