@@ -98,13 +98,16 @@ class OnLists:
             found = taken(*args, **kwargs)
             if found is None or not alike(found[0]):
                 return loop(LOOP, *args, **kwargs)
-            lists = [[hologram_tensor(x) for x in each] for each in found[0]]
-            given = (lists[:1], lists[1:], *found[1:])
+            lists = [list(each) for each in found[0]]
             if in_place:
-                if len({id(x.buffer) for x in lists[0]}) < len(lists[0]):  # one may be another, once more
+                if len({x.untyped_storage()._cdata for x in lists[0]}) < len(
+                    lists[0]
+                ):  # one may be another's memory
                     return loop(LOOP, *args, **kwargs)
-                return self.over(*given)
-            return [torch_tensor(x) for x in self.new(*given)[0]]
+                return self.over(lists[:1], lists[1:], *found[1:])
+            taken_lists = [[hologram_tensor(x) for x in each] for each in lists]
+            shared = [hologram_tensor(x) if isinstance(x, torch.Tensor) else x for x in found[1:]]
+            return [torch_tensor(x) for x in self.new(taken_lists[:1], taken_lists[1:], *shared)[0]]
 
         return kernel
 
@@ -129,7 +132,7 @@ def _with_scalar(self: Any, other: torch.Tensor, *, alpha: Any = 1) -> Any:
     """A list, then a tensor without axes."""
     if alpha != 1 or not is_device_scalar(other) or not self or self[0].device != other.device:
         return None
-    return (self,), hologram_tensor(other)
+    return (self,), other
 
 
 def _with_alpha(self: Any, other: Any, *, alpha: Any = 1) -> Any:

@@ -6,6 +6,8 @@ AmpKernels.cu). Where gradients were found not to be finite, nothing changes.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,22 +16,23 @@ import torch
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.kernels.lists import updates, wide
+from hologram_torch.kernels.lists import alike, updates, wide
 from hologram_torch.kernels.registry import register
-from hologram_torch.memory import hologram_tensor, is_ours
+from hologram_torch.memory import is_ours
 
 Lists = list[list[Tensor]]
+ADAM_NUMBERS = ("lr", "beta1", "beta2", "weight_decay", "eps")
 
 
 def _ours(x: Any, like: torch.Tensor) -> Any:
-    """A tensor as hologram's; one of the host is a number."""
+    """A tensor of the device; one of the host is a number."""
     if not isinstance(x, torch.Tensor):
         return x
-    return hologram_tensor(x) if is_ours(x) else float(x.item())
+    return x if is_ours(x) else float(x.item())
 
 
-def _all(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> list[Tensor]:
-    return [hologram_tensor(x if is_ours(x) else x.to(like.device)) for x in tensors]
+def _all(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> list[torch.Tensor]:
+    return [x if is_ours(x) else x.to(like.device) for x in tensors]
 
 
 def _gradient(x: Tensor, gradient: Tensor, decay: float, maximize: bool, scale: Any) -> Tensor:
@@ -52,14 +55,23 @@ def _kept(before: Lists, after: Lists, found_inf: Tensor | None) -> Lists:
     ]
 
 
+def _less_power(beta: Any, step: Any) -> Any:
+    """1 - beta^step; in single precision without the digits that a difference from 1 loses."""
+    if not isinstance(step, Tensor):
+        return 1.0 - beta**step
+    return -hg.expm1(step * math.log(beta)) if beta > 0 else 1.0
+
+
 @updates
 def _adam(
-    written: Lists, gradients: list[Tensor], steps: list[Tensor], numbers: dict[str, Any], decoupled: bool,
+    written: Lists, gradients: list[Tensor], steps: list[Any], numbers: dict[str, Any], decoupled: bool,
     maximize: bool,
 ) -> Lists:  # fmt: skip
+    """`steps` are tensors, or numbers, of which there may be one for all."""
     lr, beta1, beta2, decay, eps = (numbers[n] for n in ("lr", "beta1", "beta2", "weight_decay", "eps"))
     after: Lists = [[] for _ in written]
-    for k, (x, gradient, step) in enumerate(zip(written[0], gradients, steps, strict=True)):
+    for k, (x, gradient) in enumerate(zip(written[0], gradients, strict=True)):
+        step = steps[k] if len(steps) > 1 else steps[0]
         found = _gradient(x, gradient, 0.0 if decoupled else decay, maximize, numbers["grad_scale"])
         value = wide(x)
         value = value - lr * decay * value if decoupled and decay != 0 else value
@@ -70,8 +82,7 @@ def _adam(
         if len(written) > 3:
             largest = hg.maximum(wide(written[3][k]), square)
             after[3].append(largest)
-        # 1 - beta^step, without the digits that a difference from 1 loses.
-        first, second = (-hg.expm1(step * math.log(beta)) if beta > 0 else 1.0 for beta in (beta1, beta2))
+        first, second = (_less_power(beta, step) for beta in (beta1, beta2))
         spread = hg.sqrt(largest) / second**0.5 + eps
         after[0].append(value - lr / first * (mean / spread))
         after[1].append(mean)
@@ -185,6 +196,53 @@ def _fused_adagrad(
     _adagrad(written, _all(grads, first), _all(state_steps, first), _settled(numbers, first), maximize)
 
 
+def keep_adam() -> None:
+    """Has Adam's and AdamW's steps, where nobody says how to take them, run as one function of all parameters.
+
+    PyTorch composes them of a dozen operators on lists, each of which reads and writes all of the memory.
+    """
+    adam: Any = importlib.import_module("torch.optim.adam")  # a name that its package gives to nothing
+    composed = adam._multi_tensor_adam
+
+    @functools.wraps(composed)
+    def whole(
+        params: list[torch.Tensor],
+        grads: list[torch.Tensor],
+        exp_avgs: list[torch.Tensor],
+        exp_avg_sqs: list[torch.Tensor],
+        max_exp_avg_sqs: list[torch.Tensor],
+        state_steps: list[torch.Tensor],
+        *scaling: Any,
+        **settings: Any,
+    ) -> None:
+        lists = [params, exp_avgs, exp_avg_sqs, *([max_exp_avg_sqs] if settings["amsgrad"] else [])]
+        numbers = {name: settings[name] for name in ADAM_NUMBERS}
+        if (
+            any(scaling)
+            or settings["capturable"]
+            or settings["differentiable"]
+            or any(isinstance(x, torch.Tensor) for x in numbers.values())
+            or torch.compiler.is_compiling()
+            or not alike([*lists, grads])
+        ):
+            return composed(
+                params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *scaling, **settings
+            )
+        torch.ops.aten._foreach_add_.Scalar(state_steps, 1)
+        steps = [float(step) for step in state_steps]
+        _adam(
+            lists,
+            grads,
+            steps[:1] if len(set(steps)) == 1 else steps,
+            _settled({name: float(x) for name, x in numbers.items()}, params[0]),
+            settings["decoupled_weight_decay"],
+            settings["maximize"],
+        )
+
+    adam._multi_tensor_adam = whole
+
+
+keep_adam()
 for _form in ("", ".tensor_lr"):
     register(f"_fused_adam_{_form}", _fused_adam(False))
     register(f"_fused_adamw_{_form}", _fused_adam(True))
@@ -212,8 +270,8 @@ def _check_and_unscale(
 ) -> None:
     """Multiplies gradients by 1 / scale, and notes whether one of them is not finite."""
     if self:
-        written = [_all(self, self[0]), [hologram_tensor(found_inf)]]
-        _unscaled(written, hologram_tensor(inv_scale))
+        written = [_all(self, self[0]), [found_inf]]
+        _unscaled(written, inv_scale)
 
 
 @updates
@@ -238,8 +296,8 @@ def _update_scale(
     growth_interval: int,
 ) -> torch.Tensor:
     """Lowers the scale where gradients were not finite, and raises it after some steps in which all were."""
-    written = [[hologram_tensor(self)], [hologram_tensor(growth_tracker)]]
-    _rescaled(written, hologram_tensor(found_inf), scale_growth_factor, scale_backoff_factor, growth_interval)
+    written = [[self], [growth_tracker]]
+    _rescaled(written, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval)
     return self
 
 

@@ -7,25 +7,44 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
+from torch.utils import _pytree as pytree
 
 import hologram as hg
+from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.dispatch import deferred
+from hologram.runtime.dispatch import Dispatch, deferred
 from hologram.runtime.succession import take_back
 from hologram_torch.kernels.results import write
+from hologram_torch.memory import hologram_tensor, payload
 
 Lists = list[list[Tensor]]
+MAX_KNOWN = 256  # calls that one function of lists is known for
+
+tracers = Dispatch.tracers
+_guards: Any = TensorGuards
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an update of such tensors runs; `same` tells whether others have the same sizes, strides and dtypes."""
+
+    same: Callable[..., bool]
+    compiled: Compiled
+    asked: tuple[tuple[int, float], ...]  # numbers for whose values alone it was compiled
 
 
 class Updates:
     """Overwrites lists of tensors: `function(written, *others)` gives what they become, in the same structure.
 
-    Kernels write where the tensors lie, if these are all of their memory and nobody else was given it.
+    Kernels write where the tensors lie, if these are all of their memory and nobody else was given it. Steps of an
+    optimiser, which overwrite the same memory again and again, are known by the tensors: see `again`.
     """
 
     def __init__(self, function: Callable[..., Lists]) -> None:
@@ -33,27 +52,102 @@ class Updates:
         self.function = function
         self._fresh = hg.jit(function)
         self._over = hg.jit(function, donate=0)
+        self._known: dict[Any, Known] = {}
 
-    def __call__(self, written: Lists, *others: Any) -> None:
-        targets = [x for each in written for x in each]
-        if not targets:
+    def __call__(self, written: Sequence[Sequence[torch.Tensor]], *others: Any) -> None:
+        """Overwrites tensors of the device; in lists and dicts of `others` are more, floats and settings."""
+        tensors: list[torch.Tensor] = []
+        numbers: list[float] = []
+        if not any(written):
             return
+        key = (
+            _form(written, tensors, numbers),
+            _form(others, tensors, numbers),
+            len(tensors),
+            tensors[0].shape,
+        )
+        if not self._again(key, tensors, numbers):
+            targets: Lists = _taken(written)
+            given = _taken(others)
+            if self._run(targets, given):
+                self._learn(key, tensors, numbers, targets, given)
+
+    def _again(self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float]) -> bool:
+        """Runs what such a call ran before, where the tensors are of the same memory; False if nothing was done."""
+        known = self._known.get(key)
+        if known is None or tracers or not known.same(*tensors):
+            return False
+        if any(numbers[k] != value for k, value in known.asked):
+            return False
+        return known.compiled.over([x.untyped_storage().payload for x in tensors], numbers)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def _learn(
+        self,
+        key: Any,
+        tensors: Sequence[torch.Tensor],
+        numbers: Sequence[float],
+        written: Lists,
+        others: Sequence[Any],
+    ) -> None:
+        for x in tensors:
+            buffer = payload(x)
+            if (
+                hologram_tensor(x).layout is not buffer.kind.layout
+            ):  # a view, of which sizes and strides say too little
+                return
+        compiled = self._over.compiled(written, *others)
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+        free = [[None] * x.ndim for x in tensors]
+        same = _guards(*tensors, dynamic_dims_sizes=free, dynamic_dims_strides=free).check
+        self._known[key] = Known(same, compiled, tuple((k, numbers[k]) for k in sorted(compiled.asked)))
+
+    def _run(self, written: Lists, others: Sequence[Any]) -> bool:
+        """The general way; whether kernels wrote where the tensors lie."""
+        targets = [x for each in written for x in each]
         if deferred():
             found = self.function(written, *others)
         elif _replaceable(targets):
             buffers = [x.buffer for x in targets]
             found = self._over(written, *others)
             results = [x for each in found for x in each]
+            over = True
             for target, buffer, result in zip(targets, buffers, results, strict=True):
                 if buffer.key is not None:
+                    over = False
                     write(result, target)
                 else:
                     take_back(buffer, result.buffer)
-            return
+            return over
         else:
             found = self._fresh(written, *others)
         for target, result in zip(targets, (x for each in found for x in each), strict=True):
             write(result, target)
+        return False
+
+
+def _form(tree: Any, tensors: list[torch.Tensor], numbers: list[float]) -> Any:
+    """What is neither tensor nor float in a tree, and where these are; both are appended in the order of a trace's."""
+    if isinstance(tree, torch.Tensor):
+        tensors.append(tree)
+        return torch.Tensor
+    kind = type(tree)
+    if kind is float:
+        numbers.append(tree)
+        return float
+    if kind is list and tree and isinstance(tree[0], torch.Tensor):  # and so are the others
+        tensors += tree
+        return len(tree)
+    if kind is list or kind is tuple:
+        return (kind, *[_form(each, tensors, numbers) for each in tree])
+    if kind is dict:
+        return (kind, *[(name, _form(tree[name], tensors, numbers)) for name in sorted(tree)])
+    return kind, tree
+
+
+def _taken(tree: Any) -> Any:
+    """A tree with hologram's tensors for PyTorch's."""
+    return pytree.tree_map_only(torch.Tensor, hologram_tensor, tree)
 
 
 def updates(function: Callable[..., Lists]) -> Updates:
@@ -81,18 +175,16 @@ def wide(x: Tensor) -> Tensor:
     return x.astype(types.computing(x.dtype), copy=False)
 
 
-def alike(lists: Sequence[Sequence[Any]]) -> bool:
+def alike(lists: Sequence[Sequence[torch.Tensor]]) -> bool:
     """Whether lists have as many tensors of the device, of the same shapes and float dtypes; the first has some."""
     first = lists[0]
-    for each in lists:
-        if len(each) != len(first) or not first:
-            return False
-        for x, y in zip(each, first, strict=True):
-            if x.device != first[0].device or x.device.type != "hologram" or not x.is_floating_point():
-                return False
-            if x.dtype != y.dtype or x.shape != y.shape:
-                return False
-    return True
+    places = {x.device for each in lists for x in each}
+    if len(places) != 1 or places.pop().type != "hologram" or not first:
+        return False
+    shapes, types_of = [x.shape for x in first], [x.dtype for x in first]
+    if not all(dtype.is_floating_point for dtype in set(types_of)):
+        return False
+    return all([x.shape for x in each] == shapes and [x.dtype for x in each] == types_of for each in lists)
 
 
 def numbers(values: Sequence[Any]) -> list[float] | None:

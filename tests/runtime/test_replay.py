@@ -246,6 +246,19 @@ def test_a_donated_input_gives_its_memory(executor: Any) -> None:
     assert executor.memory_stats()["count"] == before - 1
 
 
+def test_a_known_call_runs_over_donated_inputs_and_leaves_them(executor: Any) -> None:
+    replay = in_place(executor)
+    x, y = arrays(7)
+    a, b = executor.tensor(x), executor.tensor(y)
+    assert not replay.over([a.buffer, b.buffer])  # no call met this memory
+    np.testing.assert_array_equal(a.to_numpy(), x)
+    (out,) = replay([a, b])
+    assert replay.over([out, b.buffer])
+    np.testing.assert_array_equal(out.to_numpy(), x + y + y)
+    out.free()
+    assert not replay.over([out, b.buffer])
+
+
 def test_memory_that_others_use_is_not_donated(executor: Any) -> None:
     replay = in_place(executor)
     x, y = arrays(8)

@@ -45,6 +45,17 @@ class Compiled:
                 buffer.free()
         return self.results(outputs)
 
+    def over(self, buffers: Sequence[Buffer], numbers: Sequence[float]) -> bool:
+        """As a call, but donated tensors stay, changed in place; only where a call met the same memory before.
+
+        `buffers` are those of the tensors of the signature, all of them whole. False if nothing was done.
+        """
+        if self.captured:
+            return False
+        if self.numbers is not None:
+            buffers = [*buffers, *[t.buffer for t in self.numbers(numbers)]]
+        return self.replay.over(buffers)
+
     def _living(self) -> tuple[Tensor, ...]:
         for tensor in self.captured:
             if tensor.key is None:
