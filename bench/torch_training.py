@@ -1,9 +1,10 @@
-"""PyTorch on the device beside PyTorch on the CPU: a training step of a transformer, and inference of GPT-2's size.
+"""PyTorch on the device beside PyTorch on the CPU: a training step, its optimiser, GPT-2's size, eager calls.
 
-    python -m bench.torch_training              all of it
+    python -m bench.torch_training              all of it, and what a training step needs of memory
     python -m bench.torch_training --only step  the training step
 
-Everything runs in one process, in turns; figures are medians. Data and weights are random.
+Times are of one process, in turns; figures are medians and minima. Memory is what a fresh process has at the peak of
+warm steps beyond what it had with the model alone (Linux). Data and weights are random.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -37,7 +41,7 @@ class Size:
     tokens: int
 
 
-STEP = Size(layers=4, heads=4, width=256, vocabulary=256, batch=8, tokens=128)
+STEP = Size(layers=4, heads=8, width=256, vocabulary=256, batch=8, tokens=128)
 GPT2 = Size(layers=12, heads=12, width=768, vocabulary=50257, batch=1, tokens=128)
 
 
@@ -123,6 +127,46 @@ def inference_on(device: str, backend: str | None) -> Callable[[], float]:
     return infer
 
 
+def optimiser_on(device: str, form: str | None) -> Callable[[], float]:
+    """A step of AdamW over the model's parameters, whose gradients are there; `form` asks for one of its forms."""
+    model = copy.deepcopy(made(STEP)[0]).to(device)
+    for x in model.parameters():
+        x.grad = torch.ones_like(x)
+    forms: dict[str, Any] = {} if form is None else {form: True}
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, **forms)
+    last = next(model.parameters())
+
+    def step() -> float:
+        optimiser.step()
+        return last[0, 0].item()
+
+    return step
+
+
+CALLS = 1000  # eager calls that are timed together: milliseconds are microseconds of one
+
+
+def eager_on(device: str, call: str | None) -> Callable[[], float]:
+    """CALLS eager calls on 1,024 elements; it gives their number."""
+    x, y = torch.ones(1024, device=device), torch.ones(1024, device=device)
+    m = x.view(32, 32)
+    calls: dict[str | None, Callable[[], Any]] = {
+        "add": lambda: x + y,
+        "exp": lambda: x.exp(),
+        "view": lambda: x.view(32, 32),
+        "row": lambda: m[3],
+        "transpose": lambda: m.t(),
+    }
+    chosen = calls[call]
+
+    def run() -> float:
+        for _ in range(CALLS):
+            chosen()
+        return float(CALLS)
+
+    return run
+
+
 @dataclass(frozen=True)
 class Contender:
     """Who computes."""
@@ -138,10 +182,55 @@ CONTENDERS = (
     Contender("hologram eager", "hologram", None),
     Contender("hologram compiled", "hologram", "hologram"),
 )
-WORK: dict[str, Callable[[str, str | None], Callable[[], float]]] = {
-    "step": step_on,
-    "gpt2": inference_on,
+OPTIMISERS = (
+    Contender("torch default", "cpu", None),
+    Contender("torch fused", "cpu", "fused"),
+    Contender("hologram default", "hologram", None),
+    Contender("hologram fused", "hologram", "fused"),
+)
+EAGER = tuple(
+    Contender(f"{who}, {call}", device, call)
+    for call in ("add", "exp", "view", "row", "transpose")
+    for who, device in (("torch", "cpu"), ("hologram", "hologram"))
+)
+WORK: dict[str, tuple[Callable[[str, str | None], Callable[[], float]], tuple[Contender, ...]]] = {
+    "step": (step_on, CONTENDERS),
+    "optimiser": (optimiser_on, OPTIMISERS),
+    "gpt2": (inference_on, CONTENDERS),
+    "eager": (eager_on, EAGER),
 }
+
+
+def resident(field: str) -> float:
+    """Megabytes of this process: VmRSS now, or VmHWM, the peak."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(field)).split()[1]) / 1024
+
+
+def _grown(pipe: Connection, contender: Contender, backend: str) -> None:
+    torch.hologram.set_backend(backend)  # pyright: ignore[reportAttributeAccessIssue]
+    step = step_on(contender.device, contender.backend)
+    before = resident("VmRSS")
+    for _ in range(3):
+        step()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
+    for _ in range(3):
+        step()
+    pipe.send(round(resident("VmHWM") - before, 1))
+
+
+def memory(contenders: Sequence[Contender], backend: str) -> dict[str, float]:
+    """Megabytes by which a training step's peak is above what its process had with the model alone."""
+    found = {}
+    context = multiprocessing.get_context("spawn")
+    for contender in contenders:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_grown, args=(theirs, contender, backend))
+        process.start()
+        theirs.close()
+        found[contender.name] = ours.recv()
+        process.join()
+    return found
 
 
 def measured(calls: dict[str, Callable[[], float]], turns: int, samples: int) -> dict[str, dict[str, Any]]:
@@ -156,15 +245,20 @@ def measured(calls: dict[str, Callable[[], float]], turns: int, samples: int) ->
                 found[name] = call()
                 times[name].append(time.perf_counter() - start)
     return {
-        name: {"milliseconds": round(median(times[name]) * 1e3, 2), "gave": found[name]} for name in calls
+        name: {
+            "milliseconds": round(median(times[name]) * 1e3, 3),
+            "least": round(min(times[name]) * 1e3, 3),
+            "gave": found[name],
+        }
+        for name in calls
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints; as JSON, one line for each piece of work."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=WORK)
-    parser.add_argument("--who", nargs="*", choices=[c.name for c in CONTENDERS])
+    parser.add_argument("--only", choices=[*WORK, "memory"])
+    parser.add_argument("--who", nargs="*", help="words in the names of those who take part")
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--samples", type=int, default=5)
@@ -173,12 +267,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warning = busy(torch.get_num_threads())
     if warning:
         print(warning)
-    for name, work in WORK.items():
+
+    def chosen(contenders: Sequence[Contender]) -> list[Contender]:
+        return [c for c in contenders if given.who is None or any(word in c.name for word in given.who)]
+
+    for name, (work, contenders) in WORK.items():
         if given.only in (None, name):
-            chosen = [c for c in CONTENDERS if given.who is None or c.name in given.who]
-            calls = {c.name: work(c.device, c.backend) for c in chosen}
+            calls = {c.name: work(c.device, c.backend) for c in chosen(contenders)}
             found = measured(calls, given.turns, given.samples)
-            print(json.dumps({"work": name, "threads": torch.get_num_threads(), "found": found}))
+            print(json.dumps({"work": name, "threads": torch.get_num_threads(), "found": found}), flush=True)
+    if given.only in (None, "memory") and Path("/proc/self/clear_refs").exists():
+        print(json.dumps({"work": "memory", "megabytes": memory(chosen(CONTENDERS), given.backend)}))
 
 
 if __name__ == "__main__":
