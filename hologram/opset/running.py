@@ -141,8 +141,8 @@ def _program(
         for out, value in zip(outs, state, strict=False):
             out.put(value, *outer, k)
 
-    def turn(k: Value, *state: Value) -> tuple[Value, Value]:
-        state = operation.turn(*state, *element(k))
+    def turn(k: Value, one: Value, other: Value) -> tuple[Value, Value]:
+        state = operation.turn(one, other, *element(k))
         if each:
             keep(k, *state)
         return state
