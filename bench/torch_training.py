@@ -2,6 +2,7 @@
 
     python -m bench.torch_training              all of it, and what a training step needs of memory
     python -m bench.torch_training --only step  the training step
+    python -m bench.torch_training --only peer --backend webgpu   beside tinygrad on the same adapter
 
 Times are of one process, in turns; figures are medians and minima. Memory is what a fresh process has at the peak of
 warm steps beyond what it had with the model alone (Linux). Data and weights are random.
@@ -114,6 +115,21 @@ def step_on(device: str, backend: str | None) -> Callable[[], float]:
     return step
 
 
+def step_in_tinygrad(device: str, backend: str | None) -> Callable[[], float]:
+    """The same step as `step_on` takes, in tinygrad; ImportError where that is not installed."""
+    from bench.contenders import tinygrad_transformer
+
+    model, tokens = made(STEP)
+    targets = torch.randint(STEP.vocabulary, tokens.shape, generator=torch.Generator().manual_seed(1))
+    arrays = {name: x.detach().numpy() for name, x in model.state_dict().items()}
+    return tinygrad_transformer.step(arrays, STEP.layers, STEP.heads, tokens.numpy(), targets.numpy())
+
+
+def peer_on(device: str, backend: str | None) -> Callable[[], float]:
+    """A training step by who is named by the device."""
+    return step_in_tinygrad(device, backend) if device == "tinygrad" else step_on(device, backend)
+
+
 def inference_on(device: str, backend: str | None) -> Callable[[], float]:
     """Logits of a batch; it gives one of them."""
     model, tokens = made(GPT2)
@@ -193,12 +209,15 @@ EAGER = tuple(
     for call in ("add", "exp", "view", "row", "transpose")
     for who, device in (("torch", "cpu"), ("hologram", "hologram"))
 )
+PEERS = (Contender("tinygrad", "tinygrad", None), CONTENDERS[-1])  # on WebGPU
 WORK: dict[str, tuple[Callable[[str, str | None], Callable[[], float]], tuple[Contender, ...]]] = {
     "step": (step_on, CONTENDERS),
     "optimiser": (optimiser_on, OPTIMISERS),
     "gpt2": (inference_on, CONTENDERS),
     "eager": (eager_on, EAGER),
+    "peer": (peer_on, PEERS),
 }
+GPU_ONLY = ("peer",)  # work that is nothing on a CPU
 
 
 def resident(field: str) -> float:
@@ -272,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return [c for c in contenders if given.who is None or any(word in c.name for word in given.who)]
 
     for name, (work, contenders) in WORK.items():
-        if given.only in (None, name):
+        if given.only == name or (given.only is None and (name not in GPU_ONLY or given.backend != "cpu")):
             calls = {c.name: work(c.device, c.backend) for c in chosen(contenders)}
             found = measured(calls, given.turns, given.samples)
             print(json.dumps({"work": name, "threads": torch.get_num_threads(), "found": found}), flush=True)
