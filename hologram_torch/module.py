@@ -35,6 +35,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "reset_peak_memory_stats",
     "set_backend",
     "set_device",
     "set_rng_state",
@@ -156,6 +157,11 @@ def memory_allocated(device: Any = None) -> int:
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes that tensors ever held."""
     return memory_stats(device)["peak"]
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Has max_memory_allocated begin anew, with what tensors hold now."""
+    devices.executor(index_of(device)).reset_peak()
 
 
 def memory_reserved(device: Any = None) -> int:

@@ -92,6 +92,11 @@ class Engine(Allocation):
             "cached_launches": len(self.launches),
         }
 
+    def reset_peak(self) -> None:
+        """Has `peak` of `memory_stats` begin with what is in use now."""
+        self.pool.peak = 0
+        self.pool.stats()
+
     def cache_stats(self) -> CacheStats:
         """How often this process found a kernel for this backend on disk, did not, kept one, or compiled one."""
         return store.shared().stats(self.backend)

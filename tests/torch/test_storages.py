@@ -1,0 +1,44 @@
+"""Storages of the device: copied, made and converted without an address that the host could read."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import hologram_torch  # noqa: E402, F401
+
+
+def test_copies_of_tensors_share_memory_as_the_originals_do() -> None:
+    x = torch.arange(6.0, device="hologram").reshape(2, 3)
+    whole, row = copy.deepcopy((x.t(), x[1]))
+    assert whole.stride() == x.t().stride()
+    whole.zero_()
+    assert not row.any()
+    assert x[1].tolist() == [3, 4, 5]
+
+
+def test_modules_with_buffers_are_copied() -> None:
+    model = torch.nn.BatchNorm1d(3).to("hologram")
+    other = copy.deepcopy(model)
+    other(torch.ones(2, 3, device="hologram"))
+    assert other.running_mean.any()
+    assert not model.running_mean.any()
+
+
+def test_storages_are_made_on_the_device() -> None:
+    for device in ("hologram", torch.device("hologram", 0)):
+        found = torch.UntypedStorage(12, device=device)
+        assert (found.nbytes(), found.device.type) == (12, "hologram")
+    assert torch.UntypedStorage([1, 2], device="hologram").tolist() == [1, 2]
+    assert torch.UntypedStorage(3).device.type == "cpu"
+    assert torch.UntypedStorage(device="hologram").nbytes() == 0
+
+
+def test_what_needs_an_address_is_refused() -> None:
+    storage = torch.ones(3, device="hologram").untyped_storage()
+    with pytest.raises(NotImplementedError, match="hologram"):
+        storage.byteswap(torch.float32)
+    with pytest.raises(NotImplementedError, match="hologram"):
+        storage.resize_(0)
