@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from hologram_torch.kernels import refusals
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import NAMES
 from hologram_torch.kernels.operators import is_output, name_of, variants
 from hologram_torch.kernels.registry import KERNELS, register
@@ -37,7 +38,7 @@ def guarded(overload: OpOverload, kernel: Callable[..., Any]) -> Callable[..., A
         if key not in asked or not all(x.numel() for x in tensors):
             error = refusals.of_signature(overload, args, kwargs)
             if error is not None:
-                raise refusals.as_pytorch(name_of(overload), error)
+                raise refusal(name_of(overload), error)
             asked.add(key)
         try:
             return kernel(*args, **kwargs)
@@ -45,7 +46,7 @@ def guarded(overload: OpOverload, kernel: Callable[..., Any]) -> Callable[..., A
             error = refusals.of_arguments(overload, args, kwargs)
             if error is None:
                 raise
-            raise refusals.as_pytorch(name_of(overload), error) from None
+            raise refusal(name_of(overload), error) from None
 
     return call
 
@@ -78,7 +79,7 @@ def with_outputs(
         if [r.dtype for r in results] != [x.dtype for x in outputs]:
             error = refusals.of_outputs(overload, base, args, kwargs, names)
             if error is not None:
-                raise refusals.as_pytorch(name_of(overload), error)
+                raise refusal(name_of(overload), error)
         for output, result in zip(outputs, results, strict=True):
             if output.shape != result.shape:
                 output.resize_(result.shape)

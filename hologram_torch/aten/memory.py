@@ -17,6 +17,7 @@ from hologram_torch.devices import devices
 from hologram_torch.dtypes import host_array, host_tensor
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.kernels.views import register_compiled
 from hologram_torch.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
@@ -102,6 +103,7 @@ register("empty_strided", _empty_strided)
 def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copies into a tensor, converting and broadcasting: within a device, between devices, to and from the host."""
     if is_ours(target):
+        refuse_overlap("copy_", [target], [source])
         _into(hologram_tensor(target), source)
     else:
         found = hologram_tensor(source)
@@ -176,7 +178,10 @@ def clone(x: Tensor, memory_format: Any = None) -> Tensor:
 
 
 def _filled(x: torch.Tensor, value: Any) -> torch.Tensor:
-    target = hologram_tensor(x)
+    alone = tuple(
+        0 if not step and n > 1 else slice(None) for n, step in zip(x.shape, x.stride(), strict=True)
+    )
+    target = hologram_tensor(x[alone] if 0 in alone else x)  # each element once, though axes repeat it
     if isinstance(value, torch.Tensor):
         if value.ndim:
             raise RuntimeError(

@@ -24,6 +24,12 @@ def times(x: Any, factor: Any) -> Any:
     return hg.multiply(x, scalar(x, factor) if isinstance(x, Tensor) and x.dtype.is_integer else factor)
 
 
+@implements("pow.Scalar", promotes=SAME)
+def power_of(base: bool | int | float, exponent: Tensor) -> Tensor:
+    """PyTorch's decomposition calls itself where it computes eagerly."""
+    return hg.pow(scalar(exponent, base), exponent)
+
+
 @implements("add.Tensor", "add.Scalar", promotes=SAME, operation=hg.add)
 def add(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.add(x, y if alpha == 1 else times(y, alpha))
@@ -51,7 +57,7 @@ def heaviside(x: Any, values: Any) -> Any:
     return hg.where(hg.equal(x, 0), values, hg.greater(x, 0).astype(x.dtype))
 
 
-@implements("rsub.Tensor", "rsub.Scalar", promotes=SAME)
+@implements("rsub.Tensor", "rsub.Scalar", promotes=SAME, refuses=of_bools)
 def rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.subtract(y, x if alpha == 1 else times(x, alpha))
 
@@ -223,3 +229,15 @@ for _name in (
         getattr(hg, _name)
     )
 implements("special_zeta", "special_zeta.self_scalar", "special_zeta.other_scalar", promotes=FLOAT)(hg.zeta)
+
+
+def _shifts(operator: str, function: Callable[..., Any]) -> None:
+    """Python's << and >>, which ATen has under names of their own."""
+    for overload in ("Tensor", "Scalar"):
+        register(f"__{operator}__.{overload}", lambda x, y: function(x, y))
+
+
+_shifts("lshift", torch.Tensor.bitwise_left_shift)
+_shifts("rshift", torch.Tensor.bitwise_right_shift)
+_shifts("ilshift", torch.Tensor.bitwise_left_shift_)
+_shifts("irshift", torch.Tensor.bitwise_right_shift_)

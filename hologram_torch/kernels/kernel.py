@@ -19,8 +19,9 @@ from hologram.dtypes import DType
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram_torch.dtypes import DTYPES, dtype_of
+from hologram_torch.dtypes import DTYPES, dtype_of, torch_dtype
 from hologram_torch.kernels import refusals
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
@@ -222,11 +223,23 @@ class Kernel:
         else:
             single = len(self.overload._schema.returns) == 1 and len(results) == 1
         wanted = expected.results or (None,) * len(results)
+        self._refuse_fractions(results, wanted)
         found = [
             self._delivered(r, w, taken) if isinstance(r, Tensor) else r
             for r, w in zip(results, wanted, strict=True)
         ]
         return found[0] if single else tuple(found) if not self._lists else found
+
+    def _refuse_fractions(self, results: Sequence[Any], wanted: Sequence[Layout | None]) -> None:
+        """Refuses what PyTorch's kernels have for floats alone: they would give an integer where we have a float."""
+        for result, layout in zip(results, wanted, strict=False):
+            if (
+                isinstance(result, Tensor)
+                and layout is not None
+                and result.dtype.is_float > layout.dtype.is_float
+            ):
+                name = NAMES[torch_dtype(layout.dtype)]
+                raise self.refusal(UnsupportedDType(f"not implemented for '{name}'"))
 
     @property
     def _lists(self) -> bool:
@@ -246,8 +259,7 @@ class Kernel:
         return torch_tensor(placed(result, wanted, taken.tensors))
 
     def refusal(self, error: Exception) -> Exception:
-        """An error as PyTorch's users know it."""
-        return refusals.as_pytorch(self.name, error)
+        return refusal(self.name, error)
 
 
 class InPlace(Kernel):
@@ -255,6 +267,8 @@ class InPlace(Kernel):
 
     def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
         result = results[0] if isinstance(results, (tuple, list)) else results
+        self._refuse_fractions((result,), expected.results)
+        refuse_overlap(self.name.partition(".")[0], taken.sources[:1], taken.sources[1:])
         target = taken.tensors[0]
         if result.shape != target.shape:
             raise RuntimeError(

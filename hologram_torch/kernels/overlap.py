@@ -42,7 +42,7 @@ def _overlap(packet: str, output: torch.Tensor, x: torch.Tensor) -> bool:
         last <= low or high <= first or not (is_dense(output) and is_dense(x))
     ):  # gaps make it too hard to tell
         return False
-    return packet in APART or (first, last) != (low, high)
+    return packet in APART or (first, last) != (low, high) or output.stride() != x.stride()
 
 
 def _ends(x: torch.Tensor) -> tuple[int, int]:

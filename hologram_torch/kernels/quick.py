@@ -223,6 +223,8 @@ def _updating(kernel: InPlace, operation: Operation) -> Callable[..., Any]:
                 b, right = held(y)
         except (AttributeError, KeyError):
             return kernel(x, *rest)
+        if b is a and right is not left:  # which may overlap
+            return kernel(x, *rest)
         engine = a.executor
         if (engine, left, right) not in known or (b is not None and b.executor is not engine):
             found, expected = kernel.run((x, *rest), {})

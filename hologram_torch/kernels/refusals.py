@@ -24,18 +24,6 @@ MANY = 4096  # elements, beyond which zeros stand for tensors of at most four al
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError)
 
 
-def as_pytorch(name: str, error: Exception) -> Exception:
-    """An error as PyTorch's users know it: of the type that PyTorch would raise, and naming hologram."""
-    for kind in (IndexError, TypeError, ValueError, NotImplementedError, MemoryError):
-        if isinstance(error, kind):
-            break
-    else:
-        kind = RuntimeError
-    if kind is MemoryError:
-        kind = torch.OutOfMemoryError
-    return kind(f"hologram, {name}: {error}")
-
-
 def _zeros(x: Any, small: bool) -> Any:
     if isinstance(x, torch.Tensor):
         return torch.zeros([min(n, 4) if small else n for n in x.shape], dtype=x.dtype, device=HOST)

@@ -43,6 +43,8 @@ def take(x: Any, index: Any) -> Any:
 
 @implements("masked_select", inferred=False)
 def masked_select(x: Any, mask: Any) -> Any:
+    if mask.dtype.kind != "bool":
+        raise RuntimeError("hologram, masked_select: expected BoolTensor for mask")
     shape = hg.broadcast_arrays(x, mask)[0].shape
     flat = x.expand(shape).reshape(math.prod(shape))
     return hg.index_select(flat, named("masked_select", mask.expand(shape).contiguous()), axis=0)
@@ -127,6 +129,10 @@ def picked(name: str, x: Tensor, indices: Sequence[Any], unchecked: bool = False
         if index is None:
             axis += 1
             continue
+        if index.dtype.is_float:
+            raise IndexError(
+                f"hologram, {name}: tensors used as indices must be long, int, byte or bool tensors"
+            )
         mask = index.dtype.kind == "bool" or index.dtype.name == "u8"
         count = index.ndim if mask else 1
         if mask and index.ndim == 0:

@@ -1,0 +1,60 @@
+"""Attention modules without gradients, for which PyTorch has operators of their own."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+import hologram_torch  # noqa: E402, F401
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("masks", ["none", "keys", "pairs", "heads"])
+def test_heads_attend_as_on_the_host(masks: str, wanted: bool) -> None:
+    torch.manual_seed(0)
+    host = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    device = copy.deepcopy(host).to("hologram")
+    x = torch.randn(3, 5, 8)
+    padded = torch.zeros(3, 5, dtype=torch.bool)
+    padded[1, 3:] = True
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    given = {
+        "none": {},
+        "keys": {"key_padding_mask": padded},
+        "pairs": {"attn_mask": later},
+        "heads": {"attn_mask": later.expand(6, 5, 5), "key_padding_mask": padded},
+    }[masks]
+    with torch.inference_mode():
+        here = host(x, x, x, need_weights=wanted, **given)
+        there = device(
+            *[x.to("hologram")] * 3, need_weights=wanted, **{n: m.to("hologram") for n, m in given.items()}
+        )
+    torch.testing.assert_close(there[0].cpu(), here[0], atol=1e-5, rtol=1e-4)
+    assert (there[1] is None) is (here[1] is None)
+    if wanted:
+        torch.testing.assert_close(there[1].cpu(), here[1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_encoders_infer_as_on_the_host(first: bool) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=first, activation="gelu")
+    host = nn.TransformerEncoder(layer, 2, enable_nested_tensor=not first).eval()
+    device = copy.deepcopy(host).to("hologram")
+    x = torch.randn(3, 5, 8)
+    padded = torch.zeros(3, 5, dtype=torch.bool)
+    padded[1, 3:] = True
+    with torch.no_grad():
+        here = host(x, src_key_padding_mask=padded)
+        there = device(x.to("hologram"), src_key_padding_mask=padded.to("hologram"))
+    torch.testing.assert_close(there.cpu()[~padded], here[~padded], atol=1e-5, rtol=1e-4)
+
+
+def test_heads_that_do_not_fit_are_refused_as_by_pytorch() -> None:
+    q, k = torch.ones(1, 4, 2, 8, device="hologram"), torch.ones(1, 2, 2, 8, device="hologram")
+    with pytest.raises(RuntimeError, match="hologram"):
+        nn.functional.scaled_dot_product_attention(q, k, k)

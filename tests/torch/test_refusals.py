@@ -1,0 +1,89 @@
+"""What PyTorch refuses is refused, by the same exception and naming hologram; what it takes is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import hologram_torch  # noqa: E402, F401
+
+
+def _ones(*shape: int, **kind: Any) -> Any:
+    return torch.ones(*shape, **kind)
+
+
+def grids(image: Any, places: Any) -> Any:
+    return torch.nn.functional.grid_sample(image, places, align_corners=False)
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "an expanded target of a copy": lambda to: to(_ones(1)).expand(3).copy_(to(_ones(3))),
+    "an expanded target of a sum": lambda to: to(_ones(1)).expand(3).add_(1),
+    "a target that is read elsewhere": lambda to: (lambda x: x[1:].add_(x[:-1]))(to(_ones(5))),
+    "a target that is read otherwise": lambda to: (lambda x: x.mul_(x.t()))(to(_ones(3, 3))),
+    "a copy over itself": lambda to: (lambda x: x[1:].copy_(x[:-1]))(to(_ones(5))),
+    "numbers minus bools": lambda to: 1 - to(_ones(2)).bool(),
+    "gelu of integers": lambda to: torch.nn.functional.gelu(to(_ones(2)).int()),
+    "softmax of integers": lambda to: torch.softmax(to(_ones(2)).long(), 0),
+    "lerp of integers": lambda to: to(_ones(2)).int().lerp_(to(_ones(2)).int(), 0.5),
+    "bits of floats": lambda to: to(_ones(2)) & 1,
+    "floats as positions": lambda to: to(_ones(3))[to(_ones(1))],
+    "floats as a mask": lambda to: to(_ones(3)).masked_select(to(_ones(3))),
+    "a grid of three coordinates": lambda to: grids(to(_ones(1, 1, 2, 2)), to(_ones(1, 2, 2, 3))),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_pytorch_refuses(what: str) -> None:
+    with pytest.raises(Exception) as host:
+        REFUSED[what](lambda x: x)
+    for _ in range(2):  # the second call may go another way
+        with pytest.raises(host.type, match="hologram"):
+            REFUSED[what](lambda x: x.to("hologram"))
+
+
+def test_the_short_way_sees_overlap() -> None:
+    x, y = torch.ones(5, device="hologram"), torch.ones(4, device="hologram")
+    for _ in range(3):
+        x[1:].add_(y)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[1:].add_(x[:-1])
+    assert x.add_(x).cpu().tolist() == [2, 8, 8, 8, 8]
+
+
+def test_numbers_fill_what_is_expanded() -> None:
+    x = torch.ones(2, 1, device="hologram")
+    x.expand(2, 3)[1].fill_(5)
+    assert x.tolist() == [[1], [5]]
+    x.expand(2, 3).zero_()
+    assert not x.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64])
+@pytest.mark.parametrize("base", [0, 2, 2.5, -1.5])
+def test_numbers_to_powers(base: float, dtype: Any) -> None:
+    x = torch.tensor([0, 1, 3], dtype=dtype)
+    torch.testing.assert_close((base ** x.to("hologram")).cpu(), base**x)
+    slopes = []
+    for device in ("cpu", "hologram") if dtype.is_floating_point else ():
+        given = x.detach().to(device, copy=True).requires_grad_()
+        (base**given).sum().backward()
+        slopes.append(given.grad.cpu())
+    if slopes:
+        torch.testing.assert_close(slopes[1], slopes[0], equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+def test_bits_are_shifted(dtype: Any) -> None:
+    x = torch.tensor([1, 5], dtype=dtype)
+    for y, there in ((3, 3), (x, x.to("hologram"))):
+        assert torch.equal((x.to("hologram") << there).cpu(), x << y)
+        assert torch.equal((x.to("hologram") >> there).cpu(), x >> y)
+    written = x.to("hologram")
+    written <<= 1
+    written >>= 2
+    assert torch.equal(written.cpu(), (x << 1) >> 2)
