@@ -143,6 +143,12 @@ def _local_scalar_dense(x: torch.Tensor) -> Any:
     return found.item()
 
 
+def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """A tensor like x with the source's elements; PyTorch's own clones x first, which a graph may not have written."""
+    return torch.empty_like(x).copy_(source, non_blocking)
+
+
+register("copy", _copied)
 register("_copy_from", _copy_from)
 register("_copy_from_and_resize", lambda source, target: _copy_from(source, target.resize_(source.shape)))
 register("_local_scalar_dense", _local_scalar_dense)

@@ -36,8 +36,16 @@ _differentiated = aot_autograd(
 )
 
 
-def hologram(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-    """A graph that torch.compile found, compiled for its arguments' device; the host's for the current one."""
+def hologram(
+    graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, mode: str = "default", options: Any = None
+) -> Callable[..., Any]:
+    """A graph that torch.compile found, compiled for its arguments' device; the host's for the current one.
+
+    Modes are a matter of how long Inductor searches and of CUDA graphs: there is one way here, which replays launches
+    in any of them. There are no options.
+    """
+    if options:
+        raise ValueError(f"hologram: torch.compile has no options for this backend, got {sorted(options)}")
     host = any(isinstance(x, torch.Tensor) and x.device.type == "cpu" for x in example_inputs)
     with sdpa_kernel(SDPBackend.MATH) if host else nullcontext():  # the host's own kernels are not ours
         return _differentiated(graph, example_inputs)

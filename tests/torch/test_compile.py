@@ -174,3 +174,26 @@ def test_what_was_compiled_is_bounded() -> None:
     for n in range(1, 100):
         compiled([torch.ones(n, device="hologram")])
     assert len(compiled._variants) < 70
+
+
+@pytest.mark.parametrize("written", ["column", "number"])
+def test_writes_through_views_are_differentiated(written: str) -> None:
+    def changed(x: Any) -> Any:
+        y = x.clone()
+        y[..., -1] = y[..., 0] if written == "column" else 2.0
+        return functional.gelu(y)
+
+    x = torch.linspace(-1, 1, 12).reshape(2, 2, 3)
+    slopes = []
+    for device, run in (("cpu", changed), ("hologram", torch.compile(changed, backend=BACKEND))):
+        given = x.to(device, copy=True).requires_grad_()
+        run(given).square().sum().backward()
+        slopes.append(given.grad.cpu())
+    torch.testing.assert_close(slopes[1], slopes[0])
+
+
+def test_modes_are_taken_and_options_refused() -> None:
+    x = torch.ones(3, device="hologram")
+    assert torch.compile(lambda x: x + 1, backend=BACKEND, mode="reduce-overhead")(x).tolist() == [2, 2, 2]
+    with pytest.raises(Exception, match="no options for this backend"):
+        torch.compile(lambda x: x + 2, backend=BACKEND, options={"a": 1})(x)
