@@ -13,7 +13,7 @@ from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms.operation import Operation
 from hologram_torch.kernels.kernel import Promotion
-from hologram_torch.kernels.numbers import scalar
+from hologram_torch.kernels.numbers import converted, scalar
 from hologram_torch.kernels.registry import implements, register
 
 SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
@@ -47,6 +47,12 @@ def of_bools(*operands: Any) -> str | None:
 @implements("sub.Tensor", "sub.Scalar", promotes=SAME, operation=hg.subtract, refuses=of_bools)
 def sub(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.subtract(x, y if alpha == 1 else times(y, alpha))
+
+
+@implements("hardtanh")
+def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Any:
+    """x held between bounds, which for integers are whole."""
+    return hg.hardtanh(x, min_val=converted(min_val, x.dtype), max_val=converted(max_val, x.dtype))
 
 
 @implements("heaviside")

@@ -98,8 +98,7 @@ class Updates:
         compiled = self._over.compiled(written, *others)
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
-        free = [[None] * x.ndim for x in tensors]
-        same = _guards(*tensors, dynamic_dims_sizes=free, dynamic_dims_strides=free).check
+        same = _guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
         self._known[key] = Known(same, compiled, tuple((k, numbers[k]) for k in sorted(compiled.asked)))
 
     def _run(self, written: Lists, others: Sequence[Any]) -> bool:

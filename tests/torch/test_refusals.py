@@ -87,3 +87,11 @@ def test_bits_are_shifted(dtype: Any) -> None:
     written <<= 1
     written >>= 2
     assert torch.equal(written.cpu(), (x << 1) >> 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32])
+@pytest.mark.parametrize("bounds", [(), (-1.5, 2.5)], ids=str)
+def test_whole_numbers_are_held_between_whole_bounds(dtype: Any, bounds: tuple[float, ...]) -> None:
+    x = torch.tensor([-3, 0, 5], dtype=dtype)
+    found = torch.nn.functional.hardtanh(x.to("hologram"), *bounds)
+    assert torch.equal(found.cpu(), torch.nn.functional.hardtanh(x, *bounds))

@@ -74,3 +74,61 @@ def test_views_are_compiled_where_they_can_be() -> None:
     pytest.importorskip("llvmlite")
     found = torch._C._dispatch_dump("aten::view")
     assert "views.py" in next(line for line in found.splitlines() if line.startswith("PrivateUse1"))
+
+
+PARTS = {
+    "head": lambda x: x[:2],
+    "columns": lambda x: x[:, 1:3],
+    "transposed": lambda x: x.t(),
+    "row": lambda x: x[1],
+    "element": lambda x: x[2, 1],
+    "backwards": lambda x: x.as_strided((4, 4), (1, 4)),
+    "repeated": lambda x: x.as_strided((4, 4), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_operands_that_were_met_whole(part: str) -> None:
+    """What is known of two whole tensors says nothing of parts of them, of as many axes or fewer."""
+    host = [torch.randn(4, 4) for _ in range(2)]
+    x, y = (each.to("hologram") for each in host)
+    for _ in range(3):
+        assert torch.equal((x - y).cpu(), host[0] - host[1])
+    view = PARTS[part]
+    for one, other in ((view, view), (view, lambda x: x), (lambda x: x, view)):
+        try:
+            expected = one(host[0]) - other(host[1])
+        except RuntimeError:  # they do not broadcast
+            continue
+        assert torch.equal((one(x) - other(y)).cpu(), expected)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_of_lists_that_were_met_whole(part: str) -> None:
+    host = [torch.randn(4, 4) for _ in range(3)]
+    device = [each.to("hologram") for each in host]
+    for lists in (host, device):
+        for _ in range(3):
+            torch._foreach_add_(lists[:2], [lists[2], lists[2]], alpha=0.5)
+        if part != "repeated":
+            parts = [PARTS[part](each) for each in lists]
+            torch._foreach_add_(parts[:2], [parts[2], parts[2]], alpha=0.5)
+    for ours, theirs in zip(device, host, strict=True):
+        torch.testing.assert_close(ours.cpu(), theirs)
+
+
+def test_adam_goes_on_after_parameters_became_parts() -> None:
+    """Parameters that are set to parts of others' memory are stepped as what they are."""
+
+    def stepped(device: str) -> torch.Tensor:
+        torch.manual_seed(0)
+        p = torch.nn.Parameter(torch.randn(4, 4).to(device))
+        optimiser = torch.optim.AdamW([p], lr=0.1, foreach=True)
+        for k in range(6):
+            if k == 3:
+                p.data = p.data.t()
+            p.grad = (torch.arange(16.0).reshape(4, 4) - 7).to(device)
+            optimiser.step()
+        return p.detach().cpu()
+
+    torch.testing.assert_close(stepped("hologram"), stepped("cpu"))
