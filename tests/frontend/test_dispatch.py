@@ -122,7 +122,7 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 }
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
-    "dispatch", "kind", "launches", "limits", "memory_stats", "pool",
+    "dispatch", "kind", "launches", "limits", "memory_stats", "pool", "reset_peak",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "usable",
     "new_buffer",  # the runtime's own
 }  # fmt: skip
