@@ -6,9 +6,8 @@ import torch
 
 from hologram.errors import ShapeError, UnsupportedDType
 
-KINDS: tuple[
-    tuple[type[Exception], type[Exception]], ...
-] = (  # ours, the first that fits, and PyTorch's for it
+# Ours, of which the first that fits counts, and PyTorch's for it.
+KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (
     (IndexError, IndexError),
     (UnsupportedDType, NotImplementedError),
     (TypeError, TypeError),

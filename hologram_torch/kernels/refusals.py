@@ -56,9 +56,8 @@ def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
 def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
     """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
-    whole = (
-        bool(tensors) and not tensors[0].dtype.is_floating_point
-    )  # integers and bools mean less to operators
+    # Integers and bools mean less to operators.
+    whole = bool(tensors) and not tensors[0].dtype.is_floating_point
     empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
     error = of_arguments(overload, args, kwargs) if whole or empty else None
     if whole and error is not None and ABOUT_DTYPES.search(str(error)):
