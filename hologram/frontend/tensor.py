@@ -139,11 +139,8 @@ class Tensor(View, Operators):
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
         if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
             return self.buffer.to_numpy().reshape(self.shape)
-        if self.executor.limits.host_resident:
-            return dlpack.strided(
-                self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset
-            ).copy()
-        return self.clone().to_numpy()
+        found = self.buffer.part(self.shape, self.strides, self.offset)
+        return self.clone().to_numpy() if found is None else found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.to_numpy(copy=copy is not False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +168,12 @@ class Buffer:
         elif (view := self._resident()) is not None:
             return view.copy()
         return self._read()
+
+    def part(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray | None:
+        """A copy of elements that lie so, counted in elements; None where the memory is not always the host's."""
+        self._touched("to_numpy")
+        view = self._resident()
+        return None if view is None else dlpack.strided(view, shape, strides, offset).copy()
 
     def from_bytes(self, data: Any) -> Buffer:
         """Copies the bytes of a bytes-like object in; raises ShapeError when they are not exactly `nbytes` many."""

@@ -51,6 +51,7 @@ class Replay:
         self._outputs = tuple(outputs)
         self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
         self._donated = dict(donated)
+        self._in_place = all(self._donated.get(k) == k for k in range(len(self._outputs)))
         operands = inputs + len(self._outputs)
         self._plan = executor.bound.ready(plan, operands)
         self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
@@ -114,29 +115,43 @@ class Replay:
                 buffer.free()
         return memories
 
-    def over(self, buffers: Sequence[Buffer]) -> bool:
-        """Runs the plan over the memory of donated inputs, which nobody loses, where a call did so before.
+    def over(self, buffers: Sequence[Buffer], *, met: bool = False) -> bool:
+        """Runs the plan with each output written over the input of its number, donated, which stays its owner's.
 
-        False, and nothing is done, unless every output was then the memory of an input, which must be these.
+        False, and nothing is done, where one of the inputs' `buffers` was freed, or where an output cannot be written
+        so: its memory is that of another input too, or foreign; or where the buffers must have been `met` by an
+        earlier such call, and were not.
         """
-        if len(self._donated) != len(self._outputs) or not self._executor.usable:
+        if not self._in_place or not self._executor.usable:
             return False
         key = []
         for buffer in buffers:
             key.append(buffer.key)
-        for k in range(len(self._outputs)):
-            key.append(key[self._donated[k]])
+        key += key[: len(self._outputs)]
         scratch = self._workspace.take() if self._plan.scratch else ()
         try:
             for block in scratch:
                 key.append(block.token)
             launch = self._cached.get(tuple(key))
-            if launch is not None:
-                launch()
+            if launch is None:
+                targets = buffers[: len(self._outputs)]
+                if met or None in key or not self._writable(targets, buffers):
+                    return False
+                views = [View(b, b.kind.layout) for b in buffers]
+                launch = self._bind(tuple(key), views, targets, scratch)
+            launch()
         finally:
             if scratch:
                 self._workspace.put_back(scratch)
-        return launch is not None
+        return True
+
+    def _writable(self, targets: Sequence[Buffer], buffers: Sequence[Buffer]) -> bool:
+        """Whether outputs fit into the memory of buffers, each of which is one input's and of our own allocating."""
+        blocks = [b.live_block() for b in buffers]
+        return all(
+            _fits(kind, target) and blocks.count(target.live_block()) == 1 and not target.live_block().adopted
+            for kind, target in zip(self._kinds, targets, strict=True)
+        )
 
     def _one(self, inputs: Sequence[View]) -> Buffer:
         """The common case: one output, in memory of its own, and no scratch."""
@@ -233,6 +248,11 @@ def _alike(kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(places) for places in found.values() if len(places) > 1)
 
 
+def _fits(kind: Kind, buffer: Buffer) -> bool:
+    """Whether the memory of a buffer is large enough for one of a kind."""
+    return storage_bytes(kind.nbytes) <= buffer.live_block("donate").nbytes
+
+
 def _may_take(kind: Kind, buffer: Buffer) -> bool:
     """Whether a buffer of a kind fits into the memory of another, which nobody else was given."""
-    return storage_bytes(kind.nbytes) <= buffer.live_block("donate").nbytes and not buffer.shared
+    return _fits(kind, buffer) and not buffer.shared

@@ -20,9 +20,8 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
-from hologram.runtime.succession import take_back
 from hologram_torch.kernels.results import write
-from hologram_torch.memory import hologram_tensor, payload
+from hologram_torch.memory import hologram_tensor
 
 Lists = list[list[Tensor]]
 MAX_KNOWN = 256  # calls that one function of lists is known for
@@ -67,10 +66,7 @@ class Updates:
             tensors[0].shape,
         )
         if not self._again(key, tensors, numbers):
-            targets: Lists = _taken(written)
-            given = _taken(others)
-            if self._run(targets, given):
-                self._learn(key, tensors, numbers, targets, given)
+            self._run(key, tensors, numbers, _taken(written), _taken(others))
 
     def _again(self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float]) -> bool:
         """Runs what such a call ran before, where the tensors are of the same memory; False if nothing was done."""
@@ -79,9 +75,11 @@ class Updates:
             return False
         if any(numbers[k] != value for k, value in known.asked):
             return False
-        return known.compiled.over([x.untyped_storage().payload for x in tensors], numbers)  # pyright: ignore[reportAttributeAccessIssue]
+        # Of memory that was met before, since a part of a larger one has the same sizes and strides as a whole.
+        buffers = [x.untyped_storage().payload for x in tensors]  # pyright: ignore[reportAttributeAccessIssue]
+        return known.compiled.over(buffers, numbers, met=True)
 
-    def _learn(
+    def _run(
         self,
         key: Any,
         tensors: Sequence[torch.Tensor],
@@ -89,40 +87,28 @@ class Updates:
         written: Lists,
         others: Sequence[Any],
     ) -> None:
-        for x in tensors:
-            buffer = payload(x)
-            if (
-                hologram_tensor(x).layout is not buffer.kind.layout
-            ):  # a view, of which sizes and strides say too little
+        """The general way; where kernels wrote where the tensors lie, the next such call is known."""
+        targets = [x for each in written for x in each]
+        if not deferred() and all(map(_is_whole, targets)):
+            compiled = self._over.compiled(written, *others)
+            if compiled.over([hologram_tensor(x).buffer for x in tensors], numbers):
+                self._learn(key, tensors, numbers, compiled)
                 return
-        compiled = self._over.compiled(written, *others)
+        found = (self.function if deferred() else self._fresh)(written, *others)
+        for target, result in zip(targets, (x for each in found for x in each), strict=True):
+            write(result, target)
+
+    def _learn(
+        self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float], compiled: Compiled
+    ) -> None:
+        if not all(
+            _is_whole(hologram_tensor(x)) for x in tensors
+        ):  # of a view, sizes and strides say too little
+            return
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
         same = _guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
         self._known[key] = Known(same, compiled, tuple((k, numbers[k]) for k in sorted(compiled.asked)))
-
-    def _run(self, written: Lists, others: Sequence[Any]) -> bool:
-        """The general way; whether kernels wrote where the tensors lie."""
-        targets = [x for each in written for x in each]
-        if deferred():
-            found = self.function(written, *others)
-        elif _replaceable(targets):
-            buffers = [x.buffer for x in targets]
-            found = self._over(written, *others)
-            results = [x for each in found for x in each]
-            over = True
-            for target, buffer, result in zip(targets, buffers, results, strict=True):
-                if buffer.key is not None:
-                    over = False
-                    write(result, target)
-                else:
-                    take_back(buffer, result.buffer)
-            return over
-        else:
-            found = self._fresh(written, *others)
-        for target, result in zip(targets, (x for each in found for x in each), strict=True):
-            write(result, target)
-        return False
 
 
 def _form(tree: Any, tensors: list[torch.Tensor], numbers: list[float]) -> Any:
@@ -154,19 +140,10 @@ def updates(function: Callable[..., Lists]) -> Updates:
     return Updates(function)
 
 
-def _replaceable(targets: Sequence[Tensor]) -> bool:
-    """Whether each is all of its memory, which nobody shares."""
-    buffers = set()
-    for x in targets:
-        buffer = x.buffer
-        if type(buffer) is not Buffer or (
-            x.layout is not buffer.kind.layout and x.layout != buffer.kind.layout
-        ):
-            return False
-        if buffer.block is None or buffer.shared or buffer in buffers:
-            return False
-        buffers.add(buffer)
-    return True
+def _is_whole(x: Tensor) -> bool:
+    """Whether it is all of its memory."""
+    buffer = x.buffer
+    return type(buffer) is Buffer and (x.layout is buffer.kind.layout or x.layout == buffer.kind.layout)
 
 
 def wide(x: Tensor) -> Tensor:

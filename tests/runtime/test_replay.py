@@ -246,17 +246,41 @@ def test_a_donated_input_gives_its_memory(executor: Any) -> None:
     assert executor.memory_stats()["count"] == before - 1
 
 
-def test_a_known_call_runs_over_donated_inputs_and_leaves_them(executor: Any) -> None:
+def test_a_call_runs_over_donated_inputs_and_leaves_them(executor: Any) -> None:
     replay = in_place(executor)
     x, y = arrays(7)
     a, b = executor.tensor(x), executor.tensor(y)
-    assert not replay.over([a.buffer, b.buffer])  # no call met this memory
+    assert not replay.over([a.buffer, b.buffer], met=True)
     np.testing.assert_array_equal(a.to_numpy(), x)
+    assert replay.over([a.buffer, b.buffer])
+    np.testing.assert_array_equal(a.to_numpy(), x + y)
     (out,) = replay([a, b])
-    assert replay.over([out, b.buffer])
-    np.testing.assert_array_equal(out.to_numpy(), x + y + y)
+    assert replay.over([out, b.buffer], met=True)
+    np.testing.assert_array_equal(out.to_numpy(), x + y + y + y)
+    np.testing.assert_array_equal(b.to_numpy(), y)
     out.free()
     assert not replay.over([out, b.buffer])
+
+
+def test_a_call_over_memory_changes_what_others_see_and_nothing_that_is_read_twice(executor: Any) -> None:
+    replay = in_place(executor)
+    x, y = arrays(9)
+    a, b = executor.tensor(x), executor.tensor(y)
+    a[2].item()  # a look at a part is none that lasts
+    assert not a.buffer.shared
+    if executor.limits.host_resident:
+        seen = a.to_numpy(copy=False)
+        assert a.buffer.shared
+        assert replay.over([a.buffer, b.buffer])
+        executor.synchronize()
+        np.testing.assert_array_equal(seen, x + y)
+    assert not replay.over([b.buffer, b.buffer])
+    np.testing.assert_array_equal(b.to_numpy(), y)
+    array = x.copy()
+    foreign = executor.from_dlpack(array)
+    if foreign.buffer.live_block().adopted:
+        assert not replay.over([foreign.buffer, b.buffer])
+        np.testing.assert_array_equal(array, x)
 
 
 def test_memory_that_others_use_is_not_donated(executor: Any) -> None:

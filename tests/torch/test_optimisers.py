@@ -116,6 +116,37 @@ def test_steps_over_known_memory() -> None:
             torch.testing.assert_close(x, y)
 
 
+@pytest.mark.parametrize(("name", "settings"), [case for case in CASES if case[0] in FUSED], ids=str)
+def test_many_steps_over_the_same_memory(name: str, settings: dict[str, Any]) -> None:
+    """Nothing but one parameter: its state has its shape, and may not change places with it."""
+
+    def trained(device: str) -> Any:
+        x = torch.nn.Parameter(torch.linspace(-2, 2, 7).to(device))
+        x.grad = torch.zeros_like(x)
+        optimiser = getattr(torch.optim, name)([x], **settings)
+        for step in range(12):
+            x.grad.copy_(torch.sin(torch.arange(7.0) + step))
+            optimiser.step()
+            x[0].item()  # a look at a part of it
+        return x.detach().cpu()
+
+    torch.testing.assert_close(trained("hologram"), trained("cpu"))
+
+
+@pytest.mark.parametrize("form", [{"foreach": True}, {"fused": True}], ids=str)
+def test_parameters_that_others_see_are_written_where_they_lie(form: dict[str, Any]) -> None:
+    x = torch.nn.Parameter(torch.linspace(-2, 2, 7).to("hologram"))
+    seen = payload(x).to_numpy(copy=False) if torch.hologram.executor().limits.host_resident else None
+    x.grad = torch.ones_like(x)
+    optimiser = torch.optim.AdamW([x], **form)
+    optimisers._adam._known.clear()
+    for _ in range(3):
+        optimiser.step()
+    assert len(optimisers._adam._known) == 1  # else every step copies
+    if seen is not None:
+        assert seen.tolist() == x.tolist()
+
+
 def test_a_step_is_few_launches() -> None:
     parameters = [torch.nn.Parameter(torch.ones(4 + k % 3, device="hologram")) for k in range(30)]
     optimiser = torch.optim.AdamW(parameters)

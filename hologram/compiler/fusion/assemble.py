@@ -10,7 +10,7 @@ from hologram.compiler.canonical.form import canonical, identity_of
 from hologram.compiler.fusion.bundle import bundled, bundles
 from hologram.compiler.fusion.fuse import Fusion
 from hologram.compiler.fusion.fused import epilogue, kernel
-from hologram.compiler.fusion.graph import Graph
+from hologram.compiler.fusion.graph import Graph, matched
 from hologram.compiler.fusion.groups import Group, ordered
 from hologram.compiler.fusion.siblings import Siblings
 from hologram.layout import Layout
@@ -71,21 +71,23 @@ def _together(plan: Plan, counts: Sequence[int], limits: Limits, most_buffers: i
 
 def _others(graph: Graph, plan: Plan, known: Mapping[int, int]) -> dict[int, int]:
     """Outputs that are first written when a donated input has been read for the last time; with these inputs."""
-    found: dict[int, int] = {}
-    for position, source in enumerate(graph.inputs):
-        given = graph.layouts[source]
-        whole = given.is_contiguous and not given.offset
-        if source not in graph.donated or position in known.values() or not whole:
-            continue
-        last = max((k for k, step in enumerate(plan.steps) if position in step.operands), default=-1)
-        for k, value in enumerate(graph.outputs):
-            layout, target = graph.layouts[value], len(graph.inputs) + k
-            first = min((j for j, step in enumerate(plan.steps) if target in step.operands), default=-1)
-            fits = (layout.dtype, layout.size) == (given.dtype, given.size)
-            if k not in known and k not in found and fits and last < first:
-                found[k] = position
-                break
-    return found
+    inputs, outputs = ({v: k for k, v in enumerate(values)} for values in (graph.inputs, graph.outputs))
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for k, step in enumerate(plan.steps):
+        for operand in step.operands:
+            first.setdefault(operand, k)
+            last[operand] = k
+    pairs = [
+        (value, source)
+        for source, position in inputs.items()
+        if source in graph.donated and position not in known.values()
+        for value, k in outputs.items()
+        if k not in known
+        and graph.may_take(value, source)
+        and last.get(position, -1) < first.get(len(inputs) + k, -1)
+    ]
+    return {outputs[value]: inputs[source] for value, source in matched(graph, pairs).items()}
 
 
 def _named(program: Program) -> Program:

@@ -7,7 +7,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -88,3 +88,25 @@ class Graph:
     def makers(self) -> dict[int, Node]:
         """The node of every value that is no input."""
         return {result: node for node in self.nodes for result in node.results}
+
+    def may_take(self, output: int, source: int) -> bool:
+        """Whether an output fits into the memory of an input, which is all that it sees of it."""
+        given, result = self.inputs[source], self.layouts[output]
+        whole = given.is_contiguous and not given.offset
+        return whole and (given.dtype, given.size) == (result.dtype, result.size)
+
+
+def matched(graph: Graph, pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Of pairs of outputs and inputs, those that give each output an input of its own.
+
+    Where they may, an output and an input of the same number come together: what a function makes of its arguments in
+    turn can then be written over them.
+    """
+    inputs, outputs = ({v: k for k, v in enumerate(values)} for values in (graph.inputs, graph.outputs))
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for value, source in sorted(pairs, key=lambda pair: outputs[pair[0]] != inputs[pair[1]]):
+        if value not in found and source not in taken:
+            found[value] = source
+            taken.add(source)
+    return found

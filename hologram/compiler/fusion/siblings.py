@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS, MOST_OPERATIONS, Fusion
+from hologram.compiler.fusion.graph import matched
 from hologram.compiler.fusion.groups import Group, ordered
 
 
@@ -38,21 +39,18 @@ class Siblings:
 
     def in_place(self, group: Group) -> dict[int, int]:
         """The outputs that a group stores where it alone reads a donated input, lane by lane; with these inputs."""
-        found: dict[int, int] = {}
         graph = self.fusion.graph
         if group.anchor is not None or not graph.donated:
-            return found
+            return {}
         free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1]
-        for value, at in group.stores.items():
-            result = graph.layouts[value]
-            for source in free if value in graph.outputs else ():
-                given = graph.layouts[source]
-                same = given.is_contiguous and not given.offset and group.loads[source] == [at]
-                if same and (given.dtype, given.size) == (result.dtype, result.size):
-                    found[value] = source
-                    free.remove(source)
-                    break
-        return found
+        written = [value for value in group.stores if value in graph.outputs]
+        pairs = [
+            (value, source)
+            for value in written
+            for source in free
+            if graph.may_take(value, source) and group.loads[source] == [group.stores[value]]
+        ]
+        return matched(graph, pairs)
 
     def streams(self, group: Group) -> int:
         """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""

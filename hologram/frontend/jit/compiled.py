@@ -30,6 +30,7 @@ class Compiled:
     replay: Replay
     numbers: Numbers | None  # of each call, where kernels read any
     asked: frozenset[int]  # floats among the arguments for whose values alone it was traced
+    in_order: bool = False  # the results are the outputs, all of each, in order
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
     def __call__(self, tensors: Sequence[Tensor], numbers: Sequence[float] = ()) -> Any:
@@ -45,16 +46,16 @@ class Compiled:
                 buffer.free()
         return self.results(outputs)
 
-    def over(self, buffers: Sequence[Buffer], numbers: Sequence[float]) -> bool:
-        """As a call, but donated tensors stay, changed in place; only where a call met the same memory before.
+    def over(self, buffers: Sequence[Buffer], numbers: Sequence[float], *, met: bool = False) -> bool:
+        """As a call, but the first tensors stay, and become the results, each the one of its number.
 
-        `buffers` are those of the tensors of the signature, all of them whole. False if nothing was done.
+        `buffers` are those of the tensors of the signature. False if nothing was done: see Replay.over.
         """
-        if self.captured:
+        if self.captured or not self.in_order:
             return False
         if self.numbers is not None:
             buffers = [*buffers, *[t.buffer for t in self.numbers(numbers)]]
-        return self.replay.over(buffers)
+        return self.replay.over(buffers, met=met)
 
     def _living(self) -> tuple[Tensor, ...]:
         for tensor in self.captured:
@@ -102,8 +103,13 @@ def compile_traced(
     recording, positions = recorder.finish(donated)
     places = iter(positions)
 
+    layouts: list[Layout] = []
+
     def made(leaf: Any) -> Callable[[Sequence[Buffer]], Any]:
-        return _shown(next(places), leaf.layout) if isinstance(leaf, Traced) else lambda outputs: leaf
+        if not isinstance(leaf, Traced):
+            return lambda outputs: leaf
+        layouts.append(leaf.layout)
+        return _shown(next(places), leaf.layout)
 
     graph = recording.graph
     assembly = assemble(graph, executor.target, fast_math)
@@ -112,4 +118,7 @@ def compile_traced(
     numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
     asked = frozenset(formulas.asked.union(fixed))
     found = maker(tree, made)
-    return Compiled(who, assembly, recording.captured, found, replay, numbers, asked, tuple(donated))
+    in_order = positions == tuple(range(len(outputs))) and layouts == outputs
+    return Compiled(
+        who, assembly, recording.captured, found, replay, numbers, asked, in_order, tuple(donated)
+    )
