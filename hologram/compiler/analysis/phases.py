@@ -4,7 +4,8 @@ A reduction must see the whole row before its result can be used, so a row progr
 what depends on at most k reductions in a chain: first the values that are uniform over the row, once; then a sweep over
 the row's elements that feeds the phase's reductions. Varying values are computed again in every sweep that needs
 them: a load and some arithmetic are cheaper than keeping a row. Stores of varying values happen in the last sweep,
-uniform stores after it, so a program may write the buffer it reads.
+uniform stores after it, so a program may write the buffer it reads. Where it does not, they may come early: in the
+sweep that has all their values anyway, if none would be needed but for them.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ def _walk(instruction: Instruction) -> tuple[Instruction, ...]:
     return tuple(Block((instruction,)).walk())
 
 
-def rows(program: Program) -> Rows:
-    """The phases of a program; one without reduced axes is a single phase whose sweep is the whole body."""
+def rows(program: Program, early: bool = False) -> Rows:
+    """The phases of a program; one without reduced axes is a single phase whose sweep is the whole body.
+
+    `early` stores varying values as soon as all that are stored are known, where the program `may_store_early`.
+    """
     body = program.body.instructions
     if not program.reduced:
         return Rows((Phase((), body, ()),), ())
@@ -76,6 +80,7 @@ def rows(program: Program) -> Rows:
         level |= dict.fromkeys(instruction.results, depth)
         placed.append((instruction, depth, varies))
     last = max(level.values(), default=0)
+    stored = max((d for i, d, v in placed if v and has_effect(i)), default=0) if early else last
     phases = []
     for k in range(last + 1):
         uniform = tuple(i for i, d, v in placed if not v and d == k and not has_effect(i))
@@ -85,9 +90,28 @@ def rows(program: Program) -> Rows:
         for i, _, varies in reversed(placed):
             if not varies or i.opcode in REDUCTIONS:
                 continue
-            if needed & set(i.results) or (k == last and has_effect(i)):
+            if needed & set(i.results) or (k == stored and has_effect(i)):
                 sweep.append(i)
                 needed |= outer_values(i)
         phases.append(Phase(uniform, tuple(reversed(sweep)), reductions))
     tail = tuple(i for i, _, v in placed if not v and has_effect(i))
     return Rows(tuple(phases), tail)
+
+
+def may_store_early(program: Program) -> bool:
+    """Whether a row program gets by with fewer sweeps if it stores early; it reads nothing after that."""
+    if not program.reduced or any(
+        i.opcode in EFFECTS and i.opcode is not Opcode.STORE for i in program.body.walk()
+    ):
+        return False
+    found = rows(program, early=True)
+    storing = max(
+        (k for k, p in enumerate(found.phases) if any(map(has_effect, p.sweep))), default=len(found.phases)
+    )
+    after = found.phases[storing + 1 :]
+    later = [*(i for p in after for i in (*p.uniform, *p.sweep)), *found.tail]
+    return (
+        bool(after)
+        and not any(p.sweep for p in after)
+        and not any(i.opcode is Opcode.LOAD for outer in later for i in _walk(outer))
+    )

@@ -147,10 +147,11 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, unproven=frozenset(accesses[1:])),
         replace(plain, split=1),
         replace(plain, keep=True),
+        replace(plain, early=True),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, unproven=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 7, "a new field needs a variant above"
+    assert len(vars(plain)) == 8, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Variant:
     unproven: frozenset[Place] = frozenset()  # accesses that need a bounds check
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
+    early: bool = False  # elements of rows are stored in the sweep that has them
 
     @property
     def text(self) -> str:

@@ -44,7 +44,7 @@ def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Wri
         return [("all", lambda w: stream_body(w, program, variant))]
     if variant.form == "workgroup":
         return [("all", lambda w: workgroup_body(w, program, variant))]
-    swept = rows(program)
+    swept = rows(program, variant.early)
     phases, tail = swept.phases, swept.tail
     if variant.form == "row":
         return [("all", lambda w: row_body(w, program, variant, phases, tail))]

@@ -15,7 +15,7 @@ from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.llvm.reuse import ELEMENTS
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
-from hologram.compiler.analysis.phases import rows
+from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Reference, unproven
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
@@ -53,6 +53,8 @@ class Facts:
         str
     ]  # buffers that a row program reads at positions without reduced coordinates
     writes_along: frozenset[str]  # buffers that it writes before it has read those for the last time
+    loads: frozenset[str]
+    early: bool  # it has fewer sweeps if it stores early
     splits: bool  # its rows may be cut
     steps: tuple[str, ...]  # of the form "split"
     folds: int
@@ -70,8 +72,9 @@ def facts(program: Program) -> Facts:
     }
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
+        streamed = streamed_store(program)
         return Facts(
-            cost, frozenset(), frozenset(), False, (), 0, frozenset(strides), streamed_store(program)
+            cost, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed
         )
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
@@ -81,7 +84,11 @@ def facts(program: Program) -> Facts:
     steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
     folds = sum(len(p.reductions) for p in swept.phases)
     splits = not program.opcodes & ATOMICS
-    return Facts(cost, frozenset(loads), frozenset(writes), splits, steps, folds, frozenset(strides), None)
+    loaded = frozenset(str(i.attribute) for i in everything if i.opcode is Opcode.LOAD)
+    return Facts(
+        cost, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
+        frozenset(strides), None,
+    )  # fmt: skip
 
 
 def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -124,11 +131,13 @@ def schedule(
         size = _slice(lanes, known.element_ns, threads, 1024)
         form = "stream" if streams(known.streamed, found, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
-    apart = not _overlaps(known, extents)
+    apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
+    early = known.early and not _overlaps(known.loads, known.writes_along, extents)
     if apart and crosswise(order, reduced, found, grid):
         tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
         size = _slice(lanes, row * known.element_ns, threads, tile)
-        return Schedule(Variant("columns", order, reduced, constants, guarded), (lanes,), (size,), tile)
+        variant = Variant("columns", order, reduced, constants, guarded, early=early)
+        return Schedule(variant, (lanes,), (size,), tile)
     pieces = _pieces(lanes * row * known.element_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
         axis = max(reduced, key=lambda a: grid[a])
@@ -140,7 +149,8 @@ def schedule(
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row * known.element_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
-    return Schedule(Variant("row", order, reduced, constants, guarded, keep=keep), (lanes,), (size,))
+    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
+    return Schedule(variant, (lanes,), (size,))
 
 
 def streams(
@@ -182,18 +192,19 @@ def _slice(count: int, each_ns: float, threads: int, multiple: int) -> int:
 
 def _tile(width: int, lanes: int, each_ns: float, threads: int) -> int:
     """Outputs accumulated side by side: as many as fit, but every thread should get some."""
-    pieces = min(_pieces(lanes * each_ns, threads), threads)  # no more: short runs of memory are slow to read
+    pieces = min(_pieces(lanes * each_ns, threads), 2 * threads)  # no more: short runs are slow to read
     fair = -(-width // pieces) if lanes == width else width
     return max(64, min(COLUMN_TILE, -(-fair // 64) * 64))
 
 
-def _overlaps(known: Facts, extents: Sequence[Extent]) -> bool:
-    """Whether memory that rows read as a whole is written along them: then a row must be finished by whoever began it.
+def _overlaps(read: frozenset[str], written: frozenset[str], extents: Sequence[Extent]) -> bool:
+    """Whether memory of parameters that are read is memory of some that are written.
 
-    What is written once a row comes last; that it is read by none but its own row, other schedules need as well.
+    Where rows read as a whole what is written along them, a row must be finished by whoever began it. What is written
+    once a row comes last; that it is read by none but its own row, other schedules need as well.
     """
-    reads = [(a, a + n) for a, n, p in extents if p.name in known.loads_uniformly]
-    writes = [(a, a + n) for a, n, p in extents if p.name in known.writes_along]
+    reads = [(a, a + n) for a, n, p in extents if p.name in read]
+    writes = [(a, a + n) for a, n, p in extents if p.name in written]
     return any(a < d and c < b for a, b in reads for c, d in writes)
 
 

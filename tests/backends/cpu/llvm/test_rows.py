@@ -11,7 +11,9 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
+from hologram.backends.cpu.kernel import ProgramKernel
 from hologram.backends.cpu.llvm.schedule import facts, schedule
+from hologram.compiler.analysis.phases import may_store_early
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
 from hologram.device import Binding
 from hologram.dtypes import ALL, DType
@@ -192,3 +194,45 @@ def test_sums_are_added_in_place(shape: tuple[int, int]) -> None:
     found = memories[1].bytes[: start.nbytes].view(np.float32)
     np.testing.assert_allclose(found, start * 0.5 + a.sum(1, dtype=np.float64), rtol=1e-6)
     np.testing.assert_array_equal(memories[2].bytes[: start.nbytes].view(np.float32), start)
+
+
+@pytest.mark.parametrize("shape", [(70, 300), (9, 300), (1, 5)], ids=["columns", "row", "one"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_is_summed_is_stored_in_the_same_sweep(shape: tuple[int, int], in_place: bool) -> None:
+    """But for memory that is read: then elements are stored once all of the row was."""
+    rows = shape[0]
+    b = Builder("atlas_doubled_and_summed", rank=2, reduced=1)
+    x = b.buffer("x", dtypes.f32, Access.READ)
+    doubled, total = (b.buffer(name, dtypes.f32, Access.WRITE) for name in ("doubled", "total"))
+    row = b.coordinate(0)
+    at = row + b.coordinate(1) * b.extent(0) if rows > 9 else row * b.extent(1) + b.coordinate(1)
+    value = b.load(x, at) * 2.0
+    b.store(doubled, at, value)
+    b.store(total, row, atlas.reduce_add(value))
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    program, cpu = b.build(), device()
+    first = place(cpu, a.T if rows > 9 else a)
+    second = first if in_place else place(cpu, np.full_like(a, np.nan))
+    memories = [first, second, place(cpu, np.full(rows, np.nan, np.float32))]
+    bound = [Binding(m, 0, m.nbytes) for m in memories]
+    kernel = cpu.compile(program)
+    assert isinstance(kernel, ProgramKernel)
+    assert kernel._scheduled(bound, (), shape).variant.early is not in_place
+    kernel.bind(bound, (), shape)()
+    found = second.bytes[: a.nbytes].view(np.float32)
+    np.testing.assert_array_equal(found, (a.T if rows > 9 else a).reshape(-1) * 2)
+    sums = memories[2].bytes[: rows * 4].view(np.float32)
+    np.testing.assert_allclose(sums, a.sum(1, dtype=np.float64) * 2, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_read_after_a_sum_is_stored_late() -> None:
+    assert not may_store_early(normalise())  # needs its sums before it has anything to store
+    b = Builder("atlas_two_sums", rank=2, reduced=1)
+    x, out = b.buffer("x", dtypes.f32, Access.READ), b.buffer("out", dtypes.f32, Access.WRITE)
+    total = b.buffer("total", dtypes.f32, Access.WRITE)
+    at = b.coordinate(0) * b.extent(1) + b.coordinate(1)
+    value = b.load(x, at)
+    b.store(out, at, value * 2.0)
+    spread = value - atlas.reduce_add(value)
+    b.store(total, b.coordinate(0), atlas.reduce_add(spread * spread))
+    assert not may_store_early(b.build())  # the second sum reads x again
