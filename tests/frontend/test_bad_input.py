@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from tests import bad_calls, bad_operands, bad_programs
+from tests import bad_calls, bad_operands, bad_programs, bad_shapes
 from tests.bad_calls import Bad, Bench
 
 TABLES = {
@@ -17,7 +17,7 @@ TABLES = {
     "foreign": bad_calls.FOREIGN,
     "sizes": bad_calls.SIZES,
     "dtypes": bad_calls.DTYPES,
-    "shapes": bad_operands.SHAPES,
+    "shapes": bad_shapes.SHAPES,
     "arguments": bad_operands.ARGUMENTS,
     "arrays": bad_programs.ARRAYS,
     "programs": bad_programs.PROGRAMS,
