@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hologram_torch import module
+from hologram_torch.streams import current_stream_of
 
 
 def exchanged(index: int) -> int:
@@ -25,10 +26,6 @@ def device_stats(index: int) -> dict[str, Any]:
     }
 
 
-def memory_info(index: int) -> tuple[int, int]:
-    raise NotImplementedError("hologram: backends do not say how much memory a device has")
-
-
 ANSWERS: dict[str, Callable[..., Any]] = {  # functions of torch._C
     "_accelerator_getDeviceIndex": module.current_device,
     "_accelerator_setDeviceIndex": module.set_device,
@@ -42,5 +39,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {  # functions of torch._C
     "_accelerator_getDeviceStats": device_stats,
     "_accelerator_resetPeakStats": module.reset_peak_memory_stats,
     "_accelerator_resetAccumulatedStats": lambda index: None,  # nothing is accumulated
-    "_accelerator_getMemoryInfo": memory_info,
+    "_accelerator_getMemoryInfo": module.mem_get_info,
+    "_accelerator_getStream": current_stream_of,
+    "_accelerator_setStream": module.set_stream,
 }

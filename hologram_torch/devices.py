@@ -6,6 +6,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from hologram.backends.registry import probes
 from hologram.device import DeviceInfo
 from hologram.errors import BackendUnavailable
@@ -80,6 +82,17 @@ class Devices:
                 f"hologram:{index}"
             )
         return places[index]
+
+    def index_of(self, device: Any) -> int:
+        """The number that a device, a name or a number stands for; the current one for None."""
+        if device is None:
+            return self.current
+        if isinstance(device, int):
+            return device
+        found = torch.device(device)
+        if found.type != "hologram":
+            raise ValueError(f"torch.hologram: a device of hologram is needed, got {found}")
+        return self.current if found.index is None else found.index
 
     # Executors.
 

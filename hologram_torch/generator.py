@@ -1,47 +1,165 @@
-"""Random numbers: Philox streams, one for each device, that torch.manual_seed starts anew."""
+"""Random numbers: Philox streams, one for each device that torch.manual_seed starts anew, and one for each generator.
+
+PyTorch has no generators of devices written in Python. One of ours is a generator of the host to PyTorch's C++, which
+hands it on to kernels, and these know it again by its address there.
+"""
 
 from __future__ import annotations
 
 import struct
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 
 from hologram.opset.random import Key
 from hologram_torch.devices import devices
+from hologram_torch.stand_in import StandIn
 
 LANES = 1 << 32  # of a stream's counter
+WORDS = 1 << 64  # seeds there are
+UNSEEDED = 67280421310721  # PyTorch's seed where nobody gives one
 
 
 @dataclass
 class Stream:
     """A seed and how many elements were drawn."""
 
-    seed: int = 0
+    seed: int = UNSEEDED
     drawn: int = 0
 
+    def start(self, seed: int) -> None:
+        """Begins anew."""
+        self.seed, self.drawn = int(seed) % WORDS, 0
+
     def take(self, count: int) -> tuple[int, int]:
-        """The seed and the offset for `count` numbers: no other draw of the stream has them."""
+        """The seed of Philox and the offset for `count` numbers: no other draw of the stream has them."""
         epoch, offset = divmod(self.drawn, LANES)
         if offset + count > LANES:  # blocks of one draw are not split
             epoch, offset = epoch + 1, 0
         self.drawn = epoch * LANES + offset + count
-        return (self.seed + 0x9E37_79B9 * epoch) % LANES, offset
+        return ((self.seed ^ self.seed >> 32) + 0x9E37_79B9 * epoch) % LANES, offset
+
+    @property
+    def state(self) -> torch.Tensor:
+        """Bytes on the host."""
+        return torch.tensor(list(struct.pack("<QQ", self.seed, self.drawn)), dtype=torch.uint8)
+
+    @state.setter
+    def state(self, given: torch.Tensor) -> None:
+        if not isinstance(given, torch.Tensor) or given.dtype != torch.uint8 or given.numel() != 16:
+            raise TypeError(f"hologram: the state of a generator is 16 bytes (torch.uint8), got {given!r}")
+        self.seed, self.drawn = struct.unpack("<QQ", bytes(given.tolist()))
 
 
-_streams: defaultdict[int, Stream] = defaultdict(Stream)
+Theirs: Any = torch._C.Generator
+
+
+class Generator(Theirs, metaclass=StandIn):
+    """torch.Generator: of a device of hologram one with a stream, of others PyTorch's."""
+
+    _device: torch.device
+    _stream: Stream
+
+    def __new__(cls, device: Any = "cpu") -> Any:
+        if torch.device(device or "cpu").type != "hologram":
+            return Theirs(device)
+        found = super().__new__(cls)
+        found._device = torch.device("hologram", devices.index_of(device))
+        found._stream = Stream()
+        _generators[found._cdata] = found
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        return self._device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts its stream anew: it draws what the device draws after torch.manual_seed(seed)."""
+        if not -WORDS // 2 <= int(seed) < WORDS:
+            raise RuntimeError(f"hologram: a seed is within [-2**63, 2**64 - 1], got {seed}")
+        self._stream.start(seed)
+        return self
+
+    def initial_seed(self) -> int:
+        return self._stream.seed
+
+    def seed(self) -> int:
+        """Starts its stream anew with a number that nobody knows before."""
+        found = Theirs().seed()
+        self._stream.start(found)
+        return found
+
+    def get_state(self) -> torch.Tensor:
+        return self._stream.state
+
+    def set_state(self, new_state: torch.Tensor) -> Generator:
+        self._stream.state = new_state
+        return self
+
+    def clone_state(self) -> Generator:
+        return Generator(self.device).set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        return self._stream.drawn
+
+    def set_offset(self, offset: int) -> Generator:
+        self._stream.drawn = int(offset)
+        return self
+
+    def __reduce__(self) -> Any:
+        return _continued, (str(self.device), self.get_state())
+
+
+def _continued(device: str, state: torch.Tensor) -> Generator:
+    return Generator(device).set_state(state)
+
+
+_generators: WeakValueDictionary[int, Generator] = WeakValueDictionary()  # by their addresses in C++
+
+
+class _Defaults(dict[int, Generator]):
+    """The generators of devices, which draw where none is named."""
+
+    seed = UNSEEDED
+
+    def __missing__(self, index: int) -> Generator:
+        found = self[index] = Generator(torch.device("hologram", index)).manual_seed(self.seed)
+        return found
+
+
+defaults = _Defaults()
+
+
+def manual_seed_all(seed: int) -> None:
+    """Starts the streams of all devices anew."""
+    defaults.seed = int(seed)
+    for generator in defaults.values():
+        generator.manual_seed(seed)
 
 
 def manual_seed(seed: int) -> None:
-    """Starts the streams of all devices anew."""
-    _streams.clear()
-    mixed = (seed ^ seed >> 32) % LANES
-    _streams.default_factory = lambda: Stream(mixed)
+    """Starts the stream of the current device anew."""
+    defaults[devices.current].manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """What the current device's stream began with."""
+    return defaults[devices.current].initial_seed()
+
+
+def seed() -> None:
+    """Starts the stream of the current device anew with a number that nobody knows before."""
+    defaults[devices.current].seed()
+
+
+def seed_all() -> None:
+    """Starts the streams of all devices anew with one number that nobody knows before."""
+    manual_seed_all(Theirs().seed())
 
 
 @dataclass
@@ -84,26 +202,33 @@ def draw(index: int, count: int, generator: torch.Generator | None = None) -> tu
         if generator is not None:
             raise RuntimeError("hologram: a generator of one's own cannot draw in a compiled function")
         return _local.traced.take(count)
-    if generator is not None:
+    if generator is None:
+        return defaults[index]._stream.take(count)
+    own = _generators.get(generator._cdata)  # pyright: ignore[reportAttributeAccessIssue]
+    if own is None:
         words = torch.randint(0, 2**32, (2,), dtype=torch.int64, generator=generator)
         return int(words[0]), 0
-    return _streams[index].take(count)
+    if own.device.index != index:
+        raise RuntimeError(f"hologram: a generator of hologram:{index} was expected, got one of {own.device}")
+    return own._stream.take(count)
 
 
 def get_rng_state(device: Any = None) -> torch.Tensor:
     """The state of a device's stream, as bytes on the host."""
-    stream = _streams[_index(device)]
-    return torch.tensor(list(struct.pack("<QQ", stream.seed, stream.drawn)), dtype=torch.uint8)
+    return defaults[devices.index_of(device)].get_state()
 
 
 def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
     """Continues a device's stream from a state that get_rng_state gave."""
-    seed, drawn = struct.unpack("<QQ", bytes(new_state.cpu().tolist()))
-    _streams[_index(device)] = Stream(seed, drawn)
+    defaults[devices.index_of(device)].set_state(new_state.cpu())
 
 
-def _index(device: Any) -> int:
-    if device is None or isinstance(device, int):
-        return devices.current if device is None else device
-    found = torch.device(device).index
-    return devices.current if found is None else found
+def get_rng_state_all() -> list[torch.Tensor]:
+    """The states of all devices' streams."""
+    return [get_rng_state(index) for index in range(len(devices.places))]
+
+
+def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
+    """Continues all devices' streams."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)

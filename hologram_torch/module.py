@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -14,31 +15,58 @@ from hologram.frontend.executor import Executor
 from hologram_torch.devices import devices
 from hologram_torch.dtypes import TORCH_DTYPES
 from hologram_torch.fallback import Fallback, fallbacks
-from hologram_torch.generator import get_rng_state, manual_seed, set_rng_state
-from hologram_torch.generator import manual_seed as manual_seed_all
-from hologram_torch.watch import unread
+from hologram_torch.generator import (
+    defaults,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from hologram_torch.streams import Stream, current_stream, default_stream, set_stream, stream, synchronize
+from hologram_torch.streams import TimedEvent as Event
 
 __all__ = [
+    "Event",
     "Fallback",
+    "Stream",
     "current_device",
+    "current_stream",
+    "default_stream",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
     "executor",
     "fallbacks",
+    "get_device_capability",
     "get_device_name",
+    "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
     "is_available",
+    "is_bf16_supported",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "mem_get_info",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_backend",
     "set_device",
     "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
     "synchronize",
 ]
 
@@ -64,6 +92,12 @@ def device_count() -> int:
     return len(devices.places)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":  # asks which devices there are
+        return tuple(defaults[index] for index in range(device_count()))
+    raise AttributeError(f"torch.hologram has no {name}")
+
+
 def current_device() -> int:
     """The number of the device that `torch.device("hologram")` means in this thread."""
     return devices.current
@@ -71,18 +105,23 @@ def current_device() -> int:
 
 def set_device(device: Any) -> None:
     """Makes a device the current one of this thread."""
-    devices.current = index_of(device)
+    devices.current = devices.index_of(device)
 
 
 @contextmanager
 def device(device: Any) -> Iterator[None]:
     """A context in which a device is the current one."""
     before = devices.current
-    devices.current = before if device is None else index_of(device)
+    devices.current = devices.index_of(device)
     try:
         yield
     finally:
         devices.current = before
+
+
+def device_of(tensor: torch.Tensor) -> AbstractContextManager[None]:
+    """A context in which a tensor's device is the current one; nothing for tensors of other devices."""
+    return device(tensor.device if tensor.device.type == "hologram" else None)
 
 
 def set_backend(backend: str) -> None:
@@ -95,50 +134,30 @@ def set_backend(backend: str) -> None:
 
 def get_device_name(device: Any = None) -> str:
     """Backend and name of a device, e.g. "webgpu: AMD Radeon 780M"."""
-    info = devices.info(index_of(device))
+    info = devices.info(devices.index_of(device))
     return f"{info.backend}: {info.name}"
 
 
 def get_device_properties(device: Any = None) -> Any:
     """hologram's record of a device: backend, name, driver, limits."""
-    return devices.info(index_of(device))
+    return devices.info(devices.index_of(device))
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current device computes with bfloat16: every device does, some by packing it."""
+    return torch.bfloat16 in get_device_capability()["supported_dtypes"]
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
     """The dtypes that a device has."""
-    return {"supported_dtypes": {TORCH_DTYPES[d] for d in devices.info(index_of(device)).limits.dtypes}}
+    return {
+        "supported_dtypes": {TORCH_DTYPES[d] for d in devices.info(devices.index_of(device)).limits.dtypes}
+    }
 
 
 def executor(device: Any = None) -> Executor:
     """The hg.Executor that computes for a device."""
-    return devices.executor(index_of(device))
-
-
-def index_of(device: Any) -> int:
-    """The number that a device, a name or a number stands for; the current one for None."""
-    if device is None:
-        return devices.current
-    if isinstance(device, int):
-        return device
-    found = torch.device(device)
-    if found.type != "hologram":
-        raise ValueError(f"torch.hologram: a device of hologram is needed, got {found}")
-    return devices.current if found.index is None else found.index
-
-
-# Order.
-
-
-def synchronize(device: Any = None) -> None:
-    """Waits until everything asked of a device is done."""
-    executor = devices.executor(index_of(device))
-    executor.synchronize()
-    unread.read(executor)
-
-
-def current_stream(device: Any = None) -> torch.Stream:
-    """The only stream: everything runs in order."""
-    return torch.Stream(device=torch.device("hologram", index_of(device)))
+    return devices.executor(devices.index_of(device))
 
 
 # Memory.
@@ -146,7 +165,7 @@ def current_stream(device: Any = None) -> torch.Stream:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Bytes allocated, reserved and at most allocated; see Executor.memory_stats."""
-    return devices.executor(index_of(device)).memory_stats()
+    return devices.executor(devices.index_of(device)).memory_stats()
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -161,12 +180,23 @@ def max_memory_allocated(device: Any = None) -> int:
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Has max_memory_allocated begin anew, with what tensors hold now."""
-    devices.executor(index_of(device)).reset_peak()
+    devices.executor(devices.index_of(device)).reset_peak()
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes held from the device, cached ones included."""
     return memory_stats(device)["reserved"]
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Bytes free and in all, of a device that computes in the host's memory; no backend says it of others."""
+    index = devices.index_of(device)
+    if not devices.info(index).limits.host_resident or "SC_AVPHYS_PAGES" not in os.sysconf_names:
+        raise NotImplementedError(
+            f"hologram: no backend says how much memory a device has, got {get_device_name(index)}"
+        )
+    page = os.sysconf("SC_PAGE_SIZE")
+    return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
 def empty_cache() -> None:

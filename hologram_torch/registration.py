@@ -9,7 +9,7 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, module, storages
+from hologram_torch import accelerator, current, generator, module, storages, streams
 from hologram_torch.conversion import keep_parameters
 
 
@@ -36,7 +36,9 @@ class Guard(_acc.DeviceGuard):
 _kept = (Hooks(), Guard())  # PyTorch holds no reference
 _setup_privateuseone_for_python_backend("hologram", module.itself(), *_kept)
 
-
+current.tell()
+for _class in (generator.Generator, streams.Stream, streams.Event):
+    setattr(torch, _class.__name__, _class)
 for _name, _answer in accelerator.ANSWERS.items():
     setattr(torch._C, _name, _answer)
 storages.settle()

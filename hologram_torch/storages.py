@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hologram_torch import module
+from hologram_torch.devices import devices
 
 Storage = torch.UntypedStorage
 _new: Any = Storage.__new__
@@ -31,7 +31,7 @@ def new(cls: type, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 
 def _place(device: Any) -> torch.device:
-    return torch.device("hologram", module.index_of(device))
+    return torch.device("hologram", devices.index_of(device))
 
 
 def copied(

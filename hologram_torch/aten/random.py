@@ -209,7 +209,7 @@ def _integers(x: torch.Tensor, low: int, high: int, generator: Generator) -> Ten
 # Normal numbers with tensors of parameters.
 
 
-def _normal(mean: Any, std: Any, *, generator: Generator = None) -> torch.Tensor:
+def _normal(mean: Any, std: Any = 1.0, *, generator: Generator = None) -> torch.Tensor:
     given = [v for v in (mean, std) if isinstance(v, torch.Tensor)]
     if isinstance(std, (int, float)) and not std >= 0:
         raise RuntimeError(f"hologram, normal: normal expects std >= 0.0, but found std {std}")
@@ -220,7 +220,7 @@ def _normal(mean: Any, std: Any, *, generator: Generator = None) -> torch.Tensor
     return found.mul_(std).add_(mean)
 
 
-def _normal_out(mean: Any, std: Any, *, generator: Generator = None, out: torch.Tensor) -> torch.Tensor:
+def _normal_out(mean: Any, std: Any = 1.0, *, generator: Generator = None, out: torch.Tensor) -> torch.Tensor:
     found = _normal(mean, std, generator=generator)
     return out.resize_(found.shape).copy_(found)
 

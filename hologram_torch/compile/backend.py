@@ -18,7 +18,7 @@ from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
 
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
-BENEATH = ("aten", "compile", "devices", "fallback", "generator", "kernels", "memory")
+BENEATH = ("aten", "compile", "devices", "fallback", "generator", "kernels", "memory", "streams")
 for _name in ("hologram", *(f"hologram_torch.{name}" for name in BENEATH)):
     trace_rules.add(_name)
 

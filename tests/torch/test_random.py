@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-import torch
-
-import hologram_torch  # noqa: F401
+torch = pytest.importorskip("torch")
+import hologram_torch  # noqa: E402, F401
 
 N = 40_000
 
 
-def _made(fill: str, *args: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def _made(fill: str, *args: float, dtype: Any = torch.float32) -> Any:
     return getattr(torch.empty(N, device="hologram", dtype=dtype), fill)(*args)
 
 
@@ -31,7 +32,7 @@ DISTRIBUTIONS: dict[str, tuple[tuple[float, ...], float, float]] = {
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_mean_and_deviation(name: str, dtype: torch.dtype) -> None:
+def test_mean_and_deviation(name: str, dtype: Any) -> None:
     arguments, mean, deviation = DISTRIBUTIONS[name]
     torch.manual_seed(1)
     found = _made(name, *arguments, dtype=dtype).cpu().double()
@@ -68,7 +69,7 @@ def test_permutations_and_choices() -> None:
     assert sorted(torch.multinomial(weights[0], 2).tolist()) == [1, 2]
 
 
-WRONG: dict[str, Callable[[torch.Tensor], object]] = {
+WRONG: dict[str, Callable[[Any], object]] = {
     "uniform": lambda x: x.uniform_(3, 1),
     "normal": lambda x: x.normal_(0, -1),
     "exponential": lambda x: x.exponential_(-1.0),
@@ -86,3 +87,69 @@ def test_wrong_parameters_are_refused(name: str) -> None:
         WRONG[name](torch.ones(3, device="hologram"))
     with pytest.raises(RuntimeError):
         WRONG[name](torch.ones(3))
+
+
+# Generators.
+
+DRAWS: dict[str, Callable[..., Any]] = {
+    "rand": lambda **g: torch.rand(5, device="hologram", **g),
+    "randn": lambda **g: torch.randn(5, device="hologram", **g),
+    "randint": lambda **g: torch.randint(1 << 40, (5,), device="hologram", **g),
+    "randperm": lambda **g: torch.randperm(9, device="hologram", **g),
+    "normal": lambda **g: torch.normal(torch.zeros(5, device="hologram"), 1.0, **g),
+    "bernoulli": lambda **g: torch.bernoulli(torch.full((64,), 0.5, device="hologram"), **g),
+    "multinomial": lambda **g: torch.multinomial(torch.ones(9, device="hologram"), 5, **g),
+    "kaiming_uniform_": lambda **g: torch.nn.init.kaiming_uniform_(torch.ones(3, 3, device="hologram"), **g),
+    "trunc_normal_": lambda **g: torch.nn.init.trunc_normal_(torch.ones(3, 3, device="hologram"), **g),
+    "orthogonal_": lambda **g: torch.nn.init.orthogonal_(torch.ones(3, 3, device="hologram"), **g),
+}
+
+
+@pytest.mark.parametrize("seed", [7, -1, 2**63])
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_draws_what_the_device_does(name: str, seed: int) -> None:
+    draw = DRAWS[name]
+    torch.manual_seed(seed)
+    wanted = [draw(), draw()]
+    state = torch.hologram.get_rng_state()
+    generator = torch.Generator(device="hologram").manual_seed(seed)
+    before = generator.get_state()
+    assert generator.device == torch.device("hologram:0")
+    assert generator.initial_seed() == torch.hologram.initial_seed() == seed % 2**64
+    assert all(torch.equal(draw(generator=generator), each) for each in wanted)
+    assert torch.equal(generator.get_state(), state)
+    assert torch.equal(torch.hologram.get_rng_state(), state)  # the device's own stream stays where it was
+    assert torch.equal(draw(generator=generator.set_state(before)), wanted[0])
+
+
+def test_generators_are_copied_and_refused_like_pytorch_s() -> None:
+    generator = torch.Generator("hologram")
+    assert isinstance(generator, torch.Generator)
+    assert isinstance(torch.default_generator, torch.Generator)
+    assert type(torch.Generator()) is torch._C.Generator
+    assert generator.seed() != generator.seed()
+    for other in (copy.deepcopy(generator), pickle.loads(pickle.dumps(generator)), generator.clone_state()):
+        state = generator.get_state()
+        assert torch.equal(DRAWS["rand"](generator=other), DRAWS["rand"](generator=generator))
+        generator.set_state(state)
+    last = torch.hologram.device_count() - 1
+    if last:
+        with pytest.raises(RuntimeError, match=f"a generator of hologram:{last} was expected"):
+            torch.rand(1, device=f"hologram:{last}", generator=generator)
+    with pytest.raises(TypeError, match="16 bytes"):
+        generator.set_state(torch.zeros(5, dtype=torch.uint8))
+    with pytest.raises(RuntimeError, match="a seed is within"):
+        generator.manual_seed(2**64)
+
+
+def test_every_device_has_a_generator() -> None:
+    assert len(torch.hologram.default_generators) == torch.hologram.device_count()
+    torch.manual_seed(3)
+    states = torch.hologram.get_rng_state_all()
+    first = DRAWS["rand"]()
+    torch.hologram.set_rng_state_all(states)
+    assert torch.equal(DRAWS["rand"](generator=torch.hologram.default_generators[0]), first)
+    with torch.random.fork_rng(devices=[0], device_type="hologram"):
+        torch.hologram.manual_seed(1)
+    torch.hologram.set_rng_state_all(states)
+    assert torch.equal(DRAWS["rand"](), first)

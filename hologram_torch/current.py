@@ -1,0 +1,67 @@
+"""Which device is the current one, told to PyTorch's C++: there the guard of devices written in Python says 0, always.
+
+`.to("hologram")` and torch.tensor ask that guard. It is an object of C++ whose table of functions PyTorch's headers
+describe, which every installation has: the object gets a copy of its table, in which the function that names the
+current device is ours. Where the headers do not say what is expected, or on another system than Linux, on which alone
+this was tried, the guard stays as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._C._autograd import DeviceType  # pyright: ignore
+
+from hologram_torch.devices import devices
+
+HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"
+REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"  # c10::impl::device_guard_impl_registry
+AHEAD = 2  # words before a table's first function: offset to the whole object, type
+DELETES = 2  # functions that a destructor takes
+
+
+def slots(header: str) -> dict[str, int]:
+    """The place of each function in the table of DeviceGuardImplInterface (the C++ ABI of Itanium: as declared)."""
+    body = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
+    body = body.partition("struct C10_API DeviceGuardImplInterface {")[2].partition("\n};")[0]
+    names = re.findall(r"\bvirtual\b[^(~;]*?(~?\w+)\(", body)
+    return {name: place for place, name in enumerate(names)}
+
+
+_type: Any = DeviceType.PrivateUse1
+_kind = int(_type)
+
+
+def _current(guard: int) -> int:
+    """c10::Device, two bytes: the type, and the number."""
+    return _kind | devices.current << 8
+
+
+_function = ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_void_p)(_current)
+_kept: list[ctypes.Array[ctypes.c_size_t]] = []  # the guard's table
+
+
+def tell() -> bool:
+    """Has PyTorch's guard name the current device; whether it does."""
+    root = Path(torch.__file__).parent
+    if sys.platform != "linux" or not (root / HEADER).is_file():
+        return False
+    found = slots((root / HEADER).read_text())
+    if list(found)[:3] != ["type", "exchangeDevice", "getDevice"] or list(found)[-1][0] != "~":
+        return False
+    guard = (ctypes.c_void_p * (_kind + 1)).in_dll(ctypes.CDLL(str(root / "lib/libc10.so")), REGISTRY)[_kind]
+    if not guard:
+        return False
+    head = ctypes.c_size_t.from_address(guard)
+    words = AHEAD + len(found) - 1 + DELETES
+    start = head.value - AHEAD * ctypes.sizeof(ctypes.c_size_t)
+    table = (ctypes.c_size_t * words).from_buffer_copy(ctypes.string_at(start, words * ctypes.sizeof(head)))
+    table[AHEAD + found["getDevice"]] = ctypes.cast(_function, ctypes.c_void_p).value or 0
+    _kept.append(table)
+    head.value = ctypes.addressof(table) + AHEAD * ctypes.sizeof(head)
+    return True
