@@ -9,7 +9,7 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, current, generator, module, storages, streams
+from hologram_torch import accelerator, current, generator, interchange, module, storages, streams
 from hologram_torch.conversion import keep_parameters
 
 
@@ -42,4 +42,5 @@ for _class in (generator.Generator, streams.Stream, streams.Event):
 for _name, _answer in accelerator.ANSWERS.items():
     setattr(torch._C, _name, _answer)
 storages.settle()
+interchange.settle()
 keep_parameters()
