@@ -22,7 +22,7 @@ from hologram.opset.forms.samples import array
 TURNS = 48  # of halving: more than any axis needs
 
 
-def _searchsorted_shape(x1, x2, sorter, *, side):
+def _searchsorted_shape(x1, x2, sorter, *, side, nan_last):
     fits = x1.ndim == 1 or (x1.ndim > 1 and x1.shape[:-1] == x2.shape[:-1])
     if not fits or (sorter is not None and sorter.shape != x1.shape):
         raise ShapeError(
@@ -52,18 +52,34 @@ def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sa
         )  # NaN last, of bf16 too
         yield Sample((x[order], wanted, None), {"side": side})
         yield Sample((x, wanted, order), {"side": side})
+        yield Sample((x[order], wanted, None), {"side": side, "nan_last": False})
 
 
-def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left"):
-    return np.searchsorted(x1, x2, side=side, sorter=sorter)
+def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: bool = True):
+    if nan_last:
+        return np.searchsorted(x1, x2, side=side, sorter=sorter)
+    before = np.less if side == "left" else np.less_equal
+    comes_first = np.vectorize(lambda a, b: before(a, b) or a != a or b != b, otypes=[bool])
+    found = np.zeros(np.shape(x2), np.int64)
+    for place in np.ndindex(found.shape):  # halves, by comparisons that NaN has come first
+        low, high = 0, x1.shape[-1]
+        while low < high:
+            middle = (low + high) // 2
+            if comes_first(x1[middle], x2[place]):
+                low = middle + 1
+            else:
+                high = middle
+        found[place] = low
+    return found
 
 
 @indexed(shape_of=_searchsorted_shape, dtypes=ALL, samples=_searchsorted_samples,
          reference=_searchsorted_reference)  # fmt: skip
-def searchsorted(at, x1, x2, sorter=None, *, side="left"):
+def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
 
-    An x1 of several axes is searched along the last one, in the row that x2 has the place of.
+    An x1 of several axes is searched along the last one, in the row that x2 has the place of. NaN is the largest number;
+    without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
     """
     common = types.computing(promote(x1.address.dtype, x2.address.dtype))
     common = u32 if common.kind == "bool" else common
@@ -75,7 +91,10 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left"):
         middle = select(length > 0, low + half, 0)
         place = middle if sorter is None else sorter.at(*row, middle).to(index)
         found = x1.at(*row, place).to(common)
-        behind = _before(found, wanted) if side == "left" else ~_before(wanted, found)
+        if nan_last:
+            behind = _before(found, wanted) if side == "left" else ~_before(wanted, found)
+        else:
+            behind = ~(found >= wanted) if side == "left" else ~(found > wanted)
         behind = behind & (length > 0)
         return select(behind, middle + 1, low), select(behind, length - half - 1, half)
 

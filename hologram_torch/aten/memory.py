@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram.errors import OutOfMemory
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
@@ -61,10 +60,7 @@ def _index(device: torch.device | None) -> int:
 def _new(size: Sequence[int], stride: tuple[int, ...] | None, dtype: Any, device: Any) -> torch.Tensor:
     if size and min(size) < 0:
         raise RuntimeError(f"hologram, empty: Trying to create tensor with negative dimension: {list(size)}")
-    try:
-        return empty(tuple(size), stride, dtype, _index(device))
-    except OutOfMemory as error:
-        raise torch.OutOfMemoryError(f"hologram, empty: {error}") from error
+    return empty(tuple(size), stride, dtype, _index(device))
 
 
 def _empty(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hologram.errors import HologramError
 from hologram.frontend.executor import Executor
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.jit.jitted import Jitted
@@ -24,6 +25,7 @@ from hologram_torch.compile.graph import draws, moved, on_host
 from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.devices import devices
 from hologram_torch.generator import Traced, draw, drawn_by
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.memory import HOST_KEYS, as_strided, fresh, hologram_tensor, is_ours, torch_tensor
 from hologram_torch.watch import Complaint, flagged, unread
 
@@ -72,6 +74,12 @@ class CompiledGraph:
     def __call__(self, args: list[Any]) -> list[Any]:
         given = list(args)
         args.clear()
+        try:
+            return self._run(given)
+        except HologramError as error:
+            raise refusal("compiled graph", error) from error
+
+    def _run(self, given: list[Any]) -> list[Any]:
         if self._index is None:
             self._settle(given)
         tensors = []

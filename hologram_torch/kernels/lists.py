@@ -15,11 +15,13 @@ from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 from torch.utils import _pytree as pytree
 
 import hologram as hg
+from hologram.errors import HologramError
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.results import write
 from hologram_torch.memory import hologram_tensor
 
@@ -65,8 +67,11 @@ class Updates:
             len(tensors),
             tensors[0].shape,
         )
-        if not self._again(key, tensors, numbers):
-            self._run(key, tensors, numbers, _taken(written), _taken(others))
+        try:
+            if not self._again(key, tensors, numbers):
+                self._run(key, tensors, numbers, _taken(written), _taken(others))
+        except HologramError as error:
+            raise refusal(self.function.__name__, error) from error
 
     def _again(self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float]) -> bool:
         """Runs what such a call ran before, where the tensors are of the same memory; False if nothing was done."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
+from hologram.errors import HologramError
 from hologram.opset.forms.operation import Operation
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import InPlace, Kernel, Out, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.quick import Bind, quick, settled
@@ -23,7 +26,19 @@ KERNELS: dict[str, Kernel] = {}  # by ATen's names
 
 
 def register(name: str, function: Callable[..., Any]) -> None:
-    """Makes a function of PyTorch's tensors the device's kernel for an operator."""
+    """Makes a function of PyTorch's tensors the device's kernel for an operator; errors become PyTorch's."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except HologramError as error:
+            raise refusal(name, error) from error
+
+    _register(name, call)
+
+
+def _register(name: str, function: Callable[..., Any]) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         library.impl(name, function, KEY)
@@ -57,7 +72,7 @@ def add(
                 call = quick(KERNELS[own], operation)
             elif bind is not None and form is Kernel:
                 call = settled(KERNELS[own], bind)
-            register(own, call)
+            _register(own, call)
 
 
 def implements(

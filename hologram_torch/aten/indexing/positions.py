@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import hologram as hg
@@ -27,14 +28,24 @@ def check(
         if low < 0 or index.dtype.kind == "uint":
             return
         extent = largest
-    outside = hg.any_outside(index, low=low, high=extent)
     beyond = f"is out of bounds for an axis of size {extent}"
-    if deferred():
-        complain(outside, kind, f"hologram, {name}: an index {beyond}")
-    elif outside.item():
+
+    def words() -> str:
         found = hg.min(index).item()
-        found = found if found < low else hg.max(index).item()
-        raise kind(f"hologram, {name}: index {found} {beyond}")
+        return f"index {found if found < low else hg.max(index).item()} {beyond}"
+
+    outside = hg.any_outside(index, low=low, high=extent)
+    refuse(name, outside, f"an index {beyond}" if deferred() else words, kind)
+
+
+def refuse(
+    name: str, wrong: Tensor, words: str | Callable[[], str], kind: type[Exception] = RuntimeError
+) -> None:
+    """Raises where a flag is set, for which the device is waited for, but not in a function that is compiled."""
+    if deferred():
+        complain(wrong, kind, f"hologram, {name}: {words}")
+    elif wrong.item():
+        raise kind(f"hologram, {name}: {words if isinstance(words, str) else words()}")
 
 
 def named(name: str, mask: Tensor) -> Tensor:

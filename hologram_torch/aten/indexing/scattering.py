@@ -104,7 +104,12 @@ def reduced(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, inc
 
 
 def _rows(
-    name: str, x: Tensor, dim: int, index: Tensor, source: Tensor
+    name: str,
+    x: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    kind: type[Exception] = IndexError,
 ) -> tuple[Tensor, Tensor, Tensor, int]:
     """Operands with the positions for every element of the source."""
     axis = dim % max(x.ndim, 1)
@@ -115,7 +120,7 @@ def _rows(
             f"hologram, {name}: source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
-    check(name, index, whole.shape[axis])
+    check(name, index, whole.shape[axis], kind=kind)
     return whole, along(index, source.shape, axis), source, axis
 
 
@@ -123,7 +128,9 @@ def _rows(
 def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     if not index.size:
         return x
-    whole, positions, source, axis = _rows("index_add", x, dim, index, source)
+    ends = x.ndim > 1 and dim % x.ndim in (0, x.ndim - 1)  # where PyTorch has it done by scatter_add
+    kind = RuntimeError if ends else IndexError
+    whole, positions, source, axis = _rows("index_add", x, dim, index, source, kind)
     source = source if alpha == 1 else hg.multiply(source, scalar(source, alpha)).astype(x.dtype, copy=False)
     return added(whole, positions, source, dim=axis).reshape(x.shape)
 

@@ -234,7 +234,7 @@ def searchsorted(
 ) -> Any:
     x = x if isinstance(x, Tensor) else sorted_sequence.executor.tensor(x)
     side = side or ("right" if right else "left")
-    return hg.searchsorted(sorted_sequence, x, sorter, side=side)
+    return hg.searchsorted(sorted_sequence, x, sorter, side=side, nan_last=False)
 
 
 @implements("bucketize.Tensor", "bucketize.Scalar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.runtime.dispatch import deferred
-from hologram_torch.kernels.fused import fused
+from hologram_torch.aten.indexing.positions import refuse
+from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import implements
 from hologram_torch.watch import complain
 
@@ -95,6 +97,38 @@ def nll_loss_backward(
     across[axis] = x.shape[axis]
     classes = x.executor.tensor(np.arange(x.shape[axis], dtype=target.dtype.numpy).reshape(across))
     return hg.where(hg.logical_and(kept, hg.equal(classes, number)), -cotangent * factor, 0.0)
+
+
+# Those that PyTorch decomposes, but for what it refuses.
+
+
+def _checked(name: str, wrong: Callable[[Tensor, Tensor], Tensor], words: str) -> None:
+    """Registers PyTorch's decomposition of a loss, which refuses where any element is wrong."""
+    decomposed = decomposition(name)
+
+    @implements(name)
+    def loss(x: Tensor, target: Tensor, *rest: Any, **named: Any) -> Any:
+        if x.size and target.size:
+            refuse(name, wrong(x, target), words)
+        return decomposed(x, target, *rest, **named)
+
+
+@fused
+def _no_probability(x: Tensor, target: Tensor) -> Tensor:
+    return hg.any(hg.logical_not(hg.logical_and(hg.greater_equal(x, 0.0), hg.less_equal(x, 1.0))))
+
+
+_checked("binary_cross_entropy", _no_probability, "all elements of input should be between 0 and 1")
+_checked(
+    "multi_margin_loss",
+    lambda x, target: hg.any_outside(target, low=0, high=x.shape[-1]),
+    "target out of range",
+)
+_checked(
+    "multilabel_margin_loss_forward",
+    lambda x, target: hg.any_outside(target, low=-1, high=x.shape[-1]),
+    "argument 'target' is out of range",
+)
 
 
 # Margins.
