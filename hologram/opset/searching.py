@@ -78,8 +78,8 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
 def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
 
-    An x1 of several axes is searched along the last one, in the row that x2 has the place of. NaN is the largest number;
-    without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
+    An x1 of several axes is searched along the last one, in the row that x2 has the place of. NaN is the largest
+    number; without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
     """
     common = types.computing(promote(x1.address.dtype, x2.address.dtype))
     common = u32 if common.kind == "bool" else common

@@ -2,9 +2,9 @@
 
 python -m tests.conformance.refusals [--backend cpu|webgpu] [--match TEXT] [--failures]
 
-They are the database's own error inputs, operands of dtypes that neither the CPU nor CUDA takes (floats of 16 bits
-apart, which they may come to take), and outputs of dtypes that results cannot be written to. What the host lets pass is
-left out, and so are complex numbers.
+They are the database's own error inputs, operands of dtypes that the CPU does not take (floats of 16 bits apart, which
+it may come to take), and outputs of dtypes that results cannot be written to. What the host lets pass is left out, and
+so are complex numbers.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _of_the_database(entry: Any) -> Iterator[Malformed]:
 
 
 def _of_other_dtypes(entry: Any, own: torch.dtype, found: list[Any]) -> Iterator[Malformed]:
-    taken = entry.supported_dtypes("cpu") | entry.supported_dtypes("cuda")
+    taken = entry.supported_dtypes("cpu")
     for dtype in (d for d in DTYPES if d not in taken and d not in (torch.float16, torch.bfloat16)):
 
         def other(x: Any, dtype: torch.dtype = dtype) -> Any:

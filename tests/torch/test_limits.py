@@ -1,4 +1,4 @@
-"""Bad input and too little memory: PyTorch's type of exception, a message naming hologram, and a process that goes on."""
+"""Bad input and too little memory: PyTorch's exceptions, naming hologram, and a process that goes on."""
 
 from __future__ import annotations
 
