@@ -9,7 +9,7 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, current, generator, interchange, module, storages, streams
+from hologram_torch import accelerator, current, flexible, generator, interchange, module, storages, streams
 from hologram_torch.conversion import keep_parameters
 
 
@@ -43,4 +43,5 @@ for _name, _answer in accelerator.ANSWERS.items():
     setattr(torch._C, _name, _answer)
 storages.settle()
 interchange.settle()
+flexible.settle()
 keep_parameters()

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import hologram as hg
+from hologram.frontend.jit.traced import Storage
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
@@ -112,6 +113,8 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
 def _into(target: Tensor, source: torch.Tensor) -> None:
     if is_ours(source):
         found = hologram_tensor(source)
+        if type(found.buffer) is Storage and found.buffer.value is None:
+            return  # elements that nobody wrote, of a trace, which would ask for them
         if found.executor is target.executor:
             target.executor.copy(found, target)
             return
@@ -122,7 +125,7 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
         return
     if array.dtype != target.dtype.numpy and array.size <= target.size:
         array = array.astype(target.dtype.numpy)
-    if array.shape == target.shape and target.layout is target.buffer.kind.layout and not deferred():
+    if not deferred() and array.shape == target.shape and target.layout is target.buffer.kind.layout:
         target.buffer.from_numpy(array)
         return
     target.executor.copy(target.executor.tensor(array), target)

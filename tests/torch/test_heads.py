@@ -58,3 +58,30 @@ def test_heads_that_do_not_fit_are_refused_as_by_pytorch() -> None:
     q, k = torch.ones(1, 4, 2, 8, device="hologram"), torch.ones(1, 2, 2, 8, device="hologram")
     with pytest.raises(RuntimeError, match="hologram"):
         nn.functional.scaled_dot_product_attention(q, k, k)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_flexible_attention_is_attention(compiled: bool) -> None:
+    from torch.nn.attention import flex_attention as flexible
+
+    torch.manual_seed(0)
+    here = [torch.randn(1, 2, 16, 8, requires_grad=True) for _ in range(3)]
+    there = [x.detach().to("hologram").requires_grad_() for x in here]
+    device = there[0].device
+    earlier = flexible.create_block_mask(lambda b, h, i, j: i >= j, None, None, 16, 16, device=device)
+
+    def attended(q, k, v):
+        return flexible.flex_attention(
+            q, k, v, score_mod=lambda s, b, h, i, j: s - 0.1 * (i - j).abs(), block_mask=earlier
+        )
+
+    found = (torch.compile(attended, backend="hologram") if compiled else attended)(*there)
+    found.square().sum().backward()
+    place = torch.arange(16)
+    far = place[:, None] - place
+    mask = torch.where(far >= 0, -0.1 * far.abs(), -torch.inf)
+    wanted = nn.functional.scaled_dot_product_attention(*here, attn_mask=mask)
+    wanted.square().sum().backward()
+    torch.testing.assert_close(found.detach().cpu(), wanted.detach(), atol=1e-5, rtol=1e-5)
+    for a, b in zip(there, here, strict=True):
+        torch.testing.assert_close(a.grad.cpu(), b.grad, atol=1e-5, rtol=1e-5)
