@@ -19,24 +19,30 @@ from torch.utils import _pytree as pytree
 from hologram_torch.memory import is_ours
 
 NAME = "hologram"
-# Collectives whose first argument takes the results; what `send` is given stays as it is.
-WRITING = (
-    "allgather",
-    "allgather_into_tensor_coalesced",
-    "_allgather_base",
-    "allreduce",
-    "allreduce_coalesced",
-    "alltoall",
-    "alltoall_base",
-    "broadcast",
-    "gather",
-    "recv",
-    "recv_anysource",
-    "reduce",
-    "reduce_scatter",
-    "_reduce_scatter_base",
-    "scatter",
-)
+# Collectives whose first argument takes the results, and gloo's names of them; what `send` is given stays as it is.
+WRITING = {
+    name: name
+    for name in (
+        "allgather",
+        "_allgather_base",
+        "allreduce",
+        "allreduce_coalesced",
+        "alltoall",
+        "alltoall_base",
+        "broadcast",
+        "gather",
+        "recv",
+        "recv_anysource",
+        "reduce",
+        "reduce_scatter",
+        "_reduce_scatter_base",
+        "scatter",
+    )
+} | {
+    "all_gather_single": "_allgather_base",
+    "all_to_all_single": "alltoall_base",
+    "reduce_scatter_single": "_reduce_scatter_base",
+}
 
 
 class Staged(dist.Work):
@@ -44,7 +50,7 @@ class Staged(dist.Work):
 
     def __init__(self, work: Any, results: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         super().__init__()
-        self._future = work.get_future().then(lambda done: _copied(done, results, pairs))
+        self._future = _future(work).then(lambda done: _copied(done, results, pairs))
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits until the results are on the device; raises what the collective raised."""
@@ -56,6 +62,17 @@ class Staged(dist.Work):
 
     def get_future(self) -> Any:
         return self._future
+
+
+def _future(work: Any) -> Any:
+    """A collective's own future; gloo's scattered reductions have none, and are waited for."""
+    try:
+        return work.get_future()
+    except RuntimeError:
+        work.wait()
+        done = torch.futures.Future()
+        done.set_result(None)
+        return done
 
 
 def _copied(done: Any, results: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
@@ -76,6 +93,15 @@ class HostGroup(dist.ProcessGroup):
     def getBackendName(self) -> str:  # noqa: N802  (torch.distributed asks by this name)
         return NAME
 
+    # A group without a backend in C++ has no name there, and meshes of devices ask for it.
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
     def barrier(self, *args: Any, **kwargs: Any) -> Any:
         return self._gloo.barrier(*args, **kwargs)
 
@@ -83,7 +109,7 @@ class HostGroup(dist.ProcessGroup):
         return self._gloo.send([x.cpu() if is_ours(x) else x for x in tensors], *rest)
 
 
-def _collective(name: str) -> Callable[..., Any]:
+def _collective(theirs: str) -> Callable[..., Any]:
     """A collective that writes to its first argument."""
 
     def run(self: HostGroup, results: Any, *rest: Any, **options: Any) -> Any:
@@ -97,16 +123,15 @@ def _collective(name: str) -> Callable[..., Any]:
             return staged[id(x)]
 
         given = pytree.tree_map_only(torch.Tensor, down, (results, *rest))
-        work = getattr(self._gloo, name)(*given, **options)
+        work = getattr(self._gloo, theirs)(*given, **options)
         pairs = [(x, staged[id(x)]) for x in pytree.tree_leaves(results) if id(x) in staged]
         return Staged(work, results, pairs) if staged else work
 
-    run.__name__ = name
     return run
 
 
-for _name in WRITING:
-    setattr(HostGroup, _name, _collective(_name))
+for _name, _theirs in WRITING.items():
+    setattr(HostGroup, _name, _collective(_theirs))
 
 
 def _open(store: Any, rank: int, size: int, timeout: timedelta) -> HostGroup:
@@ -116,6 +141,8 @@ def _open(store: Any, rank: int, size: int, timeout: timedelta) -> HostGroup:
 def register() -> None:
     """Makes the backend known; where PyTorch was built without torch.distributed or gloo there is none."""
     if dist.is_available() and dist.is_gloo_available():
+        from hologram_torch import collectives  # noqa: F401  (operators that there are with torch.distributed alone)
+
         dist.Backend.register_backend(NAME, _open, devices=["cpu", NAME])
 
 

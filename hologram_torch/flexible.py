@@ -1,4 +1,4 @@
-"""FlexAttention on the device: PyTorch's own form, in operators that any device has, behind a check of devices' names."""
+"""FlexAttention on the device: PyTorch's own form, in operators that any device has; it asks for devices by name."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from hologram import dtypes
 from hologram_torch.devices import devices
 
 Storage = torch.UntypedStorage
@@ -63,6 +64,34 @@ def refused(name: str) -> Callable[..., Any]:
     return method
 
 
+_size = Storage.nbytes
+_resize = Storage.resize_
+
+
+def nbytes(self: torch.UntypedStorage) -> int:
+    """Bytes of a storage; none where it was resized to 0, which C++ cannot be told."""
+    return _size(self) if self.device.type != "hologram" or hasattr(self, "payload") else 0
+
+
+def resized(self: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
+    """Frees the memory of a storage on the device, and gives it new memory of the size it had, undefined.
+
+    So FullyShardedDataParallel keeps gathered parameters for as long as it needs them.
+    """
+    if self.device.type != "hologram":
+        return _resize(self, size)
+    if size not in (0, _size(self)):
+        raise NotImplementedError(
+            f"hologram: a storage on the device is resized to 0 bytes, or back to {_size(self)}, got {size}"
+        )
+    own: Any = self
+    if not size and hasattr(self, "payload"):
+        del own.payload
+    elif size and not hasattr(self, "payload"):
+        own.payload = devices.executor(self.device.index or 0).empty((size,), dtypes.u8).buffer
+    return self
+
+
 def settle() -> None:
     """Has PyTorch's storages work on the device."""
     changed: Any = Storage
@@ -70,5 +99,6 @@ def settle() -> None:
     changed.to = moved
     changed.hologram = copied
     changed.is_hologram = property(lambda self: self.device.type == "hologram")
-    for name in ("byteswap", "resize_"):
-        setattr(changed, name, refused(name))
+    changed.byteswap = refused("byteswap")
+    changed.nbytes = changed.size = nbytes
+    changed.resize_ = resized
