@@ -1,8 +1,9 @@
 """Which device is the current one, told to PyTorch's C++: there the guard of devices written in Python says 0, always.
 
-`.to("hologram")` and torch.tensor ask that guard. It is an object of C++ whose table of functions PyTorch's headers
-describe, which every installation has: the object gets a copy of its table, in which the function that names the
-current device is ours. Where the headers do not say what is expected, or on another system than Linux, on which alone
+`.to("hologram")` and torch.tensor ask that guard. Backward passes ask it too, for streams, when an exception leaves
+them (of a hook, say): it then looks for methods in Python, and the process ends. It is an object of C++ whose table of
+functions PyTorch's headers describe, which every installation has: the object gets a copy of its table, in which these
+functions are ours. Where the headers do not say what is expected, or on another system than Linux, on which alone
 this was tried, the guard stays as it is.
 """
 
@@ -18,6 +19,7 @@ import torch
 from torch._C._autograd import DeviceType  # pyright: ignore
 
 from hologram_torch.devices import devices
+from hologram_torch.native import compiled
 
 HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"  # c10::impl::device_guard_impl_registry
@@ -34,7 +36,7 @@ def slots(header: str) -> dict[str, int]:
 
 
 _type: Any = DeviceType.PrivateUse1
-_kind = int(_type)
+_kind = int(_type)  # 20, as guard.ll says
 
 
 def _current(guard: int) -> int:
@@ -43,6 +45,13 @@ def _current(guard: int) -> int:
 
 
 _function = ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_void_p)(_current)
+# Of guard.ll, and which they stand for.
+COMPILED = {
+    "exchange_device": ("exchangeDevice",),
+    "set_device": ("setDevice", "uncheckedSetDevice"),
+    "get_stream": ("getStream",),
+    "exchange_stream": ("exchangeStream",),
+}
 _kept: list[ctypes.Array[ctypes.c_size_t]] = []  # the guard's table
 
 
@@ -62,6 +71,10 @@ def tell() -> bool:
     start = head.value - AHEAD * ctypes.sizeof(ctypes.c_size_t)
     table = (ctypes.c_size_t * words).from_buffer_copy(ctypes.string_at(start, words * ctypes.sizeof(head)))
     table[AHEAD + found["getDevice"]] = ctypes.cast(_function, ctypes.c_void_p).value or 0
+    code = compiled(Path(__file__).with_name("guard.ll"), tuple(COMPILED))
+    for names, address in zip(COMPILED.values(), () if code is None else code.addresses, strict=False):
+        for name in names:
+            table[AHEAD + found[name]] = address
     _kept.append(table)
     head.value = ctypes.addressof(table) + AHEAD * ctypes.sizeof(head)
     return True

@@ -99,7 +99,7 @@ class HostGroup(dist.ProcessGroup):
         self._name = name
 
     @property
-    def group_name(self) -> str:
+    def group_name(self) -> Any:
         return self._name
 
     def barrier(self, *args: Any, **kwargs: Any) -> Any:

@@ -147,6 +147,8 @@ def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -
     return torch.empty_like(x).copy_(source, non_blocking)
 
 
+# Its memory may be given to others as soon as nobody holds it: one queue runs everything in order.
+register("record_stream", lambda x, stream: None)
 register("copy", _copied)
 register("_copy_from", _copy_from)
 register("_copy_from_and_resize", lambda source, target: _copy_from(source, target.resize_(source.shape)))

@@ -16,5 +16,8 @@ def test_data_parallel_training_is_training(tmp_path: Path) -> None:
     alone = two_processes.model()
     two_processes.train(alone, *two_processes.batch())
     for rank in range(2):
-        for name, trained in torch.load(tmp_path / f"{rank}.pt").items():
-            torch.testing.assert_close(trained, alone.state_dict()[name], rtol=1e-5, atol=1e-6)
+        for form in ("", "-sharded", "-fully_sharded"):
+            found = torch.load(tmp_path / f"{rank}{form}.pt")
+            assert list(found) == list(alone.state_dict())
+            for name, trained in found.items():
+                torch.testing.assert_close(trained, alone.state_dict()[name], rtol=1e-5, atol=1e-6)

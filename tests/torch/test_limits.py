@@ -83,6 +83,26 @@ def test_compiled_losses_refuse_what_eager_ones_do() -> None:
         loss(x * 2, x).item()
 
 
+HOOKS: dict[str, Callable[[Any, Any], Any]] = {
+    "of a gradient": lambda p, hook: p.register_hook(hook),
+    "of what was added up": lambda p, hook: p.register_post_accumulate_grad_hook(hook),
+}
+
+
+@pytest.mark.parametrize("kind", HOOKS)
+def test_exceptions_leave_backward_passes(kind: str) -> None:
+    def hook(*_: Any) -> None:
+        raise LookupError("mine")
+
+    layers = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)).to("hologram")
+    kept = HOOKS[kind](layers[0].weight, hook)
+    with pytest.raises(LookupError, match="mine"):
+        layers(torch.ones(2, 3, device="hologram")).sum().backward()
+    kept.remove()
+    layers(torch.ones(2, 3, device="hologram")).sum().backward()
+    assert layers[0].weight.grad is not None
+
+
 def test_mixed_and_missing_devices() -> None:
     x = torch.ones(4, 4, device="hologram")
     for wrong in (

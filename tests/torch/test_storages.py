@@ -41,4 +41,17 @@ def test_what_needs_an_address_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="hologram"):
         storage.byteswap(torch.float32)
     with pytest.raises(NotImplementedError, match="hologram"):
-        storage.resize_(0)
+        storage.resize_(5)
+
+
+def test_storages_are_freed_and_come_back() -> None:
+    before = torch.hologram.memory_allocated()
+    x = torch.ones(1 << 20, device="hologram")
+    storage = x.untyped_storage()
+    storage.resize_(0)
+    assert storage.size() == x.untyped_storage().nbytes() == 0
+    assert torch.hologram.memory_allocated() == before
+    with pytest.raises(RuntimeError, match="hologram"):
+        x.add_(1)
+    storage.resize_(4 << 20)
+    assert x.fill_(2).sum().item() == 2 << 20

@@ -37,15 +37,48 @@ def train(trained: Any, x: torch.Tensor, y: torch.Tensor) -> None:
         optimiser.step()
 
 
+State = dict[str, torch.Tensor]
+
+
+def fully_sharded(own: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, device: torch.device) -> State:
+    """Trains a model whose parameters are distributed tensors; what becomes of them."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("hologram", (2,))
+    for layer in own.children():
+        if isinstance(layer, torch.nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    train(fully_shard(own, mesh=mesh), x, y)
+    return {name: p.full_tensor().cpu() for name, p in own.named_parameters()}  # pyright: ignore
+
+
+def sharded(own: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, device: torch.device) -> State:
+    """Trains a model whose parameters are parts of one flat tensor; what becomes of them."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    trained = FullyShardedDataParallel(own, device_id=device, use_orig_params=True)
+    train(trained, x, y)
+    with FullyShardedDataParallel.summon_full_params(trained):
+        return {
+            n.removeprefix("_fsdp_wrapped_module."): p.detach().cpu().clone()
+            for n, p in trained.named_parameters()
+        }
+
+
 def work(rank: int, folder: str) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "HOLOGRAM_CPU_THREADS": "1"}
     import hologram_torch  # noqa: F401  (in the process that was started)
 
     dist.init_process_group("hologram", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     device = torch.device("hologram", rank % torch.accelerator.device_count())
+    torch.accelerator.set_device_index(device.index)
     parallel = torch.nn.parallel.DistributedDataParallel(model().to(device), bucket_cap_mb=0.0005)
     x, y = (t[rank::2].to(device) for t in batch())
     train(parallel, x, y)
+    for form in (sharded, fully_sharded):
+        found = form(model().to(device), x, y, device)
+        torch.save(found, Path(folder) / f"{rank}-{form.__name__}.pt")
     gathered = [torch.zeros(1, device=device) for _ in range(2)]
     dist.all_gather(gathered, torch.full((1,), float(rank), device=device))
     assert [float(t) for t in gathered] == [0, 1]
