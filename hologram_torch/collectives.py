@@ -16,7 +16,7 @@ OPERATIONS = {"sum": "SUM", "avg": "SUM", "product": "PRODUCT", "min": "MIN", "m
 
 
 def _group(name: str) -> Any:
-    return dist.distributed_c10d._resolve_process_group(name)  # pyright: ignore[reportArgumentType]
+    return dist.distributed_c10d._resolve_process_group(name)  # pyright: ignore
 
 
 def _options(kind: Any, operation: str) -> Any:

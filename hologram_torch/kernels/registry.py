@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from hologram.errors import HologramError
+from hologram.errors import HologramError, UnsupportedDType
 from hologram.opset.forms.operation import Operation
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import InPlace, Kernel, Out, Promotes, Promotion
@@ -32,6 +32,8 @@ def register(name: str, function: Callable[..., Any]) -> None:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except UnsupportedDType:  # a TypeError already: no tensor of the device has this dtype
+            raise
         except HologramError as error:
             raise refusal(name, error) from error
 
