@@ -14,6 +14,7 @@ import pytest
 
 import hologram as hg
 from hologram.backends import registry
+from tests.backends import emulated
 
 # Everything else runs in CI: the machine installs what it needs (requirements/).
 ABSENT_IN_CI = ("cuda", "metal")
@@ -23,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--backend",
         action="append",
-        choices=sorted(registry.discover()),
+        choices=sorted({*registry.discover(), *emulated.NAMES}),
         help="run the tests on this backend only (may be repeated); a test that it cannot run fails",
     )
     parser.addoption(
@@ -35,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What tests compile persists for their run only, and never meets the user's own kernels."""
+    if set(emulated.NAMES) & set(config.getoption("--backend") or ()):
+        emulated.install()
     if not hasattr(
         config, "workerinput"
     ):  # xdist's workers share the directory of the process that starts them

@@ -1,15 +1,21 @@
 """Runs CUDA C++ and MSL on the CPU: clang compiles a kernel's text as C++ against the headers in emulation/.
 
 Threads of a workgroup are fibres, workgroups run one after the other. So it checks what a kernel computes, and that
-every thread meets every barrier; not races, nor speed, nor what only Apple's or NVIDIA's compiler refuses.
+every thread meets every barrier; not speed, nor what only Apple's or NVIDIA's compiler refuses. Which of two threads
+runs first changes at every barrier and from workgroup to workgroup, so that most races give wrong results.
+
+What clang made is kept in pytest's own cache folder, by the text of all that went into it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,9 +27,9 @@ from hologram.compiler.source.codegen import Source
 from hologram.limits import Limits
 
 HEADERS = Path(__file__).parent / "emulation"
+KEPT = Path(__file__).parents[2] / ".pytest_cache" / "emulated"
 FLAGS = (
     "-O1",
-    "-shared",
     "-fPIC",
     "-ffp-contract=off",
     "-fno-strict-aliasing",
@@ -53,23 +59,63 @@ def compiler() -> str:
     raise AssertionError
 
 
+@functools.cache
+def _identity() -> str:
+    """Of the compiler and the headers."""
+    said = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
+    return "\n".join([said, *FLAGS, *(path.read_text() for path in sorted(HEADERS.iterdir()))])
+
+
+def _kept(name: str, command: Sequence[str], text: str) -> Path:
+    """What clang makes of a text, made where it is missing; `name` ends as the file's name does."""
+    digest = hashlib.sha256("\n".join([_identity(), *command, text]).encode()).hexdigest()
+    place = KEPT / f"{digest}{name}"
+    if place.exists():
+        return place
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=KEPT
+    ) as folder:  # renamed from there: others see a whole file or none
+        made = Path(folder) / place.name
+        given = ["-", "-o", str(made)]
+        done = subprocess.run(
+            [compiler(), *command, *given], input=text, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise CompilationError(done.stderr)
+        made.replace(place)
+    return place
+
+
+class CompilationError(Exception):
+    """What clang said of a text."""
+
+
+@functools.cache
+def _precompiled(suffix: str) -> Path:
+    standard, headers = LANGUAGES[suffix]
+    text = "\n".join(f"#include <{header}>" for header in headers)
+    return _kept(".pch", [standard, *FLAGS, "-x", "c++-header"], text)
+
+
+def library(text: str, suffix: str) -> Path:
+    """The shared library of kernels and launchers, for the headers of their language; raises CompilationError."""
+    standard, _ = LANGUAGES[suffix]
+    command = [standard, *FLAGS, "-shared", "-include-pch", str(_precompiled(suffix)), "-x", "c++"]
+    return _kept(".so", command, text)
+
+
 class Emulation:
     """Kernels compiled into one shared library."""
 
-    def __init__(self, sources: Mapping[str, Source], suffix: str, folder: Path) -> None:
+    def __init__(self, sources: Mapping[str, Source], suffix: str) -> None:
         """`sources` by any names; entry points must differ in CUDA, where they have C linkage."""
         self.sources = dict(sources)
-        standard, headers = LANGUAGES[suffix]
-        text = [f"#include <{header}>" for header in headers]
+        text = []
         for number, (name, source) in enumerate(self.sources.items()):
             inner = f'#line 1 "{name}.{suffix}"\n{source.text}'
             text += [f"namespace kernel_{number} {{", inner, "}", _launcher(number, source, suffix)]
-        file, library = folder / f"kernels.{suffix}.cpp", folder / f"kernels.{suffix}.so"
-        file.write_text("\n".join(text))
-        command = [compiler(), standard, *FLAGS, str(file), "-o", str(library), "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[:4000]
-        self.library = ctypes.CDLL(str(library))
+        self.library = ctypes.CDLL(str(library("\n".join(text), suffix)))
 
     def run(
         self,

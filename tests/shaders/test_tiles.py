@@ -7,10 +7,8 @@ through the emulation, and the results are held to the operations' references.
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ from tests.accuracy import check, widened
 from tests.compiler.source.test_native import compile_cubin
 from tests.devices import limits
 from tests.opset.test_epilogues import residual
-from tests.shaders.emulator import FLAGS, LANGUAGES, compiler
+from tests.shaders import emulator
 
 DIALECTS = {"metal": msl, "cu": cuda}
 NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")
@@ -186,27 +184,16 @@ def _launcher(number: int, tile: Tile, shader: Shader, suffix: str) -> str:
 
 
 @pytest.fixture(scope="module", params=DIALECTS)
-def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def library(request: pytest.FixtureRequest) -> ctypes.CDLL:
     """Every tile of the cases in one shared library."""
     suffix = request.param
-    folder = tmp_path_factory.mktemp(suffix)
-    standard, headers = LANGUAGES[suffix]
-    text = [f"#include <{header}>" for header in headers]
+    text = []
     for number, tile in enumerate(TILES):
         shader = spelled(tile, suffix)
         # In a namespace of its own each, as several declare the same entry point.
         inner = shader.text.replace('extern "C" __global__', "__global__")
         text += [f"namespace kernel_{number} {{", inner, "}", _launcher(number, tile, shader, suffix)]
-    file, found = folder / f"tiles.{suffix}.cpp", folder / f"tiles.{suffix}.so"
-    file.write_text("\n".join(text))
-    done = subprocess.run(
-        [compiler(), standard, *FLAGS, str(file), "-o", str(found), "-lm"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[:4000]
-    return ctypes.CDLL(str(found))
+    return ctypes.CDLL(str(emulator.library("\n".join(text), suffix)))
 
 
 def run(library: ctypes.CDLL, case: Case) -> list[np.ndarray]:
@@ -254,7 +241,7 @@ def test_emulated_tiles_compute(case: Case, library: ctypes.CDLL):
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("stem", sorted({t.stem for t in TILES}))
 @pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f16, dtypes.f64], ids=str)
-def test_nvrtc_compiles_a_tile(stem: str, dtype: dtypes.DType, architecture: str, tmp_path: Path):
+def test_nvrtc_compiles_a_tile(stem: str, dtype: dtypes.DType, architecture: str):
     tile = next(t for t in TILES if t.stem == stem and t.epilogue is None)
     narrow = tuple((n, dtype if d is dtypes.f32 and n == "T" else d) for n, d in tile.types)
     shader = spelled(replace(tile, types=narrow), "cu")

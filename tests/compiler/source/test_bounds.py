@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,14 +144,14 @@ def launched(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_misses_a_buffer_does_nothing(language: str, tmp_path: Path) -> None:
+def test_what_misses_a_buffer_does_nothing(language: str) -> None:
     sources = {}
     for name, (program, buffers, scalars, grid, guarded) in CASES.items():
         lengths = [buffers[b.name].size for b in program.buffers]
         sources[name], found = launched(program, language, lengths, scalars, grid)
         assert found == guarded, name
     entries = {n: s for n, s in sources.items() if n != "before the start"}  # the kernel of the first case
-    emulation = Emulation(entries, LANGUAGES[language]().suffix, tmp_path)
+    emulation = Emulation(entries, LANGUAGES[language]().suffix)
     assert sources["before the start"].text == sources["past the end"].text
     for name, (program, buffers, scalars, grid, _) in CASES.items():
         kernel = name if name in entries else "past the end"
@@ -164,10 +163,10 @@ def test_what_misses_a_buffer_does_nothing(language: str, tmp_path: Path) -> Non
             np.testing.assert_array_equal(got[n], array, err_msg=f"{name}: {n}")
 
 
-def test_without_guards_the_emulator_sees_it(tmp_path: Path) -> None:
+def test_without_guards_the_emulator_sees_it() -> None:
     program, buffers, scalars, grid, _ = CASES["past the end"]
     source = ProgramGenerator(program, LANGUAGES["cuda"](), LIMITS, None).source(PLAIN)
-    emulation = Emulation({"bare": source}, "cu", tmp_path)
+    emulation = Emulation({"bare": source}, "cu")
     with pytest.raises(AssertionError, match="bare wrote outside of out"):
         emulation.run("bare", program, buffers, scalars, grid, LIMITS)
 

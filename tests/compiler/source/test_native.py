@@ -90,10 +90,10 @@ RUNS: dict[str, Run] = {
 
 
 @pytest.fixture(scope="session", params=list(LANGUAGES))
-def emulation(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Emulation:
+def emulation(request: pytest.FixtureRequest) -> Emulation:
     sources = {name: spelled(program, request.param) for name, program in PROGRAMS.items()}
     suffix = LANGUAGES[request.param]().suffix
-    return Emulation(sources, suffix, tmp_path_factory.mktemp("kernels"))
+    return Emulation(sources, suffix)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -127,9 +127,7 @@ def assert_close(got: np.ndarray, expected: np.ndarray, ulp: float) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_random_programs_compute_what_the_evaluator_says(
-    language: str, tmp_path_factory: pytest.TempPathFactory
-):
+def test_random_programs_compute_what_the_evaluator_says(language: str):
     known = tuple(d for d in dtypes.ALL if language != "metal" or d != f64)
 
     # Clang takes many programs at once in the time of a few; making a failure smaller would take it minutes.
@@ -144,7 +142,7 @@ def test_random_programs_compute_what_the_evaluator_says(
     def compare(cases: list[Case]) -> None:
         kernels = {str(k): replace(c.program, name=f"atlas_random_{k}") for k, c in enumerate(cases)}
         sources = {name: spelled(program, language) for name, program in kernels.items()}
-        emulation = Emulation(sources, LANGUAGES[language]().suffix, tmp_path_factory.mktemp("random"))
+        emulation = Emulation(sources, LANGUAGES[language]().suffix)
         for (name, program), case in zip(kernels.items(), cases, strict=True):
             scalars = tuple(case.scalars.values())
             got = emulation.run(name, program, case.buffers, scalars, case.grid, LIMITS)
@@ -191,10 +189,10 @@ def test_nvrtc_refuses_what_is_wrong():
         compile_cubin('extern "C" __global__ void k() { nonsense; }', "sm_90")
 
 
-def test_the_emulator_sees_a_barrier_that_some_threads_miss(tmp_path: Path):
+def test_the_emulator_sees_a_barrier_that_some_threads_miss():
     source = spelled(PROGRAMS["reverse_f32"], "metal")
     broken = source.text.replace("threadgroup_barrier(", "if (thread_index < 9u) threadgroup_barrier(")
-    emulation = Emulation({"broken": replace(source, text=broken)}, "metal", tmp_path)
+    emulation = Emulation({"broken": replace(source, text=broken)}, "metal")
     run = RUNS["reverse_f32"]
     with pytest.raises(AssertionError, match="others wait"):
         emulation.run("broken", run.program, run.buffers, (), run.grid, LIMITS)

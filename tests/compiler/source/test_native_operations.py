@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,7 @@ def uses_f64(program: Program) -> bool:
 
 
 @pytest.mark.parametrize("language", ["cuda", "metal"])
-def test_every_operation_is_spelled(language: str, tmp_path: Path):
+def test_every_operation_is_spelled(language: str):
     first = {}
     for operation in PLANNED:
         for program in dict.fromkeys(programs(operation)):
@@ -56,6 +55,6 @@ def test_every_operation_is_spelled(language: str, tmp_path: Path):
             source = spelled(replace(program, name=f"{program.name}_{len(first)}"), language)
             first.setdefault(operation.name, source)
     assert len(first) > 100
-    Emulation(first, LANGUAGES[language]().suffix, tmp_path)
+    Emulation(first, LANGUAGES[language]().suffix)
     for source in first.values() if language == "cuda" else ():
         assert source.entry.encode() in compile_cubin(source.text, "sm_75")

@@ -13,8 +13,12 @@ namespace emulation {
 struct Index {
     unsigned x, y, z;
 };
+static inline Index thread_of_block() {
+    const unsigned i = place.index, x = place.block[0], y = place.block[1];
+    return Index{i % x, i / x % y, i / x / y};
+}
 }  // namespace emulation
-#define threadIdx (emulation::Index{emulation::place.index, 0, 0})
+#define threadIdx (emulation::thread_of_block())
 #define blockIdx (emulation::Index{emulation::place.group[0], emulation::place.group[1], emulation::place.group[2]})
 #define __syncthreads() emulation::barrier()
 

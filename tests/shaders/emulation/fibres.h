@@ -1,6 +1,8 @@
 // The threads of a workgroup as fibres of one CPU thread: each runs until a barrier or its end, then the next does.
 #pragma once
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 namespace emulation {
@@ -10,18 +12,62 @@ constexpr size_t STACK_BYTES = 64 * 1024;
 enum class State { RUNNING, WAITING, ENDED };
 
 struct Place {
-    unsigned group[3], index, threads;
+    unsigned group[3], groups[3], block[3], index, threads;
 };
 static Place place;
 
-static ucontext_t scheduler, fibres[MAX_THREADS];
+// A fibre's place on its own stack. swapcontext would ask the system for its signals at each turn: a hundred times as long.
+#if defined(__x86_64__)
+typedef void* Context;
+extern "C" void emulation_swap(Context* from, Context to);
+asm(R"(
+.local emulation_swap
+.type emulation_swap, @function
+emulation_swap:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+)");
+static inline void swap(Context* from, Context* to) { emulation_swap(from, *to); }
+static inline void start(Context* fibre, char* stack, void (*entry)()) {
+    void** top = reinterpret_cast<void**>(stack + STACK_BYTES) - 1;  // as after a call: 8 bytes off a multiple of 16
+    *--top = reinterpret_cast<void*>(entry);
+    for (int k = 0; k < 6; k++) *--top = nullptr;
+    *fibre = top;
+}
+#else
+typedef ucontext_t Context;
+static inline void swap(Context* from, Context* to) { swapcontext(from, to); }
+static inline void start(Context* fibre, char* stack, void (*entry)()) {
+    getcontext(fibre);
+    fibre->uc_stack.ss_sp = stack;
+    fibre->uc_stack.ss_size = STACK_BYTES;
+    fibre->uc_link = nullptr;
+    makecontext(fibre, entry, 0);
+}
+#endif
+
+static Context scheduler, fibres[MAX_THREADS];
 static State states[MAX_THREADS];
 static void (*body)(void*);
 static void* closure;
 
 static inline void barrier() {
-    states[place.index] = State::WAITING;
-    swapcontext(&fibres[place.index], &scheduler);
+    const unsigned index = place.index;
+    states[index] = State::WAITING;
+    swap(&fibres[index], &scheduler);
 }
 
 // What the thread at `lane` of the caller's subgroup of `width` threads gives; all threads of the workgroup must ask.
@@ -37,44 +83,51 @@ template <typename T> T from_lane(T value, unsigned lane, unsigned width) {
 static inline void fibre() {
     body(closure);
     states[place.index] = State::ENDED;
-    swapcontext(&fibres[place.index], &scheduler);
+    swap(&fibres[place.index], &scheduler);
 }
 
-// One workgroup; false if some threads ended while others waited at a barrier.
-static inline bool run_group(char* stacks) {
+// One workgroup; false if some threads ended while others waited at a barrier. `turn` says in which order they run.
+static inline bool run_group(char* stacks, unsigned turn) {
     const unsigned threads = place.threads;
-    for (unsigned t = 0; t < threads; t++) {
-        getcontext(&fibres[t]);
-        fibres[t].uc_stack.ss_sp = stacks + t * STACK_BYTES;
-        fibres[t].uc_stack.ss_size = STACK_BYTES;
-        fibres[t].uc_link = nullptr;
-        makecontext(&fibres[t], fibre, 0);
-    }
-    for (;;) {
+    for (unsigned t = 0; t < threads; t++) start(&fibres[t], stacks + t * STACK_BYTES, fibre);
+    for (;; turn++) {
         unsigned ended = 0;
         for (unsigned t = 0; t < threads; t++) {
-            place.index = t;
-            states[t] = State::RUNNING;
-            swapcontext(&scheduler, &fibres[t]);
-            ended += states[t] == State::ENDED;
+            const unsigned index = turn % 2 ? threads - 1 - t : t;
+            place.index = index;
+            states[index] = State::RUNNING;
+            swap(&scheduler, &fibres[index]);
+            ended += states[index] == State::ENDED;
         }
         if (ended == threads) return true;
         if (ended != 0) return false;
     }
 }
 
-template <typename F> int run(const unsigned* groups, unsigned threads, F call) {
+// A grid of workgroups; 1 if threads ended while others of their workgroup waited. Kernels that never wait for another
+// thread are not `cooperative`, and need no fibres.
+template <typename F> int run(const unsigned* groups, const unsigned* block, bool cooperative, F call) {
     static char* stacks = static_cast<char*>(malloc(MAX_THREADS * STACK_BYTES));
     body = [](void* f) { (*static_cast<F*>(f))(); };
     closure = &call;
-    place.threads = threads;
+    for (int k = 0; k < 3; k++) place.groups[k] = groups[k], place.block[k] = block[k];
+    place.threads = block[0] * block[1] * block[2];
+    unsigned turn = 0;
     for (unsigned z = 0; z < groups[2]; z++)
         for (unsigned y = 0; y < groups[1]; y++)
-            for (unsigned x = 0; x < groups[0]; x++) {
+            for (unsigned x = 0; x < groups[0]; x++, turn++) {
                 place.group[0] = x, place.group[1] = y, place.group[2] = z;
-                if (!run_group(stacks)) return 1;
+                if (!cooperative)
+                    for (place.index = 0; place.index < place.threads; place.index++) call();
+                else if (!run_group(stacks, turn))
+                    return 1;
             }
     return 0;
+}
+
+template <typename F> int run(const unsigned* groups, unsigned threads, F call) {
+    const unsigned block[3] = {threads, 1, 1};
+    return run(groups, block, true, call);
 }
 
 // Arguments that take on the type of the parameter they are passed for.
