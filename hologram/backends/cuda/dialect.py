@@ -14,9 +14,9 @@ from hologram.compiler.source.c_family import Names
 from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32, u64
 
 O = Opcode
-# For cuda.core.ProgramOptions: no fused multiply-add but where a program says so. Subnormals, division and square
+# Of NVRTC: no fused multiply-add but where a program says so. Subnormals, division and square
 # roots are exact by default.
-OPTIONS = {"std": "c++17", "fma": False}
+OPTIONS = ("--std=c++17", "--fmad=false")
 TYPES = {
     f32: "float", f16: "__half", bf16: "__nv_bfloat16", f64: "double",
     i8: "signed char", i16: "short", i32: "int", i64: "long long",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +14,8 @@ from hypothesis import strategies as st
 from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
-from hologram.backends.cuda.dialect import OPTIONS, cuda
+from hologram.backends.cuda.compiler import NVRTC
+from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
@@ -154,24 +152,10 @@ def test_random_programs_compute_what_the_evaluator_says(language: str):
     compare()
 
 
-def include_folder() -> Path:
-    """CUDA's headers, from the wheels."""
-    found = importlib.util.find_spec("nvidia")
-    folders = (
-        [Path(p) / "cu13" / "include" for p in (found.submodule_search_locations or ())] if found else []
-    )
-    for folder in folders:
-        if (folder / "cuda_fp16.h").exists():
-            return folder
-    absent = pytest.fail if os.environ.get("CI") else pytest.skip
-    absent("CUDA's headers are not installed: pip install nvidia-cuda-runtime nvidia-cuda-cccl")
-    raise AssertionError
-
-
 def compile_cubin(text: str, architecture: str) -> bytes:
-    core = pytest.importorskip("cuda.core")
-    options = core.ProgramOptions(arch=architecture, include_path=[str(include_folder())], **OPTIONS)
-    return bytes(core.Program(text, "c++", options).compile("cubin").code)
+    """What the backend's own compiler makes of a text."""
+    pytest.importorskip("cuda.bindings")
+    return NVRTC(int(architecture.removeprefix("sm_"))).compile("kernel", text)
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])

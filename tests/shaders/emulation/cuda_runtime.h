@@ -6,8 +6,8 @@
 
 #define __global__
 #define __device__
-#define __shared__ static
-#define __launch_bounds__(threads)
+#define __shared__ EMULATED_SHARED
+#define __launch_bounds__(threads)  // see cuda_launch.h
 
 namespace emulation {
 struct Index {

@@ -59,6 +59,18 @@ static inline void start(Context* fibre, char* stack, void (*entry)()) {
 }
 #endif
 
+// Workgroup memory: all of it lies in one section, which is poisoned ahead of every workgroup.
+#if defined(__ELF__)
+#define EMULATED_SHARED static __attribute__((section("emulated_shared")))
+extern "C" __attribute__((weak, visibility("hidden"))) char __start_emulated_shared[], __stop_emulated_shared[];
+static inline size_t shared_bytes() { return __stop_emulated_shared - __start_emulated_shared; }
+static inline void poison_shared() { memset(__start_emulated_shared, 0xff, shared_bytes()); }
+#else
+#define EMULATED_SHARED static
+static inline size_t shared_bytes() { return 0; }
+static inline void poison_shared() {}
+#endif
+
 static Context scheduler, fibres[MAX_THREADS];
 static State states[MAX_THREADS];
 static void (*body)(void*);
@@ -89,6 +101,7 @@ static inline void fibre() {
 // One workgroup; false if some threads ended while others waited at a barrier. `turn` says in which order they run.
 static inline bool run_group(char* stacks, unsigned turn) {
     const unsigned threads = place.threads;
+    poison_shared();
     for (unsigned t = 0; t < threads; t++) start(&fibres[t], stacks + t * STACK_BYTES, fibre);
     for (;; turn++) {
         unsigned ended = 0;

@@ -1,0 +1,170 @@
+"""A device's context and the one stream that everything of an executor is ordered by.
+
+The context is the device's primary one, which other libraries of the process share (PyTorch, CuPy). It is made current
+for the length of a call and then given back, since they may work on another device. Launches need no current context:
+a kernel of a library (cuLibraryGetKernel) runs in that of its stream.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hologram.backends.cuda.library import FORK_REMEDY, FORKED, Library
+from hologram.errors import BackendUnavailable, DeviceLost, HologramError
+
+MANY_LEAVING = 256  # handles that wait for the device to be given back
+Owned = tuple[str, int]  # the function that gives a handle back, and the handle
+
+
+class Context:
+    """An open device. `unusable`: why nothing can be enqueued any more."""
+
+    def __init__(self, library: Library, ordinal: int, name: str) -> None:
+        self.library = library
+        self.driver = driver = library.driver
+        self.name = name
+        self.lock = threading.RLock()
+        self.unusable: HologramError | None = None
+        self.forked = False
+        self._owned: dict[Owned, Callable[[], Any]] = {}
+        self._leaving: deque[Owned] = deque()
+        self.device: Any = library.call(driver.cuDeviceGet, ordinal)
+        self.handle = library.call(driver.cuDevicePrimaryCtxRetain, self.device)
+        try:
+            self._revive()
+            with self.current():
+                flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+                self.stream = library.call(driver.cuStreamCreate, flags)
+        except BaseException:
+            driver.cuDevicePrimaryCtxRelease(self.device)
+            raise
+        _open.add(self)
+
+    def _revive(self) -> None:
+        """Replaces a context in which a kernel has crashed before: nothing else in the process can use it either."""
+        try:
+            with self.current():
+                self.library.call(self.driver.cuCtxSynchronize)
+        except DeviceLost as error:
+            self.library.call(self.driver.cuDevicePrimaryCtxReset, self.device)
+            self.driver.cuDevicePrimaryCtxRelease(self.device)
+            try:
+                self.handle = self.library.call(self.driver.cuDevicePrimaryCtxRetain, self.device)
+                with self.current():
+                    self.library.call(self.driver.cuCtxSynchronize)
+            except HologramError:
+                what = f"{self.library.name}: {self.name} does not recover in this process: {error}"
+                raise BackendUnavailable(f"{what}; start a new one") from None
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """The calling thread's current context is this one for a while."""
+        self.library.call(self.driver.cuCtxPushCurrent, self.handle)
+        try:
+            yield
+        finally:
+            self.driver.cuCtxPopCurrent()
+
+    def check(self) -> None:
+        """Raises why the device cannot be used any more."""
+        if self.unusable is not None:
+            raise self.unusable
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        """As Library.call, in this context; a lost device stays lost."""
+        self.check()
+        status, *_ = self.driver.cuCtxPushCurrent(self.handle)
+        if status:
+            raise self.failed(status, "cuCtxPushCurrent")
+        try:
+            status, *values = function(*arguments)
+        finally:
+            self.driver.cuCtxPopCurrent()
+        if status:
+            raise self.failed(status, function.__name__)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def failed(self, status: Any, function: str) -> HologramError:
+        """The exception for what the driver answered, noted where it is the end of the device."""
+        error = self.library.error(status, function)
+        if isinstance(error, DeviceLost) and self.unusable is None:
+            self.unusable = DeviceLost(f"{self.library.name}: {self.name} was lost: {error}")
+        return self.unusable if isinstance(error, DeviceLost) and self.unusable else error
+
+    # What is given back.
+
+    def own(self, destroy: Any, handle: Any) -> Owned:
+        """Notes that `destroy` gives a handle back: when it is let go of, or else when the device is closed."""
+        key = (destroy.__name__, int(handle))
+        self._owned[key] = functools.partial(destroy, handle)
+        return key
+
+    def let_go(self, owned: Owned) -> None:
+        """Has something given back once the device is done with it. Finalizers may call it: it takes no lock."""
+        self._leaving.append(owned)
+
+    def synchronize(self) -> None:
+        """Waits until everything enqueued is done."""
+        with self.lock:
+            leaving = [self._leaving.popleft() for _ in range(len(self._leaving))]
+        self.call(
+            self.driver.cuStreamSynchronize, self.stream
+        )  # not under the lock: others may enqueue meanwhile
+        if leaving:
+            self._give_back(leaving)
+
+    def tidy(self) -> None:
+        """Waits for the device where a lot waits for that."""
+        if len(self._leaving) > MANY_LEAVING:
+            self.synchronize()
+
+    def _give_back(self, owned: Sequence[Owned]) -> None:
+        with self.current():
+            for key in owned:
+                self._owned.pop(key)()
+
+    def abandon(self) -> None:
+        """In a forked child: nothing may be called there, and the parent's lock may be held for ever."""
+        self.lock = threading.RLock()
+        self.forked = True
+        self.unusable = BackendUnavailable(f"{self.library.name}: {FORKED}: {FORK_REMEDY}")
+        self._owned.clear()
+
+    def close(self) -> None:
+        """Gives the stream and the context back; later calls raise DeviceLost."""
+        with self.lock:
+            if self.forked or self.device is None:
+                return
+            lost = self.unusable is not None
+            self.unusable = self.unusable or DeviceLost(
+                f"{self.library.name}: the device {self.name} was closed"
+            )
+            if not lost:  # a lost context takes everything along
+                self._give_back(tuple(self._owned))
+                with self.current():
+                    self.driver.cuStreamDestroy(self.stream)
+            self.driver.cuDevicePrimaryCtxRelease(self.device)
+            self.device = None
+
+    def __del__(self) -> None:
+        if not getattr(self, "forked", True) and hasattr(self, "stream"):
+            self.close()
+
+
+_open: weakref.WeakSet[Context] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for context in _open:
+        context.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

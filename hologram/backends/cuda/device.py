@@ -1,0 +1,128 @@
+"""An open CUDA device: memory, kernels, and the stream that orders them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hologram.atlas.program import Program
+from hologram.backends.cuda.compiler import Compiler
+from hologram.backends.cuda.context import Context
+from hologram.backends.cuda.graph import sequence
+from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
+from hologram.backends.cuda.memory import Memory, Transfers
+from hologram.backends.cuda.timeline import EventTimeline
+from hologram.compiler.source.report import compiled
+from hologram.device import MAX_KERNELS, SPARED_KERNELS, Device, DeviceInfo, Launch, Timeline
+from hologram.errors import ShapeError
+from hologram.plan import Tile
+from hologram.recent import Recent
+
+DLPACK_CUDA = 2  # kDLCUDA
+
+
+class CudaDevice(Device):
+    """See hologram.device.Device."""
+
+    array_interface = "__cuda_array_interface__"
+
+    def __init__(self, info: DeviceInfo, context: Context, compiler: Compiler) -> None:
+        self.info = info
+        self.dlpack_device = (DLPACK_CUDA, int(context.device))
+        self.context = context
+        self.transfers = Transfers(context, info.limits.max_buffer_bytes)
+        self.facilities = Facilities(context, compiler, info.limits, launcher(context))
+        self._kernels: Recent[Program | Tile, CudaKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
+
+    # Memory.
+
+    def allocate(self, nbytes: int) -> Memory:
+        """New memory; raises OutOfMemory."""
+        with self.context.lock:
+            return self.transfers.allocate(nbytes)
+
+    def release(self, memory: Memory) -> None:
+        """Frees the memory once the device is done with it; launches bound to it must not be called again."""
+        with self.context.lock:
+            if self.context.unusable is not None:  # it went with the device
+                memory.pointer = None
+                return
+            self.transfers.release(memory)
+
+    def write(self, memory: Memory, offset: int, data: memoryview) -> None:
+        """Copies host bytes in, at any offset and of any length, after all launches before."""
+        data = data.cast("B")
+        if len(data):
+            _within(memory, offset, len(data))
+            with self.context.lock:
+                self.transfers.write(memory, offset, data)
+
+    def read(self, memory: Memory, offset: int, out: memoryview) -> None:
+        """Waits for all launches before, then copies bytes out, from any offset and of any length."""
+        out = out.cast("B")
+        if len(out):
+            _within(memory, offset, len(out))
+            with self.context.lock:
+                self.transfers.read(memory, offset, out)
+
+    def copy(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
+        if nbytes:
+            _within(source, source_offset, nbytes)
+            _within(target, target_offset, nbytes)
+            with self.context.lock:
+                self.transfers.copy(source, source_offset, target, target_offset, nbytes)
+
+    def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
+        """Repeats 1, 2, 4 or 8 bytes over a range that begins at a multiple of as many."""
+        if nbytes:
+            _within(memory, offset, nbytes)
+            with self.context.lock:
+                self.transfers.fill(memory, offset, nbytes, pattern)
+
+    def address(self, memory: Memory, offset: int) -> int:
+        return memory.address + offset
+
+    # Kernels and the stream.
+
+    def compile(self, kernel: Program | Tile) -> CudaKernel:
+        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+        self.context.check()
+        return self._kernels.get(kernel, self._make)
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        self._kernels.give_up(kernel)
+
+    def _make(self, kernel: Program | Tile) -> CudaKernel:
+        compiled(kernel)
+        return CudaKernel(kernel, self.facilities)
+
+    def sequence(self, launches: Sequence[Launch]) -> Launch:
+        """One call for launches in order; see hologram.device.Device."""
+        return sequence(self.context, launches)
+
+    def timeline(self) -> Timeline:
+        """A new timeline; see hologram.device."""
+        return EventTimeline(self.context)
+
+    def flush(self) -> None:
+        self.context.check()  # the driver sends each launch on its way at once
+        self.context.tidy()
+
+    def synchronize(self) -> None:
+        self.context.synchronize()
+
+    def close(self) -> None:
+        """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
+        with self.context.lock:
+            if self.context.unusable is None:
+                self.context.synchronize()
+                self._kernels.clear()
+                self.transfers.close()
+            self.context.close()
+
+
+def _within(memory: Memory, offset: int, nbytes: int) -> None:
+    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
+        raise ShapeError(f"cuda: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes")

@@ -1,0 +1,245 @@
+"""A kernel of the CUDA backend: compiled once for each variant of its launches, and bound to memory as a launch.
+
+A launch is one call of the driver, whose arguments are made when it is bound: the kernel, the grid, and the array of
+pointers to its parameters (see docs/design/native.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hologram.atlas.program import Program
+from hologram.backends.cuda.compiler import Compiler, kept
+from hologram.backends.cuda.context import Context
+from hologram.backends.cuda.dialect import cuda
+from hologram.compiler.source.codegen import Source
+from hologram.compiler.source.generator import Generator, Variant, generator
+from hologram.compiler.source.listing import listing
+from hologram.compiler.source.report import generated
+from hologram.compiler.source.shader import ACCUMULATOR, Shader
+from hologram.device import Binding, Kernel, Launch
+from hologram.dtypes import Number
+from hologram.errors import CompileError, ShapeError
+from hologram.limits import Limits
+from hologram.plan import Tile
+
+FOLDER = Path(__file__).parent  # all that decides the text
+POINTER_BYTES = 8
+COUNT_BITS, WIDE_BITS = 32, 64  # of positions
+# Positions may run past the last element by a workgroup's elements before they are compared with it.
+COUNTED = 2**COUNT_BITS - 2**16
+
+
+@dataclass(frozen=True)
+class Facilities:
+    """What kernels of a device share."""
+
+    context: Context
+    compiler: Compiler
+    limits: Limits
+    launch: Callable[[Arguments, Any], None]
+
+
+class Arguments(NamedTuple):
+    """Those of cuLaunchKernel, in its order."""
+
+    function: Any  # CUfunction; a library's kernel, which any context of the device runs
+    grid_x: int
+    grid_y: int
+    grid_z: int
+    block_x: int
+    block_y: int
+    block_z: int
+    shared_bytes: int  # beside those that the kernel declares
+    stream: Any
+    parameters: int  # the address of an array of addresses
+    extra: int
+
+
+class Recorded(functools.partial):
+    """A launch of one kernel: a partial of `launcher`'s function, of the arguments and of what they refer to."""
+
+    @property
+    def arguments(self) -> Arguments:
+        return self.args[0]
+
+
+def launcher(context: Context) -> Callable[[Arguments, Any], None]:
+    """The function that launches. What it calls is looked up here, not each time."""
+    launch_kernel = context.driver.cuLaunchKernel
+
+    def launch(arguments: Arguments, owners: Any) -> None:
+        if context.unusable is not None:
+            raise context.unusable
+        status = launch_kernel(*arguments)[0]
+        if status:
+            raise context.failed(status, "cuLaunchKernel")
+
+    return launch
+
+
+class Code:
+    """A compiled variant, loaded by the driver; it goes with its last reference, once the device is done with it."""
+
+    def __init__(self, facilities: Facilities, source: Source | Shader) -> None:
+        self.source = source
+        context, driver = facilities.context, facilities.context.driver
+        self.context = context
+        self.library: Any = kept(facilities.compiler, source.entry, source.text, self._load)
+        kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
+        self.owned = context.own(driver.cuLibraryUnload, self.library)
+        self.function = driver.CUfunction(int(kernel))
+
+    def _load(self, code: bytes) -> Any:
+        """Raises ValueError for what is no code."""
+        driver, status = self.context.driver, self.context.driver.CUresult
+        answer = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+        if answer[0] in (status.CUDA_ERROR_INVALID_IMAGE, status.CUDA_ERROR_NO_BINARY_FOR_GPU):
+            raise ValueError(f"the driver answers {answer[0].name}")
+        if answer[0]:
+            raise self.context.failed(answer[0], "cuLibraryLoadData")
+        return answer[1]
+
+    def __del__(self) -> None:
+        if hasattr(self, "owned"):
+            self.context.let_go(self.owned)
+
+
+class CudaKernel(Kernel):
+    """See hologram.device.Kernel."""
+
+    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
+        self.kernel = kernel
+        self.facilities = facilities
+        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        count, most = len(kernel.buffers), facilities.limits.max_bindings
+        if count > most:
+            raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
+        self._generators: dict[int, Generator] = {}
+        self._codes: dict[tuple[int, Variant], Code] = {}
+        if isinstance(kernel, Tile):
+            self._code(COUNT_BITS, self.generator(COUNT_BITS).variant(()))  # there is no other
+
+    def generator(self, index_bits: int) -> Generator:
+        """Of text whose positions have so many bits."""
+        if index_bits not in self._generators:
+            limits = self.facilities.limits
+            self._generators[index_bits] = generator(self.kernel, cuda(index_bits), limits, FOLDER)
+        return self._generators[index_bits]
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """A call that enqueues the kernel; see hologram.device.Kernel.
+
+        Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
+        """
+        self._check(bindings)
+        context, kernel = self.facilities.context, self.kernel
+        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
+        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
+            return _nothing
+        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, self._dtypes(), strict=True)]
+        with context.lock:
+            context.check()
+            wide = isinstance(kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
+            bits = WIDE_BITS if wide else COUNT_BITS
+            code = self._code(bits, self.generator(bits).variant(grid, scalars, lengths))
+            groups = code.source.groups(grid, self.facilities.limits)
+            if math.prod(groups) == 0:
+                return _nothing
+            values = code.source.pack(scalars, grid, lengths)
+            addresses = [b.memory.address + b.offset for b in bindings]
+            held, parameters = _packed(self._pointers(addresses), values, self._epilogue(addresses))
+            owners = (code, held, *(b.memory for b in bindings))
+            block, stream = code.source.workgroup, context.stream
+            arguments = Arguments(code.function, *groups, *block, 0, stream, parameters, 0)
+            return Recorded(self.facilities.launch, arguments, owners)
+
+    def workgroups(self, grid: Sequence[int]) -> int:
+        """Those of a launch over this grid."""
+        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
+        lengths = [2**COUNT_BITS] * len(
+            self.kernel.buffers
+        )  # whether positions are checked changes no groups
+        made = self.generator(COUNT_BITS)
+        source = made.source(made.variant(grid, scalars, lengths))
+        return math.prod(source.groups(grid, self.facilities.limits))
+
+    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return self.generator(COUNT_BITS).mapping(grid)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The CUDA C++ of a launch over this grid that binds buffers as large as it reaches."""
+        return listing(self.kernel, cuda(COUNT_BITS), self.facilities.limits, grid, scalars)
+
+    def _code(self, bits: int, variant: Variant) -> Code:
+        with self.facilities.context.lock:
+            if (bits, variant) not in self._codes:
+                source = self.generator(bits).source(variant)
+                generated(source.entry, "CUDA", lambda: source.text)
+                self._codes[bits, variant] = Code(self.facilities, source)
+            return self._codes[bits, variant]
+
+    def _dtypes(self) -> list[Any]:
+        if isinstance(self.kernel, Tile):
+            return [dtype for _, dtype, _ in self.kernel.buffers]
+        return [b.dtype for b in self.kernel.buffers]
+
+    def _pointers(self, addresses: Sequence[int]) -> Sequence[int]:
+        """Of the buffers that are parameters: all but those that only an epilogue reads."""
+        return addresses[: len(addresses) - len(self._read_by_epilogue())]
+
+    def _epilogue(self, addresses: Sequence[int]) -> bytes | None:
+        """The function object that a tile with accumulators takes last: a pointer to each buffer it reads."""
+        if isinstance(self.kernel, Program) or ACCUMULATOR not in dict(self.kernel.types):
+            return None
+        extra = [addresses[k] for k in self._read_by_epilogue()]
+        return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
+
+    def _read_by_epilogue(self) -> list[int]:
+        """Which of the tile's buffers those are, in the order of the epilogue's own."""
+        tile = self.kernel
+        if isinstance(tile, Program) or tile.epilogue is None:
+            return []
+        places = [name for name, _, _ in tile.buffers]
+        return [places.index(b.name) for b in tile.epilogue.buffers if b.name in places]
+
+    def _check(self, bindings: Sequence[Binding]) -> None:
+        if len(bindings) != len(self.kernel.buffers):
+            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
+        alignment = self.facilities.limits.binding_alignment
+        for b in bindings:
+            if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
+                raise ShapeError(
+                    f"{self.name}: a binding must start at a multiple of {alignment} and lie within its memory of "
+                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
+                )
+
+
+def _nothing() -> None:
+    """The launch over an empty grid."""
+
+
+def _packed(pointers: Sequence[int], values: bytes, epilogue: bytes | None) -> tuple[Any, int]:
+    """Memory that holds the parameters of a launch, and the address of the array of their addresses.
+
+    An empty struct is a parameter of one byte.
+    """
+    parts = [address.to_bytes(POINTER_BYTES, "little") for address in pointers]
+    parts += [part or b"\0" for part in (values, epilogue) if part is not None]
+    places, end = [], POINTER_BYTES * len(parts)
+    for part in parts:
+        places.append(end)
+        end += -(-len(part) // POINTER_BYTES) * POINTER_BYTES
+    held = ctypes.create_string_buffer(end)
+    start = ctypes.addressof(held)
+    table = b"".join((start + place).to_bytes(POINTER_BYTES, "little") for place in places)
+    held[: len(table)] = table
+    for place, part in zip(places, parts, strict=True):
+        held[place : place + len(part)] = part
+    return held, start

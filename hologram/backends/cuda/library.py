@@ -1,0 +1,90 @@
+"""The CUDA driver through cuda.bindings: every call is checked here, and its errors become hologram's.
+
+cuda.bindings is the C interface, function by function. cuda.core, the objects above it, is not used: a launch costs it
+several times as much, and copies to an offset, fills of a pattern and graphs of packed launches are not in it. The
+library is imported by `installed()`, never with this module; tests hand in a stand-in for it.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from hologram.errors import BackendUnavailable, DeviceLost, HologramError, OutOfMemory
+
+FORKED = "this process was forked from one that had started CUDA, whose driver does not survive it"
+FORK_REMEDY = (
+    "start processes with multiprocessing's 'spawn' or 'forkserver', or fork before any Executor is opened"
+)
+# After these the driver answers every later call in the same way: only a new context works again.
+FATAL = (
+    "CUDA_ERROR_DEINITIALIZED",
+    "CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+    "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "CUDA_ERROR_LAUNCH_TIMEOUT",
+    "CUDA_ERROR_ASSERT",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    "CUDA_ERROR_MISALIGNED_ADDRESS",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+    "CUDA_ERROR_INVALID_PC",
+    "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_EXTERNAL_DEVICE",
+    "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+    "CUDA_ERROR_CONTAINED",
+)
+
+
+class Library:
+    """`driver` holds the functions of cuda.bindings.driver, and its types; `name` is the backend's."""
+
+    def __init__(self, driver: Any, name: str = "cuda") -> None:
+        self.driver = driver
+        self.name = name
+        self.process = 0  # that started the driver
+        self._fatal = frozenset(getattr(driver.CUresult, status) for status in FATAL)
+
+    def start(self) -> Any:
+        """Starts the driver; its status. Raises BackendUnavailable in a process that was forked since it was."""
+        if self.forked:
+            raise BackendUnavailable(f"{self.name}: {FORKED}: {FORK_REMEDY}")
+        (status,) = self.driver.cuInit(0)
+        self.process = os.getpid()
+        return status
+
+    @property
+    def forked(self) -> bool:
+        """Whether the driver was started in the process that this one was forked from."""
+        return self.process not in (0, os.getpid())
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        """What a function of the driver gives beside its status: nothing, a value, or a tuple of several.
+
+        Raises OutOfMemory, DeviceLost, or HologramError with the driver's words.
+        """
+        status, *values = function(*arguments)
+        if status:
+            raise self.error(status, function.__name__)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def error(self, status: Any, function: str) -> HologramError:
+        """The exception for what a function of the driver answered."""
+        failed, words = self.driver.cuGetErrorString(status)
+        text = "" if failed or words is None else f" ({words.decode(errors='replace')})"
+        said = f"{self.name}: {function} answers {status.name}{text}"
+        if status in self._fatal:
+            return DeviceLost(f"{said}; open a new Executor")
+        if status == self.driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            return OutOfMemory(said)
+        return HologramError(said)
+
+
+@cache
+def installed() -> Library:
+    """The library of this machine; raises ImportError without cuda.bindings."""
+    from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
+
+    return Library(driver)

@@ -1,0 +1,170 @@
+"""What CUDA devices there are, what they can do, and what to do where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hologram import dtypes
+from hologram.backends.cuda import compiler
+from hologram.backends.cuda.compiler import INSTALL, NVRTC, Compiler
+from hologram.backends.cuda.context import Context
+from hologram.backends.cuda.device import CudaDevice
+from hologram.backends.cuda.library import FORK_REMEDY, FORKED, Library, installed
+from hologram.device import DeviceInfo, Probe
+from hologram.errors import BackendUnavailable, HologramError
+from hologram.limits import Limits
+
+DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
+ARCHITECTURE_NEEDED = 75  # Turing's, the oldest that CUDA 13 compiles for
+WEBGPU = "Use backend='webgpu', which reaches NVIDIA GPUs through Vulkan or DX12."
+BINDING_BYTES = 16  # the largest vector that generated code loads
+MAX_BINDINGS = 128  # pointers, of the 4 KiB of parameters that every architecture takes, beside the scalars
+MAX_WORKGROUPS = 65535  # along y and z; x takes 2^31 - 1
+
+
+def probe(name: str) -> Probe:
+    """The devices of this machine, or why there are none."""
+    try:
+        library = installed()
+    except ImportError as error:
+        return Probe(name, reason=f"cuda-python is not installed ({error})", remedy=f"{INSTALL}.")
+    found = probe_library(library)
+    if found.available:
+        try:
+            compiler.examine()
+        except BackendUnavailable as error:
+            return Probe(name, reason=str(error), remedy=f"{INSTALL}.")
+    return found
+
+
+def probe_library(library: Library) -> Probe:
+    """As `probe`, of what a driver says."""
+    from cuda.pathfinder import DynamicLibNotFoundError  # an optional third party
+
+    name, driver = library.name, library.driver
+    if library.forked:
+        return Probe(name, reason=FORKED, remedy=FORK_REMEDY)
+    try:
+        status = library.start()
+    except DynamicLibNotFoundError:
+        return Probe(
+            name,
+            reason="there is no NVIDIA driver: its library (libcuda.so.1, nvcuda.dll) is not found",
+            remedy="Install the NVIDIA display driver, 580 or newer, if the machine has an NVIDIA GPU.",
+        )
+    if status == driver.CUresult.CUDA_ERROR_NO_DEVICE:
+        return Probe(
+            name,
+            reason="the NVIDIA driver sees no GPU",
+            remedy="See what `nvidia-smi` lists; in a container, pass the GPU through; check CUDA_VISIBLE_DEVICES.",
+        )
+    if status:
+        return Probe(
+            name, reason=f"the NVIDIA driver does not start: cuInit gives {status.name}", remedy=WEBGPU
+        )
+    version = library.call(driver.cuDriverGetVersion)
+    if version < DRIVER_NEEDED:
+        return Probe(
+            name,
+            reason=f"the NVIDIA driver is too old: it runs CUDA {_spelled(version)}, not {_spelled(DRIVER_NEEDED)}",
+            remedy=f"Update the driver to 580 or newer. {WEBGPU}",
+        )
+    return _found(library, _spelled(version))
+
+
+def _found(library: Library, version: str) -> Probe:
+    """The devices that can be used; of the others a note each."""
+    found: list[DeviceInfo] = []
+    notes: list[str] = []
+    for ordinal in range(library.call(library.driver.cuDeviceGetCount)):
+        card = Card(library, ordinal)
+        if card.architecture < ARCHITECTURE_NEEDED:
+            what = f"{card.name} has compute capability {card.architecture / 10}"
+            notes.append(f"{what}, CUDA 13 needs {ARCHITECTURE_NEEDED / 10} (Turing) or newer")
+        else:
+            found.append(card.describe(len(found), version))
+    if not found:
+        return Probe(library.name, reason="; ".join(notes), remedy=WEBGPU)
+    return Probe(library.name, tuple(found), notes=tuple(notes))
+
+
+def _spelled(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+class Card:
+    """One device of the driver's list."""
+
+    def __init__(self, library: Library, ordinal: int) -> None:
+        self.library = library
+        self.ordinal = ordinal
+        self.device = library.call(library.driver.cuDeviceGet, ordinal)
+        name = library.call(library.driver.cuDeviceGetName, 128, self.device)
+        self.name: str = name.split(b"\0")[0].decode()
+        major, minor = self.ask("COMPUTE_CAPABILITY_MAJOR"), self.ask("COMPUTE_CAPABILITY_MINOR")
+        self.architecture: int = 10 * major + minor
+
+    def ask(self, attribute: str) -> int:
+        driver = self.library.driver
+        which = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
+        return self.library.call(driver.cuDeviceGetAttribute, which, self.device)
+
+    def describe(self, index: int, version: str) -> DeviceInfo:
+        details = (
+            ("architecture", f"sm_{self.architecture}"),
+            ("ordinal", str(self.ordinal)),
+            ("memory", f"{self.memory_bytes / 2**30:.1f} GiB"),
+        )
+        return DeviceInfo(self.library.name, index, self.name, f"CUDA {version}", self.limits(), details)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.library.call(self.library.driver.cuDeviceTotalMem, self.device)
+
+    def limits(self) -> Limits:
+        nbytes = self.memory_bytes
+        return Limits(
+            dtypes=frozenset(dtypes.ALL),
+            max_buffer_bytes=nbytes,
+            max_binding_bytes=nbytes,
+            max_bindings=MAX_BINDINGS,
+            max_workgroups=min(MAX_WORKGROUPS, self.ask("MAX_GRID_DIM_Y"), self.ask("MAX_GRID_DIM_Z")),
+            max_workgroup_threads=self.ask("MAX_THREADS_PER_BLOCK"),
+            shared_bytes=self.ask("MAX_SHARED_MEMORY_PER_BLOCK"),
+            subgroup=self.ask("WARP_SIZE"),
+            matrix_units=True,  # since Volta
+            unified_memory=False,
+            parallelism=self.ask("MULTIPROCESSOR_COUNT"),
+            software=False,
+            binding_alignment=BINDING_BYTES,
+        )
+
+
+def open_device(name: str, index: int) -> CudaDevice:
+    """Opens the device with that index in the probe's list; raises BackendUnavailable."""
+    found = probe(name)
+    if not found.available:
+        raise BackendUnavailable(f"{name}: device {index} cannot be opened: {found.reason}. {found.remedy}")
+    return open_found(installed(), found, index, NVRTC)
+
+
+def open_found(
+    library: Library, found: Probe, index: int, compiler_for: Callable[[int], Compiler]
+) -> CudaDevice:
+    """Opens a device that a probe found; `compiler_for` gives the compiler for its architecture."""
+    if not 0 <= index < len(found.devices):
+        raise BackendUnavailable(
+            f"{found.backend}: no device {index}: there are {len(found.devices)} devices"
+        )
+    info = found.devices[index]
+    details: dict[str, Any] = dict(info.details)
+    library.start()
+    made = compiler_for(int(details["architecture"].removeprefix("sm_")))
+    try:
+        context = Context(library, int(details["ordinal"]), info.name)
+    except BackendUnavailable:
+        raise
+    except HologramError as error:
+        raise BackendUnavailable(f"{found.backend}: {info.name} cannot be opened: {error}") from error
+    return CudaDevice(info, context, made)

@@ -1,0 +1,98 @@
+"""The GPU's own clock: events that it passes, half a microsecond exact.
+
+The driver tells the time between two events, in milliseconds of 24 bits. So marks are measured from an anchor that is
+a second old at most; every anchor is itself measured from the one before, and the first from the host's clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from hologram.backends.cuda.context import Context
+from hologram.device import Clock, Launch
+
+ANCHOR_S = 1.0
+ROUNDS = 6  # of the calibration
+
+
+class Event:
+    """A place in the stream. `anchor` is None for the first, whose time is known."""
+
+    def __init__(self, context: Context, anchor: Event | None) -> None:
+        self.context = context
+        self.anchor = anchor
+        self.enqueued_s = time.monotonic()
+        self.passed_ns: int | None = None
+        driver = context.driver
+        self.handle = context.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DEFAULT)
+        self.owned = context.own(driver.cuEventDestroy, self.handle)
+        context.call(driver.cuEventRecord, self.handle, context.stream)
+
+    def time_ns(self) -> int:
+        """When the device passed it; waits until it has."""
+        if self.passed_ns is None:
+            assert self.anchor is not None
+            since_ns = self.since_ns(self.anchor)
+            self.passed_ns = self.anchor.time_ns() + since_ns
+            self.anchor = None  # which goes, if nothing else refers to it
+        return self.passed_ns
+
+    def since_ns(self, earlier: Event) -> int:
+        call, driver = self.context.call, self.context.driver
+        call(driver.cuEventSynchronize, self.handle)
+        return round(call(driver.cuEventElapsedTime, earlier.handle, self.handle) * 1e6)
+
+    def __del__(self) -> None:
+        if hasattr(self, "owned"):
+            self.context.let_go(self.owned)
+
+
+class EventTimeline:
+    """See hologram.device.Timeline."""
+
+    clock = Clock.DEVICE
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        with context.lock:
+            self._anchor = self._calibrated()
+
+    def mark(self) -> Event:
+        with self._context.lock:
+            made = Event(self._context, self._anchor)
+            if made.enqueued_s - self._anchor.enqueued_s > ANCHOR_S:
+                self._anchor = made
+            return made
+
+    def around(self, launch: Launch) -> tuple[Event, Event]:
+        with self._context.lock:
+            start = self.mark()
+            launch()
+            return start, self.mark()
+
+    def times(self, marks: Sequence[Event]) -> list[int]:
+        with self._context.lock:
+            return [mark.time_ns() for mark in marks]
+
+    def _calibrated(self) -> Event:
+        """An event whose time on the host's clock is known: it was passed after it was made, and before a wait ended.
+
+        So each round bounds the difference of the clocks from both sides; the middle is wrong by half the quickest
+        round at most.
+        """
+        context, early, late = self._context, [], []
+        first: Any = None
+        for _ in range(ROUNDS):
+            context.synchronize()
+            before_ns = time.perf_counter_ns()
+            event = Event(context, None)
+            context.synchronize()
+            after_ns = time.perf_counter_ns()
+            first = first or event
+            since_ns = event.since_ns(first)
+            early.append(before_ns - since_ns)
+            late.append(after_ns - since_ns)
+        first.passed_ns = (max(early) + min(late)) // 2
+        return first

@@ -1,0 +1,42 @@
+"""The backend `cuda-emulated`: hologram's CUDA backend, all of it, over a stand-in for the driver and for NVRTC."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from hologram.atlas.program import Program
+from hologram.backends import cuda
+from hologram.backends.cuda import probing
+from hologram.backends.cuda.device import CudaDevice
+from hologram.backends.cuda.library import Library
+from hologram.device import Probe
+from hologram.limits import Limits
+from hologram.plan import Tile
+from tests.backends.emulated.cuda.driver import Driver
+from tests.backends.emulated.cuda.kernels import Clang
+
+NAME = "cuda-emulated"
+PREFERENCE = 200  # after the CPU: only for who asks
+
+
+@cache
+def library() -> Library:
+    """The process's emulated machine."""
+    return Library(Driver(), NAME)
+
+
+def probe() -> Probe:
+    return probing.probe_library(library())
+
+
+def open_device(index: int) -> CudaDevice:
+    return probing.open_found(library(), probe(), index, Clang)
+
+
+def usual_limits() -> Limits:
+    return cuda.usual_limits()
+
+
+def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+    return cuda.source(kernel, grid, scalars)
