@@ -1,6 +1,8 @@
 // A kernel as the driver knows it: a function that takes an array of pointers to its parameters.
 #pragma once
 #include "fibres.h"
+#include <setjmp.h>
+#include <signal.h>
 #include <utility>
 
 namespace emulation {
@@ -25,6 +27,21 @@ template <typename... P> int describe(void (*)(P...), int* sizes) {
     return sizeof...(P);
 }
 
+// A kernel that reaches where the process has no memory ends as it would on a GPU: the launch fails.
+static sigjmp_buf before_launch;
+static void on_fault(int) { siglongjmp(before_launch, 1); }
+
+template <typename F> int guarded(F call) {
+    struct sigaction fault = {}, segv, bus;
+    fault.sa_handler = on_fault;
+    sigaction(SIGSEGV, &fault, &segv);
+    sigaction(SIGBUS, &fault, &bus);
+    const int result = sigsetjmp(before_launch, 1) ? 2 : call();
+    sigaction(SIGSEGV, &segv, nullptr);
+    sigaction(SIGBUS, &bus, nullptr);
+    return result;
+}
+
 }  // namespace emulation
 
 #define EMULATED_KERNEL(kernel, most_threads, cooperative) \
@@ -32,5 +49,5 @@ template <typename... P> int describe(void (*)(P...), int* sizes) {
     extern "C" unsigned emulated_bound() { return most_threads; } \
     extern "C" unsigned emulated_shared_bytes() { return static_cast<unsigned>(emulation::shared_bytes()); } \
     extern "C" int emulated_launch(void** parameters, const unsigned* groups, const unsigned* block) { \
-        return emulation::launch(kernel, parameters, groups, block, cooperative); \
+        return emulation::guarded([=] { return emulation::launch(kernel, parameters, groups, block, cooperative); }); \
     }

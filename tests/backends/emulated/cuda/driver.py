@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAccessIssue]
 
-from tests.backends.emulated.cuda.kernels import Kernel
+from tests.backends.emulated.cuda.kernels import Kernel, Outcome
 from tests.backends.emulated.cuda.memory import Allocation, Memory, Misuse
 from tests.backends.emulated.cuda.streams import Context, Event, Graph, Launch, Stream
 
@@ -426,7 +426,10 @@ class Driver:
             if found is None or found.gone:
                 raise Misuse(f"{kernel.entry}: parameter {k} points to no memory, or to none that is left")
             touched.append(found)
-        if not kernel.run(launch.parameters, launch.grid, launch.block):
+        outcome = kernel.run(launch.parameters, launch.grid, launch.block)
+        if outcome is Outcome.TRAPPED:
+            context.error = S.CUDA_ERROR_ILLEGAL_ADDRESS.name
+        if outcome is Outcome.STUCK:
             raise Misuse(f"{kernel.entry}: threads ended while others of their workgroup wait at a barrier")
         for allocation in touched:
             allocation.check(kernel.entry)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 
 from hologram.errors import CompileError
 from tests.shaders import emulator
@@ -45,6 +46,12 @@ def _library(entry: str, text: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(emulator.library("\n".join(lines), "cu")))
 
 
+class Outcome(IntEnum):
+    """Of a launch: all went well, some threads waited for ever, or one reached where there is no memory."""
+
+    DONE, STUCK, TRAPPED = range(3)
+
+
 class Kernel:
     """One kernel of loaded code. Raises ValueError for what is no code."""
 
@@ -61,9 +68,8 @@ class Kernel:
         self.most_threads: int = self._library.emulated_bound()
         self.shared_bytes: int = self._library.emulated_shared_bytes()
 
-    def run(self, parameters: Sequence[bytes], grid: Sequence[int], block: Sequence[int]) -> bool:
-        """Whether every thread met every barrier."""
+    def run(self, parameters: Sequence[bytes], grid: Sequence[int], block: Sequence[int]) -> Outcome:
         held = [ctypes.create_string_buffer(p, len(p)) for p in parameters]
         table = (ctypes.c_void_p * max(len(held), 1))(*map(ctypes.addressof, held))
         counts = ctypes.c_uint * 3
-        return self._library.emulated_launch(table, counts(*grid), counts(*block)) == 0
+        return Outcome(self._library.emulated_launch(table, counts(*grid), counts(*block)))
