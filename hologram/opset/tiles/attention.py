@@ -143,7 +143,10 @@ def _tile_steps(
     scale: float,
     limits: Limits,
 ) -> bool:
-    """Appends the tile kernel; False where it does not apply: large heads, other dtypes, batches of many strides."""
+    """Appends the tile kernel; False where it does not apply.
+
+    Large heads, other dtypes, batches of many strides, and strides backward, which it counts in unsigned words.
+    """
     q, k, v = operands
     e, ev, keys = q.layout.shape[-1], v.layout.shape[-1], k.layout.shape[-2]
     dtype = q.layout.dtype
@@ -153,7 +156,7 @@ def _tile_steps(
     masking = Place(3, mask) if mask is not None else Place(q.position, q.layout)
     places = [q, k, v, masking, result]
     batches = collapse([_batch_of(p.layout) for p in places])
-    if batches[0].ndim > 2:
+    if batches[0].ndim > 2 or min(step for p in places for step in p.layout.strides) < 0:
         return False
     if mask is not None and mask.dtype is not f32:
         masking = places[3] = _additive(steps, mask)

@@ -58,7 +58,11 @@ SCAN = Tile(
 
 
 def _tiled(x: Layout, out: Layout, computed: DType, limits: Limits) -> bool:
-    """Whether the tile kernel can take (rows, n): it wants f32, rows of one stride, and a length worth a workgroup."""
+    """Whether the tile kernel can take (rows, n).
+
+    It wants f32, rows of one stride, no strides backward, which it counts in unsigned words, and a length worth a
+    workgroup.
+    """
     kinds = {x.dtype, out.dtype, computed}
     fits = (
         x.ndim == 2
@@ -70,6 +74,7 @@ def _tiled(x: Layout, out: Layout, computed: DType, limits: Limits) -> bool:
         and kinds == {f32}
         and f32 in limits.tile_dtypes
         and fits
+        and min(*x.strides, *out.strides) >= 0
         and x.shape[1] >= THREADS
     )
 
