@@ -120,7 +120,8 @@ static inline bool run_group(char* stacks, unsigned turn) {
 // A grid of workgroups; 1 if threads ended while others of their workgroup waited. Kernels that never wait for another
 // thread are not `cooperative`, and need no fibres.
 template <typename F> int run(const unsigned* groups, const unsigned* block, bool cooperative, F call) {
-    static char* stacks = static_cast<char*>(malloc(MAX_THREADS * STACK_BYTES));
+    static char* stacks = nullptr;
+    if (cooperative && !stacks) stacks = static_cast<char*>(malloc(MAX_THREADS * STACK_BYTES));
     body = [](void* f) { (*static_cast<F*>(f))(); };
     closure = &call;
     for (int k = 0; k < 3; k++) place.groups[k] = groups[k], place.block[k] = block[k];

@@ -43,7 +43,7 @@ def _library(entry: str, text: str) -> ctypes.CDLL:
         "}",
         f"EMULATED_KERNEL(kernel::{entry}, kernel::emulated_most_threads, {str(waits).lower()})",
     ]
-    return ctypes.CDLL(str(emulator.library("\n".join(lines), "cu")))
+    return ctypes.CDLL(str(emulator.library("\n".join(lines), "cu", quick=not waits)))
 
 
 class Outcome(IntEnum):
