@@ -142,16 +142,14 @@ class Context:
         with self.lock:
             if self.forked or self.device is None:
                 return
-            lost = self.unusable is not None
             self.unusable = self.unusable or DeviceLost(
                 f"{self.library.name}: the device {self.name} was closed"
             )
-            if not lost:  # a lost context takes everything along
-                self._give_back(tuple(self._owned))
-                with self.current():
-                    self.driver.cuStreamDestroy(self.stream)
-            self.driver.cuDevicePrimaryCtxRelease(self.device)
-            self.device = None
+            device, self.device = self.device, None
+            self._give_back(tuple(self._owned))
+            with self.current():
+                self.driver.cuStreamDestroy(self.stream)
+            self.driver.cuDevicePrimaryCtxRelease(device)
 
     def __del__(self) -> None:
         if not getattr(self, "forked", True) and hasattr(self, "stream"):

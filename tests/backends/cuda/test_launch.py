@@ -1,0 +1,307 @@
+"""Launches on a CUDA device: order, graphs, variants of code, time, and the end of a device."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hologram import dtypes, store
+from hologram.atlas.builder import Builder
+from hologram.atlas.program import Access, Program
+from hologram.backends.cuda import compiler, graph, kernel
+from hologram.backends.cuda.compiler import NVRTC
+from hologram.backends.cuda.device import CudaDevice
+from hologram.backends.cuda.graph import Graph
+from hologram.device import Binding, Clock
+from hologram.errors import BackendUnavailable, CompileError, DeviceLost, ShapeError
+from tests.backends.emulated import cuda as emulated
+from tests.golden.programs import PROGRAMS
+
+SIZE = 1001
+VALUES = np.arange(SIZE, dtype=np.float32)
+
+
+def increment(name: str = "increment") -> Program:
+    """x += step"""
+    b = Builder(f"atlas_{name}")
+    x = b.buffer("x", dtypes.f32, Access.READ_WRITE)
+    step = b.scalar("step", dtypes.f32)
+    i = b.coordinate(0)
+    b.store(x, i, b.load(x, i) + step)
+    return b.build()
+
+
+def double() -> Program:
+    b = Builder("atlas_double")
+    x = b.buffer("x", dtypes.f32, Access.READ_WRITE)
+    i = b.coordinate(0)
+    b.store(x, i, b.load(x, i) * 2.0)
+    return b.build()
+
+
+def test_launches_run_in_order(device: CudaDevice, upload, download, whole) -> None:
+    memory = upload(VALUES)
+    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    twice = device.compile(double()).bind(whole(memory), (), (SIZE,))
+    for launch in (add, twice, add):
+        launch()
+    np.testing.assert_array_equal(download(memory, VALUES), (VALUES + 1) * 2 + 1)
+
+
+def test_a_launch_takes_parts_of_memories(device: CudaDevice, upload, download) -> None:
+    memory = upload(VALUES)
+    device.compile(increment()).bind([Binding(memory, 64, 40)], (1.0,), (10,))()
+    expected = VALUES.copy()
+    expected[16:26] += 1
+    np.testing.assert_array_equal(download(memory, VALUES), expected)
+
+
+def test_an_empty_grid_launches_nothing(device: CudaDevice, upload, download, whole) -> None:
+    memory = upload(VALUES)
+    device.compile(increment()).bind(whole(memory), (1.0,), (0,))()
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES)
+
+
+@pytest.mark.parametrize("calls", [1, graph.CALLS_BEFORE, graph.CALLS_BEFORE + 3])
+def test_a_sequence_becomes_a_graph(device: CudaDevice, upload, download, whole, calls: int) -> None:
+    memory = upload(VALUES)
+    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    twice = device.compile(double()).bind(whole(memory), (), (SIZE,))
+    run: Any = device.sequence([add, twice])
+    assert isinstance(run, Graph)
+    expected = VALUES
+    for _ in range(calls):
+        run()
+        expected = (expected + 1) * 2
+    assert (run.executable is not None) == (calls > graph.CALLS_BEFORE)
+    np.testing.assert_array_equal(download(memory, VALUES), expected)
+
+
+def test_what_is_no_kernel_stays_between_graphs(device: CudaDevice, upload, download, whole) -> None:
+    memory = upload(VALUES)
+    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    calls: list[int] = []
+    run = device.sequence([add, add, lambda: calls.append(1), add])
+    for _ in range(4):
+        run()
+    assert len(calls) == 4
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 12)
+
+
+def test_graphs_and_code_go_with_their_last_reference(device: CudaDevice, upload, whole) -> None:
+    memory = upload(VALUES)
+    for k in range(3):
+        add = device.compile(increment(f"increment_{k}")).bind(whole(memory), (1.0,), (SIZE,))
+        run = device.sequence([add, add])
+        for _ in range(graph.CALLS_BEFORE + 1):
+            run()
+        del add, run
+        device._kernels.clear()
+    gc.collect()
+    owned = device.context._owned
+    assert {name for name, _ in owned} == {"cuLibraryUnload", "cuGraphExecDestroy"}
+    device.synchronize()
+    assert not owned
+
+
+def test_threads_share_a_device(device: CudaDevice, upload, download, whole) -> None:
+    memories = [upload(VALUES) for _ in range(4)]
+    adding = device.compile(increment())
+
+    def work(memory: Any) -> None:
+        launch = adding.bind(whole(memory), (1.0,), (SIZE,))
+        for _ in range(50):
+            launch()
+        device.synchronize()
+
+    threads = [threading.Thread(target=work, args=(m,)) for m in memories]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for memory in memories:
+        np.testing.assert_array_equal(download(memory, VALUES), VALUES + 50)
+
+
+def test_positions_of_64_bits(device: CudaDevice, upload, download, whole, monkeypatch) -> None:
+    """What buffers of 2^32 elements would be launched with, on small ones."""
+    monkeypatch.setattr(kernel, "COUNTED", 100)
+    memory = upload(VALUES)
+    made = device.compile(increment())
+    made.bind(whole(memory), (1.0,), (SIZE,))()
+    assert {bits for bits, _ in made._codes} == {kernel.WIDE_BITS}
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
+
+
+def test_code_is_kept_on_disk(device: CudaDevice, upload, whole) -> None:
+    memory = upload(VALUES)
+    program = increment("kept")
+    kept = store.shared()
+    counts = []
+    for _ in range(2):
+        device._kernels.clear()
+        device.compile(program).bind(whole(memory), (1.0,), (SIZE,))
+        found = kept.stats(compiler.KIND)
+        counts.append((found.compiled, found.hits))
+    assert counts[1] == (counts[0][0], counts[0][1] + 1)
+
+
+def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, whole) -> None:
+    memory = upload(VALUES)
+    made = device.compile(increment("damaged"))
+    launch: Any = made.bind(whole(memory), (1.0,), (SIZE,))
+    (code,) = made._codes.values()
+    key = store.key(device.facilities.compiler.identity, code.source.text)
+    store.shared().put(compiler.KIND, key, b"nonsense")
+    before = store.shared().stats(compiler.KIND).corrupt
+    device._kernels.clear()
+    launch = device.compile(increment("damaged")).bind(whole(memory), (1.0,), (SIZE,))
+    assert store.shared().stats(compiler.KIND).corrupt == before + 1
+    launch()
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
+
+
+def test_bindings_are_checked(device: CudaDevice, upload) -> None:
+    memory = upload(VALUES)
+    made = device.compile(increment())
+    with pytest.raises(ShapeError, match="takes 1 buffers, got 0"):
+        made.bind([], (1.0,), (4,))
+    for offset, nbytes in ((4, 16), (0, 8192)):
+        with pytest.raises(ShapeError, match="must start at a multiple of 16 and lie within"):
+            made.bind([Binding(memory, offset, nbytes)], (1.0,), (4,))
+
+
+def test_timestamps_are_the_devices(device: CudaDevice, upload, whole) -> None:
+    memory = upload(VALUES)
+    launch = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    timeline = device.timeline()
+    assert timeline.clock is Clock.DEVICE
+    marks = [mark for _ in range(3) for mark in timeline.around(launch)]
+    times = timeline.times(marks)
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 10e9
+
+
+def test_a_timeline_renews_its_anchor(device: CudaDevice, monkeypatch) -> None:
+    monkeypatch.setattr("hologram.backends.cuda.timeline.ANCHOR_S", 0.0)
+    timeline = device.timeline()
+    marks = [timeline.mark() for _ in range(5)]
+    times = timeline.times(marks[::-1])[::-1]
+    assert times == sorted(times)
+
+
+def test_a_closed_device_says_so(device: CudaDevice, upload, whole) -> None:
+    memory = upload(VALUES)
+    launch = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    run = device.sequence([launch, launch])
+    device.close()
+    device.close()
+    calls: list[Callable[[], Any]] = [
+        launch,
+        run,
+        device.synchronize,
+        device.flush,
+        device.timeline,
+        lambda: device.allocate(4),
+        lambda: device.write(memory, 0, memoryview(b"1")),
+        lambda: device.compile(double()),
+    ]
+    for call in calls:
+        with pytest.raises(DeviceLost, match="was closed"):
+            call()
+    device.release(memory)
+
+
+def test_a_kernel_that_traps_loses_the_device() -> None:
+    """What it leaves is played: a kernel that writes anywhere would write into the tests' own memory."""
+    device = emulated.open_device(1)
+    memory = device.allocate(4096)
+    launch = device.compile(increment()).bind([Binding(memory, 0, 4096)], (1.0,), (1024,))
+    launch()
+    emulated.library().driver.contexts[1].error = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(DeviceLost, match=r"CUDA_ERROR_ILLEGAL_ADDRESS.*open a new Executor"):
+        device.synchronize()
+    with pytest.raises(DeviceLost, match="was lost"):
+        launch()
+    device.release(memory)
+    device.close()
+    again = emulated.open_device(1)
+    data = np.empty(4, np.uint8)
+    memory = again.allocate(4)
+    again.write(memory, 0, memoryview(b"good"))
+    again.read(memory, 0, memoryview(data))
+    assert data.tobytes() == b"good"
+    again.close()
+
+
+def test_several_devices() -> None:
+    devices = [emulated.open_device(k) for k in range(2)]
+    assert [d.dlpack_device for d in devices] == [(2, 0), (2, 1)]
+    memories = []
+    for k, device in enumerate(devices):
+        memories.append(device.allocate(VALUES.nbytes))
+        device.write(memories[k], 0, memoryview(VALUES).cast("B"))
+        binding = Binding(memories[k], 0, VALUES.nbytes)
+        device.compile(increment()).bind([binding], (float(k + 1),), (SIZE,))()
+    for k, device in enumerate(devices):
+        out = np.empty_like(VALUES)
+        device.read(memories[k], 0, memoryview(out).cast("B"))
+        np.testing.assert_array_equal(out, VALUES + k + 1)
+        device.close()
+    with pytest.raises(BackendUnavailable, match="no device 2: there are 2 devices"):
+        emulated.open_device(2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_forked_child_is_told(device: CudaDevice, upload, whole) -> None:
+    memory = upload(VALUES)
+    launch = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        said = []
+        for call in (launch, device.synchronize, lambda: device.allocate(4)):
+            try:
+                call()
+            except BackendUnavailable as error:
+                said.append("forked" in str(error))
+        device.release(memory)
+        device.close()
+        os.write(writer, repr(said).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100) == b"[True, True, True]"
+    launch()
+    device.synchronize()
+
+
+def test_nvrtc_says_what_it_dislikes() -> None:
+    with pytest.raises(CompileError, match="nonsense") as error:
+        NVRTC(90).compile("broken", 'extern "C" __global__ void broken() { nonsense; }')
+    assert "broken.cu(1)" in error.value.log
+
+
+@pytest.mark.parametrize("architecture", [75, 80, 86, 89, 90, 100, 120])
+def test_nvrtc_compiles_for_every_architecture(architecture: int) -> None:
+    program = PROGRAMS["silu_f16"]
+    device = emulated.open_device(0)
+    text = device.compile(program).source((1024,))
+    device.close()
+    assert NVRTC(architecture).compile("kernel", text)[:4] == b"\x7fELF"
+
+
+def test_a_newer_architecture_gets_ptx() -> None:
+    made = NVRTC(999)
+    assert not made.native
+    assert b".target sm_" in made.compile("empty", 'extern "C" __global__ void empty() {}')
+
+
+def test_an_older_architecture_is_refused() -> None:
+    with pytest.raises(BackendUnavailable, match=r"compute capability 7\.5 and newer, this GPU has 5\.0"):
+        NVRTC(50)
