@@ -10,6 +10,7 @@ import numpy as np
 
 FRESH, FREED, AROUND = 0xFF, 0xDD, 0xAB
 MARGIN = 4096  # bytes of poison on each side, a multiple of every alignment
+WATCHED_BYTES = 16 << 20  # of an allocation are poisoned, from its start
 QUARANTINE_BYTES = 16 << 20  # of freed memory that is watched
 
 
@@ -24,11 +25,12 @@ class Allocation:
         self.nbytes = nbytes
         self.kind = kind
         self.freed = self.gone = False
-        self._room = np.full(nbytes + 2 * MARGIN + 256, AROUND, np.uint8)
-        start = -(self._room.ctypes.data + MARGIN) % 256
-        self._whole = self._room[start : start + nbytes + 2 * MARGIN]
-        self.bytes = self._whole[MARGIN : MARGIN + nbytes]
-        self.bytes[:] = FRESH
+        self._room = np.empty(nbytes + 2 * MARGIN + 256, np.uint8)
+        start = -(self._room.ctypes.data + MARGIN) % 256 + MARGIN
+        self.bytes = self._room[start : start + nbytes]
+        self._watched = self.bytes[:WATCHED_BYTES]
+        self._watched[:] = FRESH
+        self._room[start - MARGIN : start] = self._room[start + nbytes : start + nbytes + MARGIN] = AROUND
         self.address: int = self.bytes.ctypes.data
         self._margins = [(self.address - MARGIN, "before"), (self.address + nbytes, "behind")]
 
@@ -37,12 +39,12 @@ class Allocation:
         for start, where in self._margins:
             if ctypes.string_at(start, MARGIN) != _MARGIN:
                 raise Misuse(f"{who} wrote {where} an allocation of {self.nbytes} bytes")
-        if self.gone and (self.bytes != FREED).any():
+        if self.gone and (self._watched != FREED).any():
             raise Misuse(f"{who}: memory of {self.nbytes} bytes was written after it was freed")
 
     def end(self) -> None:
         self.gone = True
-        self.bytes[:] = FREED
+        self._watched[:] = FREED
 
 
 _MARGIN = bytes([AROUND]) * MARGIN
