@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 BACKEND ?= auto
+# The suite's operations on backends whose hardware is played: one test in EVERY, as clang compiles each kernel.
+EVERY   ?= 16
+ifeq ($(shell uname -s),Linux)
+EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --every $(EVERY) tests/test_ops.py
+endif
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -20,6 +25,7 @@ test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and te
 	@sh requirements/system.sh
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest -n 2 --dist worksteal
+	$(EMULATED)
 
 check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/ruff check .
@@ -36,7 +42,7 @@ bench: $(VENV)/bench ## the same work here and in the peers that are installed, 
 	$(BIN)/python bench/peers.py --suite models-webgpu --json out/peers-models-webgpu.json
 	$(BIN)/python bench/peers.py --suite roofline --json out/peers-roofline.json
 
-card: $(VENV)/bench ## on a machine with a GPU: every WebGPU test and benchmark on it, kept under bench/results/
+card: $(VENV)/bench ## on a machine with a GPU: the tests and benchmarks of WebGPU and CUDA on it, kept under bench/results/
 	$(BIN)/python bench/card.py
 
 clean: ## removes what the other targets made

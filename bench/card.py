@@ -3,7 +3,8 @@
     python bench/card.py            # the first adapter that is no software; fails where there is none
 
 Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json,
-torch-training.txt, ...) and card.json (adapter, driver, limits, commit). CUDA and Metal join when they have devices.
+torch-training.txt, ...) and card.json (adapter, driver, limits, commit); of CUDA also what compute-sanitizer says of
+kernels, where it is installed. Metal joins when it has devices.
 """
 
 from __future__ import annotations
@@ -11,21 +12,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
+
+from bench import peers
 from hologram.backends.registry import probes
 from hologram.device import DeviceInfo
 
 ROOT = Path(__file__).parents[1]
-SUITES = (
-    "webgpu",
-    "jit-webgpu",
-    "roofline",
-)  # operations, functions under hg.jit, and what the card could do
 # PyTorch on the device: which of its operators pass, and how fast it trains.
 TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
+
+
+# What looks at every access of a kernel: one test of operations in so many, as it takes a hundred times as long.
+SANITIZER, SANITIZED = "compute-sanitizer", 16
+TOOLS = ("memcheck", "racecheck")
 
 
 def cards() -> list[DeviceInfo]:
@@ -59,6 +64,28 @@ def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
         return process.wait()
 
 
+def sanitize(card: DeviceInfo, out: Path, environment: dict[str, str]) -> int:
+    """NVIDIA's checks of accesses and races, where they are installed; the worst exit code."""
+    if card.backend != "cuda" or not shutil.which(SANITIZER):
+        return 0
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--backend",
+        "cuda",
+        "--every",
+        str(SANITIZED),
+        "tests/test_ops.py",
+    ]
+    worst = 0
+    for tool in TOOLS:
+        command = [SANITIZER, "--tool", tool, "--error-exitcode", "1", *tests]
+        worst = max(worst, run(command, out / f"{tool}.txt", environment))
+    return worst
+
+
 def measure(card: DeviceInfo, commit: str) -> int:
     """The tests and benchmarks of one card; the worst exit code."""
     out = folder(card, commit)
@@ -79,11 +106,11 @@ def measure(card: DeviceInfo, commit: str) -> int:
         "tests/compiler",
         "tests/torch",
     ]
-    worst = run(tests, out / "tests.txt", environment)
-    for suite in SUITES:
+    worst = max(run(tests, out / "tests.txt", environment), sanitize(card, out, environment))
+    for suite in [name for name in peers.SUITES if peers.load(name).backend == backend]:
         file = out / f"peers-{suite}.json"
-        peers = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
-        worst = max(worst, run(peers, file.with_suffix(".txt"), environment))
+        command = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
+        worst = max(worst, run(command, file.with_suffix(".txt"), environment))
     for name, module in TORCH.items():
         command = [sys.executable, "-m", module, "--backend", backend]
         worst = max(worst, run(command, out / f"torch-{name}.txt", environment))

@@ -1,6 +1,6 @@
 """Same work, one run: hologram's time beside each installed peer's.
 
-    python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline
+    python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline|cuda|roofline-cuda
                           [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick]
 
 How the times are taken, and what the goals are: docs/benchmarks.md.
@@ -30,7 +30,17 @@ from bench.timing import FULL, QUICK, Pace, busy, microseconds
 from bench.work import parse_size
 from bench.worker import Worker
 
-SUITES = ("cpu", "webgpu", "jit", "jit-webgpu", "models", "models-webgpu", "roofline")
+SUITES = (
+    "cpu",
+    "webgpu",
+    "jit",
+    "jit-webgpu",
+    "models",
+    "models-webgpu",
+    "roofline",
+    "cuda",
+    "roofline-cuda",
+)
 ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
 errors = Console(stderr=True)
 

@@ -28,6 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run the tests on this backend only (may be repeated); a test that it cannot run fails",
     )
     parser.addoption(
+        "--every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run one test in N, evenly spread: a part, always the same, of what takes too long as a whole",
+    )
+    parser.addoption(
         "--update-golden",
         action="store_true",
         help="write the golden files anew instead of comparing (say in the commit why they changed)",
@@ -72,6 +79,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         names = metafunc.config.getoption("--backend") or present()
         metafunc.parametrize("backend", names, scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    kept = items[:: config.getoption("--every")]
+    left_out = set(items).difference(kept)
+    if left_out:
+        items[:] = kept
+        config.hook.pytest_deselected(items=list(left_out))
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""PyTorch on the CPU: its own kernels, with out= where they have it, without autograd."""
+"""PyTorch on the CPU, or on the card of the cuda suite: its own kernels, with out= where they have it, no autograd."""
 
 # pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
@@ -82,35 +82,44 @@ FUNCTIONS: dict[str, Callable[[Arrays], Job]] = {
 
 
 class Torch:
-    device = "cpu"
-
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self.device = torch.cuda.get_device_name() if device == "cuda" else device
+        self._place = torch.device(device)
         torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
         torch.set_grad_enabled(False)
 
     def prepare(self, work: str, inputs: Arrays) -> Job | None:
+        if self._place.type == "cpu":
+            return self._prepare(work, inputs)
+        job = None if work in FUNCTIONS else self._prepare(work, inputs)
+        if job is None:
+            return None
+        call = job.call  # which enqueues
+        return Job(lambda: (call(), torch.cuda.synchronize()), job.result)
+
+    def _prepare(self, work: str, inputs: Arrays) -> Job | None:
         if work in FUNCTIONS:
             return FUNCTIONS[work](inputs)
         model = model_job(work, inputs, torch_models.forward, torch_models.trained)
         if model is not None:
             return model
-        tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+        tensors = {name: torch.from_numpy(array).to(self._place) for name, array in inputs.items()}
         first = next(iter(tensors.values()))
-        out = torch.empty(() if work == "sum" else first.shape)
+        out = torch.empty(() if work == "sum" else first.shape, device=self._place)
         aten = torch.ops.aten
         if work == "layer_norm":  # the functional form has no out=
             x, weight, bias = tensors["x"], tensors["weight"], tensors["bias"]
-            mean, rstd = torch.empty(len(x), 1), torch.empty(len(x), 1)
+            mean, rstd = (torch.empty(len(x), 1, device=self._place) for _ in range(2))
             norm, shape = aten.native_layer_norm.out, [x.shape[-1]]
 
             def layer_norm() -> object:
                 return norm(x, shape, weight, bias, 1e-5, out0=out, out1=mean, out2=rstd)
 
-            return Job(layer_norm, lambda: np.array(out))
+            return Job(layer_norm, lambda: np.array(out.cpu()))
         if work in ("add", "mul", "matmul"):
             a, b = tensors.values()
             two = {"add": torch.add, "mul": torch.mul, "matmul": torch.mm}[work]
-            return Job(lambda: two(a, b, out=out), lambda: np.array(out))
+            return Job(lambda: two(a, b, out=out), lambda: np.array(out.cpu()))
         gelu = torch._C._nn.gelu  # torch.nn.functional.gelu is this one and does not say that it takes out=
         one = {
             "relu": lambda: torch.clamp_min(first, 0, out=out),  # torch.relu takes no out=
@@ -122,8 +131,8 @@ class Torch:
         }.get(work)
         if one is None:
             return None
-        return Job(one, lambda: np.array(out))
+        return Job(one, lambda: np.array(out.cpu()))
 
 
 def open_contender(backend: str) -> Torch:
-    return Torch()
+    return Torch("cuda" if backend == "cuda" else "cpu")

@@ -30,8 +30,8 @@ def rows() -> Iterator[Row]:
     yield from ()
 
 
-def own_rows(pace: Pace) -> Iterator[Result]:
-    with hg.Executor("webgpu") as ex:
+def own_rows(pace: Pace, backend: str = "webgpu") -> Iterator[Result]:
+    with hg.Executor(backend) as ex:
         software = ex.limits.software
         yield _arithmetic(ex, 1024 if software else 4096, software, pace)
         for text in ("16M",) if software else ("16M", "64M"):

@@ -28,7 +28,6 @@ LIBRARIES = (
     "wgpu",
     "llvmlite",
     "ml_dtypes",
-    "cuda-core",
     "cuda-bindings",
     "pyobjc-framework-Metal",
     "torch",

@@ -1,7 +1,6 @@
 """The CUDA driver through cuda.bindings: every call is checked here, and its errors become hologram's.
 
-cuda.bindings is the C interface, function by function. cuda.core, the objects above it, is not used: a launch costs it
-several times as much, and copies to an offset, fills of a pattern and graphs of packed launches are not in it. The
+cuda.bindings is the C interface, function by function; why not cuda.core, which stands on it: docs/design/native.md. The
 library is imported by `installed()`, never with this module; tests hand in a stand-in for it.
 """
 

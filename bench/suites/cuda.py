@@ -1,0 +1,69 @@
+"""The CUDA suite: operations beside PyTorch's on the same card, and the host's time for small ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import hologram as hg
+from bench.suites import Goal, Result, Row, Suite
+from bench.timing import Pace, microseconds
+from bench.work import parse_size
+
+NONE_SLOWER = Goal(ratio=1.0)
+PRODUCTS = Goal(ratio=1 / 0.9)  # of cuBLAS
+SEQUENTIAL = 100  # launches that are timed as one
+EAGER = Goal(us=5)
+REPLAY = Goal(us=1)
+
+
+def rows() -> Iterator[Row]:
+    """Every operation at every size, then matrices."""
+    for work in ("add", "relu", "exp", "gelu", "sum", "softmax", "layer_norm"):
+        for size in ("1K", "16M", "256M"):
+            yield Row(work, parse_size(size), NONE_SLOWER)
+    for side in (4096, 8192):
+        yield Row("matmul", side, PRODUCTS)
+
+
+def own_rows(pace: Pace) -> Iterator[Result]:
+    """The host's time for an operation of many, called one by one and replayed as a graph."""
+    with hg.Executor("cuda") as ex:
+        yield from host_rows(ex, pace)
+
+
+def host_rows(ex: hg.Executor, pace: Pace) -> Iterator[Result]:
+    rng = np.random.default_rng(0)
+    a, b = (ex.tensor(rng.standard_normal(1024, dtype=np.float32)) for _ in range(2))
+    out = ex.allocate(1024)
+
+    def eager() -> None:
+        for _ in range(SEQUENTIAL):
+            hg.ops.vector_add(ex, a.buffer, b.buffer, out)
+
+    def chain(x: hg.Tensor, y: hg.Tensor) -> hg.Tensor:
+        for _ in range(SEQUENTIAL):
+            x = hg.softmax(x * y, dim=0)  # which no fusion makes one kernel of
+        return x
+
+    jitted = hg.jit(chain)
+    for name, call, goal in (("eager", eager, EAGER), ("replayed", lambda: jitted(a, b), REPLAY)):
+        us = _host_us(ex, call, pace)
+        yield Result("cuda", f"host time of one of {SEQUENTIAL}, {name}", "1K", us, {}, goal)
+
+
+def _host_us(ex: hg.Executor, call: Callable[[], object], pace: Pace) -> float:
+    samples = []
+    for turn in range(5 * pace.turns + 5):
+        ex.synchronize()
+        start = time.perf_counter()
+        call()
+        spent = time.perf_counter() - start
+        if turn >= 5:  # the first ones compile, and make the graph
+            samples.append(spent / SEQUENTIAL)
+    return microseconds(samples)
+
+
+SUITE = Suite("cuda", "cuda", "hologram", ("torch",), rows, own_rows)
