@@ -106,7 +106,7 @@ def dlpack(ex: Any) -> Callable[[int], None]:
     x = ex.tensor(np.arange(64, dtype=np.float32))
 
     def call(k: int) -> None:
-        array = np.from_dlpack(x)
+        array = np.from_dlpack(x, device="cpu")
         ex.from_dlpack(array.copy())
 
     return call

@@ -150,7 +150,8 @@ def export(
     if copy is None and here == HOST_MEMORY:
         array, copied = _without_copy(buffer)
     else:
-        array, copied = buffer.to_numpy(copy=bool(copy)), bool(copy)
+        copied = copy is not False  # memory of a device reaches the host as a copy
+        array = buffer.to_numpy(copy=copied)
     view = strided(array, shape, strides, offset)
     return _capsule(view.copy() if backward else view, max_version, copied=copied or backward)
 

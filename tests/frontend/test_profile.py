@@ -75,11 +75,14 @@ def test_kernels_are_totals_with_the_longest_first(profile: Any) -> None:
 
 
 def test_the_clock_is_the_best_there_is(profile: Any, executor: Any) -> None:
-    features = dict(executor.device.info.details).get("features", "")
+    features = dict(executor.device.info.details).get("features")
     if executor.limits.host_resident:
         assert profile.clock is Clock.CALL
     else:
-        assert (profile.clock is Clock.DEVICE) == ("TimestampQueryInside" in features)
+        lacks = (
+            features is not None and "TimestampQueryInside" not in features
+        )  # an adapter may; a vendor's API has it
+        assert (profile.clock is Clock.DEVICE) == (not lacks)
 
 
 def test_a_profile_prints_as_a_table(profile: Any) -> None:

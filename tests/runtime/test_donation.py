@@ -88,7 +88,7 @@ def test_memory_that_others_use_is_not_donated(executor: Any) -> None:
     twice = executor.tensor(x)
     foreign_array = x.copy()
     foreign = executor.from_dlpack(foreign_array)
-    seen = np.from_dlpack(a)
+    seen = np.from_dlpack(a, device="cpu")
     for given in (a, twice, foreign):
         other = twice if given is twice else b
         addend = x if given is twice else y

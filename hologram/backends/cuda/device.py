@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
@@ -121,6 +122,12 @@ class CudaDevice(Device):
                 self._kernels.clear()
                 self.transfers.close()
             self.context.close()
+
+    def __del__(self) -> None:
+        if (
+            hasattr(self, "facilities") and not sys.is_finalizing()
+        ):  # the driver takes all along with the process
+            self.close()
 
 
 def _within(memory: Memory, offset: int, nbytes: int) -> None:

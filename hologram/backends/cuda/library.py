@@ -1,7 +1,7 @@
 """The CUDA driver through cuda.bindings: every call is checked here, and its errors become hologram's.
 
-cuda.bindings is the C interface, function by function; why not cuda.core, which stands on it: docs/design/native.md. The
-library is imported by `installed()`, never with this module; tests hand in a stand-in for it.
+cuda.bindings is the C interface, function by function; why not cuda.core, which stands on it: docs/design/native.md.
+The library is imported by `installed()`, never with this module; tests hand in a stand-in for it.
 """
 
 from __future__ import annotations

@@ -305,3 +305,18 @@ def test_a_newer_architecture_gets_ptx() -> None:
 def test_an_older_architecture_is_refused() -> None:
     with pytest.raises(BackendUnavailable, match=r"compute capability 7\.5 and newer, this GPU has 5\.0"):
         NVRTC(50)
+
+
+def test_a_device_that_nobody_closed_gives_everything_back() -> None:
+    device = emulated.open_device(0)
+    memory = device.allocate(64)
+    device.write(memory, 0, memoryview(bytes(64)))
+    launch = device.compile(increment()).bind([Binding(memory, 0, 64)], (1.0,), (16,))
+    launch()
+    context = emulated.library().driver.contexts[0]
+    held = context.count
+    del device
+    gc.collect()
+    assert context.count == held - 1
+    with pytest.raises(DeviceLost, match="was closed"):
+        launch()
