@@ -14,8 +14,9 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 
 from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAccessIssue]
 
-from tests.backends.emulated.cuda.driver import CARD_BYTES, Driver
+from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
+from tests.backends.emulated.cuda.machine import CARD_BYTES
 from tests.backends.emulated.cuda.memory import Misuse
 
 TEXT = """

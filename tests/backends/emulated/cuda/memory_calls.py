@@ -1,0 +1,138 @@
+"""The driver's functions for memory: pools, pinned memory, copies and fills."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAccessIssue]
+
+from tests.backends.emulated.cuda.machine import OK, Machine, S
+from tests.backends.emulated.cuda.memory import Allocation, Memory, Misuse
+from tests.backends.emulated.cuda.streams import Stream
+
+
+class MemoryCalls(Machine):
+    """See cuda.bindings.driver, of which each function has the arguments and answers."""
+
+    def cuMemPoolCreate(self, properties: Any) -> Any:
+        pinned = real.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        device = real.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        if properties.allocType != pinned or properties.location.type != device:
+            raise Misuse("cuMemPoolCreate: a pool must be of pinned memory on a device")
+        context = self._context("cuMemPoolCreate")
+        if properties.location.id != context.ordinal:
+            raise Misuse("cuMemPoolCreate: the pool is on another device than the current one")
+        return S.CUDA_SUCCESS, self._new(SimpleNamespace(context=context))
+
+    def cuMemPoolDestroy(self, handle: Any) -> Any:
+        self._pop(handle, SimpleNamespace, "cuMemPoolDestroy")
+        return OK
+
+    def cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Any) -> Any:
+        who = "cuMemAllocFromPoolAsync"
+        self._get(pool, SimpleNamespace, who)
+        context = self._stream(stream, who).context
+        if not nbytes:
+            raise Misuse(f"{who}: of no bytes")
+        made = self.cards[context.ordinal].allocate(nbytes, "memory")
+        return (S.CUDA_ERROR_OUT_OF_MEMORY, 0) if made is None else (S.CUDA_SUCCESS, made.address)
+
+    def cuMemFreeAsync(self, pointer: int, stream: Any) -> Any:
+        into = self._stream(stream, "cuMemFreeAsync")
+        memory = self.cards[into.context.ordinal]
+        allocation = memory.at(int(pointer))
+        if allocation is None or allocation.freed:
+            raise Misuse(f"cuMemFreeAsync: {int(pointer):#x} is no memory, or no more")
+        allocation.freed = True
+        into.add(lambda: memory.free(allocation))
+        return OK
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> Any:
+        self._context("cuMemHostAlloc")
+        made = self.pinned.allocate(nbytes, "pinned memory")
+        return (S.CUDA_ERROR_OUT_OF_MEMORY, 0) if made is None else (S.CUDA_SUCCESS, made.address)
+
+    def cuMemFreeHost(self, address: int) -> Any:
+        allocation = self.pinned.at(int(address))
+        if allocation is None or allocation.freed:
+            raise Misuse(f"cuMemFreeHost: {int(address):#x} is no pinned memory, or no more")
+        allocation.freed = True
+        self.pinned.free(allocation)
+        return OK
+
+    def _range(self, memory: Memory, address: int, nbytes: int, who: str) -> Allocation:
+        """The allocation that a range lies in."""
+        found = memory.around(address)
+        if found is None or found.freed:
+            raise Misuse(f"{who}: {address:#x} is in no memory, or in none that is left")
+        if address + nbytes > found.address + found.nbytes:
+            raise Misuse(
+                f"{who}: {nbytes} bytes at {address:#x} end outside of their memory of {found.nbytes}"
+            )
+        return found
+
+    def _copy(self, who: str, ends: Sequence[tuple[Memory, int]], nbytes: int, stream: Stream) -> Any:
+        """Enqueues a copy to the first end from the second."""
+        (target, to), (source, from_) = ends
+        watched = [self._range(memory, int(at), nbytes, who) for memory, at in ends]
+        if target is source and abs(int(to) - int(from_)) < nbytes:
+            raise Misuse(f"{who}: the ranges overlap")
+
+        def run() -> None:
+            for allocation in watched:
+                if allocation.gone:
+                    raise Misuse(f"{who}: its memory was freed before it ran")
+            ctypes.memmove(int(to), int(from_), nbytes)
+
+        stream.add(run)
+        return OK
+
+    def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
+        into = self._stream(stream, "cuMemcpyHtoDAsync")
+        ends = ((self.cards[into.context.ordinal], target), (self.pinned, source))
+        return self._copy("cuMemcpyHtoDAsync", ends, nbytes, into)
+
+    def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
+        into = self._stream(stream, "cuMemcpyDtoHAsync")
+        ends = ((self.pinned, target), (self.cards[into.context.ordinal], source))
+        return self._copy("cuMemcpyDtoHAsync", ends, nbytes, into)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
+        into = self._stream(stream, "cuMemcpyDtoDAsync")
+        card = self.cards[into.context.ordinal]
+        return self._copy("cuMemcpyDtoDAsync", ((card, target), (card, source)), nbytes, into)
+
+    def _set(self, who: str, address: int, item: bytes, pitch: int, count: int, stream: Any) -> Any:
+        """Enqueues the writing of `count` items, `pitch` bytes apart."""
+        into = self._stream(stream, who)
+        if int(address) % len(item) or pitch % len(item):
+            raise Misuse(f"{who}: items of {len(item)} bytes must lie at multiples of as many")
+        span = pitch * (count - 1) + len(item)
+        allocation = self._range(self.cards[into.context.ordinal], int(address), span, who)
+        first = int(address) - allocation.address
+
+        def run() -> None:
+            for k, byte in enumerate(item):
+                allocation.bytes[first + k : first + span : pitch] = byte
+
+        into.add(run)
+        return OK
+
+    def cuMemsetD8Async(self, address: int, value: int, count: int, stream: Any) -> Any:
+        return self._set("cuMemsetD8Async", address, value.to_bytes(1, "little"), 1, count, stream)
+
+    def cuMemsetD16Async(self, address: int, value: int, count: int, stream: Any) -> Any:
+        return self._set("cuMemsetD16Async", address, value.to_bytes(2, "little"), 2, count, stream)
+
+    def cuMemsetD32Async(self, address: int, value: int, count: int, stream: Any) -> Any:
+        return self._set("cuMemsetD32Async", address, value.to_bytes(4, "little"), 4, count, stream)
+
+    def cuMemsetD2D32Async(
+        self, address: int, pitch: int, value: int, width: int, height: int, stream: Any
+    ) -> Any:
+        if width != 1:
+            raise Misuse("cuMemsetD2D32Async: the emulated card sets one column")
+        return self._set("cuMemsetD2D32Async", address, value.to_bytes(4, "little"), pitch, height, stream)
