@@ -1,0 +1,189 @@
+"""An open Metal device: memory, kernels and the queue, behind one lock."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+
+from hologram.atlas.program import Program
+from hologram.backends.metal import blit
+from hologram.backends.metal.framework import FORK_REMEDY, FORKED
+from hologram.backends.metal.kernel import Facilities, MetalKernel, appender, sequence
+from hologram.backends.metal.memory import Heap, Memory, view
+from hologram.backends.metal.pipeline import Pipelines
+from hologram.backends.metal.queue import Queue
+from hologram.backends.metal.timeline import BatchTimeline
+from hologram.compiler.source.report import compiled
+from hologram.device import MAX_KERNELS, SPARED_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
+from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
+from hologram.limits import ALIGNMENT
+from hologram.plan import Tile
+from hologram.recent import Recent
+
+BLIT_WORD = 4  # macOS's own copies are of whole words
+
+
+class MetalDevice(Device):
+    """See hologram.device.Device."""
+
+    def __init__(self, info: DeviceInfo, queue: Queue) -> None:
+        self.info = info
+        self.queue = queue
+        self.heap = Heap(queue, info.limits.max_buffer_bytes)
+        self.facilities = Facilities(queue, Pipelines(queue), info.limits, appender(queue))
+        self._kernels: Recent[Program | Tile, MetalKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
+        _open.add(self)
+
+    # Memory.
+
+    def allocate(self, nbytes: int) -> Memory:
+        """New memory; raises OutOfMemory."""
+        with self.queue.lock:
+            self.queue.check()
+            return self.heap.allocate(nbytes)
+
+    def adopt(self, data: memoryview) -> Memory | None:
+        """Memory over the host's own pages; launches that are bound to it are waited for."""
+        with self.queue.lock:
+            self.queue.check()
+            return self.heap.adopt(data)
+
+    def release(self, memory: Memory) -> None:
+        """Lets go of the memory, which the GPU may still use; launches bound to it must not be called again."""
+        memory.buffer = memory.owner = None
+
+    def write(self, memory: Memory, offset: int, data: memoryview) -> None:
+        """Copies host bytes in, at any offset and of any length, after all launches before that use the memory."""
+        source = np.frombuffer(data, np.uint8)
+        if source.size:
+            self._settled(memory, offset, source.size)
+            ctypes.memmove(memory.address + offset, source.ctypes.data, source.size)
+
+    def read(self, memory: Memory, offset: int, out: memoryview) -> None:
+        """Waits for the launches that use the memory, then copies bytes out, from any offset and of any length."""
+        target = np.frombuffer(out, np.uint8)
+        if target.size:
+            self._settled(memory, offset, target.size)
+            ctypes.memmove(target.ctypes.data, memory.address + offset, target.size)
+
+    def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
+        """The memory itself; waits for the launches that use it."""
+        self._settled(memory, offset, nbytes)
+        return view(memory, offset, nbytes)
+
+    def copy(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
+        if not nbytes:
+            return
+        _within(source, source_offset, nbytes)
+        _within(target, target_offset, nbytes)
+        with self.queue.lock:
+            near = abs(source.address + source_offset - target.address - target_offset) < nbytes
+            if near:
+                scratch = self.heap.allocate(nbytes)
+                self._copy(source, source_offset, scratch, 0, nbytes)
+                source, source_offset = scratch, 0
+            self._copy(source, source_offset, target, target_offset, nbytes)
+            if source.owner is not None or target.owner is not None:
+                self.queue.wait()  # see kernel.appender
+
+    def _copy(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        first, last = source.start + source_offset, target.start + target_offset
+        if not (first | last | nbytes) % BLIT_WORD:
+            encoder = self.queue.blits()
+            batch = self.queue.open()
+            batch.held.append((source.live, target.live, source.owner, target.owner))
+            encoder.copyFromBuffer_sourceOffset_toBuffer_destinationOffset_size_(
+                source.live, first, target.live, last, nbytes
+            )
+            source.serial = target.serial = batch.serial
+            return
+        size = blit.word(source_offset, target_offset, nbytes)
+        from_, first_ = (o % ALIGNMENT // size for o in (source_offset, target_offset))
+        bindings = (_part(source, source_offset, nbytes), _part(target, target_offset, nbytes))
+        self.compile(blit.copy_program(size)).bind(bindings, (from_, first_), (nbytes // size,))()
+
+    def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
+        """Repeats 1, 2, 4 or 8 bytes over any range that begins at a multiple of as many."""
+        if not nbytes:
+            return
+        _within(memory, offset, nbytes)
+        wide = max(blit.word(offset, nbytes), len(pattern))
+        value = int.from_bytes(pattern * (wide // len(pattern)), "little")
+        part = (_part(memory, offset, nbytes),)
+        self.compile(blit.fill_program(wide)).bind(
+            part, (offset % ALIGNMENT // wide, value), (nbytes // wide,)
+        )()
+
+    def _settled(self, memory: Memory, offset: int, nbytes: int) -> None:
+        _within(memory, offset, nbytes)
+        with self.queue.lock:
+            self.queue.check()
+            if memory.live is not None and memory.serial > self.queue.done:
+                self.queue.wait(memory.serial)
+
+    # Kernels and the queue.
+
+    def compile(self, kernel: Program | Tile) -> MetalKernel:
+        """Compiled code, cached; raises CompileError or UnsupportedDType."""
+        self.queue.check()
+        return self._kernels.get(kernel, self._make)
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        self._kernels.give_up(kernel)
+
+    def _make(self, kernel: Program | Tile) -> MetalKernel:
+        compiled(kernel)
+        return MetalKernel(kernel, self.facilities)
+
+    def sequence(self, launches: Sequence[Launch]) -> Launch:
+        """One call for launches in order; see hologram.device.Device."""
+        return sequence(self.facilities, launches)
+
+    def timeline(self) -> Timeline:
+        """A new timeline; see hologram.device."""
+        return BatchTimeline(self.queue)
+
+    def flush(self) -> None:
+        self.queue.flush()
+
+    def synchronize(self) -> None:
+        self.queue.wait()
+
+    def close(self) -> None:
+        """Waits for what was enqueued; later calls raise DeviceLost."""
+        self.queue.close(DeviceLost(f"{self.queue.backend}: the device {self.info.name} was closed"))
+        self._kernels.clear()
+
+
+def _within(memory: Memory, offset: int, nbytes: int) -> None:
+    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
+        raise ShapeError(f"metal: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes")
+
+
+def _part(memory: Memory, offset: int, nbytes: int) -> Binding:
+    """The memory from an aligned start to the last byte."""
+    start = offset // ALIGNMENT * ALIGNMENT
+    return Binding(memory, start, offset + nbytes - start)
+
+
+_open: weakref.WeakSet[MetalDevice] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """The child has the parent's objects, but none of what serves them."""
+    for device in _open:
+        reason = f"{device.queue.backend}: {FORKED}: {FORK_REMEDY}"
+        device.queue.abandon(BackendUnavailable(reason))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

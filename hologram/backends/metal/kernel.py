@@ -1,0 +1,237 @@
+"""A kernel of the Metal backend: compiled once for each variant of its launches, and bound to memory as a launch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hologram.atlas.program import Program
+from hologram.backends.metal.dialect import msl
+from hologram.backends.metal.memory import Memory
+from hologram.backends.metal.pipeline import Pipeline, Pipelines
+from hologram.backends.metal.queue import BATCH, Queue
+from hologram.compiler.source.codegen import Source
+from hologram.compiler.source.generator import PLAIN, Variant, generator
+from hologram.compiler.source.listing import listing
+from hologram.compiler.source.report import generated
+from hologram.compiler.source.shader import ACCUMULATOR, Shader
+from hologram.device import Binding, Kernel, Launch, in_turn
+from hologram.dtypes import Number
+from hologram.errors import CompileError, ShapeError
+from hologram.limits import Limits
+from hologram.plan import Tile
+
+FOLDER = Path(__file__).parent  # all that decides the text
+POINTER_BYTES = 8
+# Positions have 32 bits, and may run past the last element by a workgroup's elements before they are compared with it.
+COUNTED = 2**32 - 2**16
+
+
+@dataclass(frozen=True)
+class Facilities:
+    """What kernels of a device share."""
+
+    queue: Queue
+    pipelines: Pipelines
+    limits: Limits
+    launch: Callable[[Sequence[Dispatch]], None]
+
+
+class Dispatch(NamedTuple):
+    """All that a dispatch tells the encoder. It holds what it refers to."""
+
+    pipeline: Any  # MTLComputePipelineState
+    buffers: tuple[tuple[Any, int, int], ...]  # MTLBuffer, offset, index
+    constants: tuple[tuple[bytes, int, int], ...]  # bytes, how many, index
+    indirect: tuple[Any, ...]  # buffers whose addresses lie in the constants
+    groups: Any  # MTLSize
+    threads: Any  # MTLSize
+    memories: tuple[Memory, ...]
+    foreign: bool  # some of the memory is the host's own
+
+
+class Recorded(functools.partial):
+    """A launch that appends dispatches: a partial of `appender`'s function."""
+
+    @property
+    def dispatches(self) -> tuple[Dispatch, ...]:
+        return self.args[0]
+
+
+def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
+    """The function that appends dispatches to the open encoder.
+
+    Who lent its memory may write to it when the call returns, as it could after any other function: so the launch is
+    waited for.
+    """
+    read = queue.framework.metal.MTLResourceUsageRead
+
+    def append(dispatches: Sequence[Dispatch]) -> None:
+        with queue.lock:
+            encoder = queue.encoder or queue.begin()
+            batch, foreign = queue.open(), False
+            batch.held.append(dispatches)
+            current = queue.pipeline
+            for pipeline, buffers, constants, indirect, groups, threads, memories, lent in dispatches:
+                if pipeline is not current:
+                    encoder.setComputePipelineState_(pipeline)
+                    queue.pipeline = current = pipeline
+                for buffer, offset, index in buffers:
+                    encoder.setBuffer_offset_atIndex_(buffer, offset, index)
+                for content, size, index in constants:
+                    encoder.setBytes_length_atIndex_(content, size, index)
+                for buffer in indirect:
+                    encoder.useResource_usage_(buffer, read)
+                encoder.dispatchThreadgroups_threadsPerThreadgroup_(groups, threads)
+                for memory in memories:
+                    memory.serial = batch.serial
+                foreign |= lent
+            batch.count += len(dispatches)
+            if foreign:
+                queue.wait()
+            elif batch.count >= BATCH:
+                queue.flush()
+
+    return append
+
+
+def sequence(facilities: Facilities, launches: Sequence[Launch]) -> Launch:
+    """One call for launches in order: neighbours are appended together, under one lock."""
+    calls: list[Launch] = []
+    for recorded, group in itertools.groupby(launches, lambda launch: type(launch) is Recorded):
+        found: Any = list(group)
+        if recorded:
+            every = [d for launch in found for d in launch.dispatches]
+            parts = [tuple(every[k : k + BATCH]) for k in range(0, len(every), BATCH)]
+            found = [Recorded(facilities.launch, part) for part in parts]
+        calls += found
+    return in_turn(calls)
+
+
+class Form:
+    """A variant of a kernel, compiled."""
+
+    def __init__(self, facilities: Facilities, source: Source | Shader) -> None:
+        self.source = source
+        generated(source.entry, "MSL", lambda: source.text)
+        threads = math.prod(source.workgroup)
+        self.pipeline: Pipeline = facilities.pipelines.get(source.entry, source.text, threads)
+
+
+class MetalKernel(Kernel):
+    """See hologram.device.Kernel."""
+
+    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
+        self.kernel = kernel
+        self.facilities = facilities
+        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        count, most = len(kernel.buffers), facilities.limits.max_bindings
+        if count > most:
+            raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
+        self.generator = generator(kernel, msl(), facilities.limits, FOLDER)
+        self._forms: dict[Variant, Form] = {}
+        if isinstance(kernel, Tile):
+            self._form(PLAIN)  # there is no other: compile it now
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """A call that appends the kernel to the open encoder; see hologram.device.Kernel.
+
+        Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
+        """
+        self._check(bindings)
+        facilities, kernel = self.facilities, self.kernel
+        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
+        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
+            return _nothing
+        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, self._dtypes(), strict=True)]
+        largest = max(math.prod(grid), *lengths, 0)
+        if isinstance(kernel, Program) and largest > COUNTED:
+            raise ShapeError(
+                f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
+            )
+        with facilities.queue.lock:
+            form = self._form(self.generator.variant(grid, scalars, lengths))
+            groups = form.source.groups(grid, facilities.limits)
+            if math.prod(groups) == 0:
+                return _nothing
+            dispatch = self._dispatch(form, bindings, form.source.pack(scalars, grid, lengths), groups)
+            return Recorded(facilities.launch, (dispatch,))
+
+    def _dispatch(
+        self, form: Form, bindings: Sequence[Binding], values: bytes, groups: Sequence[int]
+    ) -> Dispatch:
+        size = self.facilities.queue.framework.metal.MTLSizeMake
+        through = self._read_by_epilogue()
+        places = [(b.memory.live, b.memory.start + b.offset) for b in bindings]
+        # An empty struct has one byte in C++: something has to be bound for it.
+        constants = [(values or bytes(4), len(bindings))]
+        if isinstance(self.kernel, Tile) and ACCUMULATOR in dict(self.kernel.types):
+            pointers = [int(places[k][0].gpuAddress()) + places[k][1] for k in through]
+            content = b"".join(p.to_bytes(POINTER_BYTES, "little") for p in pointers)
+            constants.append((content or bytes(POINTER_BYTES), len(bindings) + 1))
+        return Dispatch(
+            form.pipeline.state,
+            tuple((buffer, offset, k) for k, (buffer, offset) in enumerate(places) if k not in through),
+            tuple((content, len(content), index) for content, index in constants),
+            tuple(places[k][0] for k in through),
+            size(*groups),
+            size(*form.source.workgroup),
+            tuple(b.memory for b in bindings),
+            any(b.memory.owner is not None for b in bindings),
+        )
+
+    def workgroups(self, grid: Sequence[int]) -> int:
+        """Those of a launch over this grid."""
+        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
+        lengths = [COUNTED] * len(self.kernel.buffers)  # whether positions are checked changes no groups
+        source = self.generator.source(self.generator.variant(grid, scalars, lengths))
+        return math.prod(source.groups(grid, self.facilities.limits))
+
+    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return self.generator.mapping(grid)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The MSL of a launch over this grid that binds buffers as large as it reaches."""
+        return listing(self.kernel, msl(), self.facilities.limits, grid, scalars)
+
+    def _form(self, variant: Variant) -> Form:
+        with self.facilities.queue.lock:
+            if variant not in self._forms:
+                self._forms[variant] = Form(self.facilities, self.generator.source(variant))
+            return self._forms[variant]
+
+    def _dtypes(self) -> list[Any]:
+        if isinstance(self.kernel, Tile):
+            return [dtype for _, dtype, _ in self.kernel.buffers]
+        return [b.dtype for b in self.kernel.buffers]
+
+    def _read_by_epilogue(self) -> list[int]:
+        """The tile's buffers that only its epilogue reads, in the order of the epilogue's own: no arguments.
+
+        They come last, so the arguments before them keep their indices.
+        """
+        tile = self.kernel
+        if isinstance(tile, Program) or tile.epilogue is None:
+            return []
+        places = [name for name, _, _ in tile.buffers]
+        return [places.index(b.name) for b in tile.epilogue.buffers if b.name in places]
+
+    def _check(self, bindings: Sequence[Binding]) -> None:
+        if len(bindings) != len(self.kernel.buffers):
+            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
+        alignment = self.facilities.limits.binding_alignment
+        for b in bindings:
+            if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
+                raise ShapeError(
+                    f"{self.name}: a binding must start at a multiple of {alignment} and lie within its memory of "
+                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
+                )
+
+
+def _nothing() -> None:
+    """The launch over an empty grid."""

@@ -1,0 +1,103 @@
+"""Memory that the host and the GPU share: Metal buffers of shared storage, and the host's own pages as such."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any
+
+import numpy as np
+
+from hologram.backends.metal.queue import Queue
+from hologram.errors import BufferFreed, OutOfMemory
+from hologram.limits import ALIGNMENT
+
+VECTOR_BYTES = 16  # what kernels load at once, and where memory must begin
+
+
+class Memory:
+    """Bytes of a Metal buffer. `nbytes` were asked for, `size` are there; `buffer` is None once it is released."""
+
+    __slots__ = ("__weakref__", "address", "buffer", "nbytes", "owner", "serial", "size", "start")
+
+    def __init__(self, buffer: Any, address: int, nbytes: int, size: int, start: int = 0, owner: Any = None):
+        self.buffer = buffer
+        self.address = address  # on the host, of the first byte
+        self.nbytes = nbytes
+        self.size = size
+        self.start = start  # of the first byte in the buffer
+        self.owner = owner  # whose bytes these are; None: the buffer's own
+        self.serial = 0  # of the last batch that uses it
+
+    @property
+    def live(self) -> Any:
+        if self.buffer is None:
+            raise BufferFreed("metal: the memory was released")
+        return self.buffer
+
+
+class Heap:
+    """Allocates memory of one device; callers hold the queue's lock."""
+
+    def __init__(self, queue: Queue, max_buffer_bytes: int) -> None:
+        self.queue = queue
+        self.max_buffer_bytes = max_buffer_bytes
+        metal = queue.framework.metal
+        # Of the queue's order takes care its fence.
+        self.options = metal.MTLResourceStorageModeShared | metal.MTLResourceHazardTrackingModeUntracked
+
+    def allocate(self, nbytes: int) -> Memory:
+        """New memory; raises OutOfMemory.
+
+        Metal would go on past its working set, until a batch fails for it: that is refused here.
+        """
+        backend, device = self.queue.backend, self.queue.device
+        if nbytes > self.max_buffer_bytes:
+            raise OutOfMemory(
+                f"{backend}: a buffer of {self.queue.name} holds at most {self.max_buffer_bytes} bytes, "
+                f"{nbytes} were asked for"
+            )
+        # Whole alignments: the last vector of a buffer is loaded whole.
+        size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+        used, room = int(device.currentAllocatedSize()), int(device.recommendedMaxWorkingSetSize())
+        if used + size > room:
+            raise OutOfMemory(
+                f"{backend}: no room for {nbytes} bytes: {used} of the {room} that {self.queue.name} works on "
+                "are allocated"
+            )
+        buffer = device.newBufferWithLength_options_(size, self.options)
+        if buffer is None:
+            raise OutOfMemory(f"{backend}: {self.queue.name} has no room for a buffer of {size} bytes")
+        return Memory(buffer, _address(buffer, size), nbytes, size)
+
+    def adopt(self, data: memoryview) -> Memory | None:
+        """The host's own bytes as memory; None where they do not begin at a vector, or Metal refuses their pages.
+
+        Metal takes whole pages: what else lies in the first and the last is the process's own, and no kernel's.
+        """
+        block = np.frombuffer(data, np.uint8)
+        address, nbytes = block.ctypes.data, block.size
+        if address % VECTOR_BYTES:
+            return None
+        first = address // mmap.PAGESIZE * mmap.PAGESIZE
+        length = -(-(address + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE - first
+        if length > self.max_buffer_bytes:
+            return None
+        pages = (ctypes.c_char * length).from_address(first)
+        buffer = self.queue.device.newBufferWithBytesNoCopy_length_options_deallocator_(
+            pages, length, self.options, None
+        )
+        if buffer is None:
+            return None
+        return Memory(buffer, address, nbytes, nbytes, address - first, block)
+
+
+def view(memory: Memory, offset: int, nbytes: int) -> memoryview:
+    """Bytes of the memory itself, which the view keeps alive."""
+    array = (ctypes.c_ubyte * nbytes).from_address(memory.address + offset)
+    array.keeps = memory.live, memory.owner  # type: ignore[attr-defined]
+    return memoryview(array).cast("B")
+
+
+def _address(buffer: Any, size: int) -> int:
+    return np.frombuffer(buffer.contents().as_buffer(size), np.uint8).ctypes.data
