@@ -45,6 +45,7 @@ template <typename... P> int describe(void (*)(P...), int* sizes) {
 
 #define EMULATED_KERNEL(function, cooperative) \
     extern "C" int emulated_arguments(int* sizes) { return emulation::describe(function, sizes); } \
+    extern "C" unsigned emulated_shared_bytes() { return static_cast<unsigned>(emulation::shared_bytes()); } \
     extern "C" int emulated_launch(void** addresses, const unsigned* groups, const unsigned* block) { \
         return emulation::launch(function, addresses, groups, block, cooperative); \
     }

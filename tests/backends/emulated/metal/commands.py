@@ -22,6 +22,7 @@ NOT_ENQUEUED, COMMITTED, COMPLETED, FAILED = 0, 2, 4, 5
 MOST_COMMAND_BUFFERS = 64
 MOST_INDEX = 30
 MOST_BYTES = 4096
+MOST_SHARED_BYTES = 32 << 10
 MOST_THREADS = (1024, 1024, 1024)
 
 
@@ -108,15 +109,18 @@ class CommandBuffer:
 
     def execute(self) -> None:
         begin = time.perf_counter()
+        self.state = FAILED
         self._error, self.queue.fail_next = self.queue.fail_next, None
-        if self._error is None:
+        try:
+            if self._error is None:
+                for encoder in self.encoders:
+                    for command in encoder.commands:
+                        command()
+                self.state = COMPLETED
+        finally:
+            self._times = begin, time.perf_counter()
             for encoder in self.encoders:
-                for command in encoder.commands:
-                    command()
-        self._times = begin, time.perf_counter()
-        self.state = COMPLETED if self._error is None else FAILED
-        for encoder in self.encoders:
-            encoder.forget()
+                encoder.forget()
 
 
 def _alive(reference: weakref.ref[Any], who: str) -> Any:
@@ -248,7 +252,11 @@ class ComputeEncoder(Encoder):
             t <= m for t, m in zip(threads, MOST_THREADS, strict=True)
         )
         require(fits, f"{pipeline.name}: workgroups of {threads}, it takes {pipeline.most_threads} threads")
+        shared = pipeline.shared_bytes
+        require(shared <= MOST_SHARED_BYTES, f"{pipeline.name}: {shared} bytes of threadgroup memory")
         bound = {index: self._argument(pipeline, index, size) for index, size in pipeline.arguments.items()}
+        for index in pipeline.indirect:
+            self._check_indirect(pipeline.name, self._bytes[index])
         held, reference = dict(self._bytes), weakref.ref(pipeline)
         seen = [*(r for r, _ in self._buffers.values()), *self._resources]
 
@@ -262,6 +270,14 @@ class ComputeEncoder(Encoder):
                 buffer.check_surroundings(pipeline.name)
 
         self.commands.append(run)
+
+    def _check_indirect(self, name: str, content: bytes) -> None:
+        """Each pointer must lead into a buffer that the encoder was told of: others need not be resident."""
+        known = [b for b in (r() for r in self._resources) if b is not None]
+        for k in range(0, len(content), 8):
+            address = int.from_bytes(content[k : k + 8], "little")
+            inside = any(b.start <= address < b.start + b.nbytes for b in known)
+            require(inside, f"{name}: a pointer leads to no buffer of useResource")
 
     def _argument(self, pipeline: Pipeline, index: int, size: int) -> int:
         """The address of what is bound to an argument, 0 for bytes."""

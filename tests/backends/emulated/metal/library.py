@@ -18,6 +18,8 @@ SIMD_WIDTH = 8  # the emulation's
 # Of a kernel: its name and its arguments, as the text has them.
 _KERNEL = re.compile(r"^kernel void (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
 _INDEX = re.compile(r"\[\[buffer\(([^)]*)\)\]\]")
+# Structs that hold pointers, and the arguments of such a type.
+_INDIRECT = re.compile(r"^struct (\w+) \{\n    device const", re.MULTILINE)
 _COOPERATIVE = re.compile(r"threadgroup_barrier|simd_")
 
 
@@ -27,6 +29,8 @@ class Function:
     def __init__(self, library: Library, name: str, arguments: str) -> None:
         self.library, self.name = library, name
         self.indices = _INDEX.findall(arguments)  # C++ expressions
+        structs = "|".join(_INDIRECT.findall(library.text)) or "$."
+        self.indirect = [bool(re.search(rf"\b({structs})&", a)) for a in arguments.split("[[buffer(")[:-1]]
 
 
 class Library:
@@ -65,7 +69,7 @@ def _loaded(function: Function) -> ctypes.CDLL:
         f"EMULATED_KERNEL({function.name}, {str(cooperative).lower()})",
         f'extern "C" const int emulated_indices[] = {{{indices}}};',
     ]
-    return ctypes.CDLL(str(compiled("\n".join([text, *launcher]), "metal")))
+    return ctypes.CDLL(str(compiled("\n".join([text, *launcher]), "metal", quick=not cooperative)))
 
 
 class Pipeline:
@@ -76,6 +80,7 @@ class Pipeline:
         self.name = function.name
         self.most_threads = descriptor.values.get("MaxTotalThreadsPerThreadgroup", MOST_THREADS)
         self._library = _loaded(function)
+        self.shared_bytes: int = self._library.emulated_shared_bytes()
         sizes = (ctypes.c_int * MOST_ARGUMENTS)()
         self._count = self._library.emulated_arguments(sizes)
         bound = len(function.indices)
@@ -83,6 +88,9 @@ class Pipeline:
         # By index: the size of a struct, or minus the alignment of what a pointer leads to.
         self.arguments: dict[int, int] = {indices[k]: sizes[k] for k in range(bound)}
         self._order = tuple(indices[k] for k in range(bound))
+        self.indirect = tuple(
+            index for index, holds in zip(self._order, function.indirect, strict=True) if holds
+        )
 
     def maxTotalThreadsPerThreadgroup(self) -> int:
         return self.most_threads

@@ -1,0 +1,275 @@
+"""The Metal backend over the emulated Mac: memory that the host shares, order, failures, several devices."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import mmap
+import multiprocessing
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.backends.metal import probing
+from hologram.backends.metal.device import MetalDevice
+from hologram.device import Clock
+from hologram.runtime import selector
+from tests.backends.emulated.metal.framework import Device, Emulated
+from tests.backends.emulated.metal.objects import Error
+
+NAME = "metal-emulated"
+
+
+class Executor(hg.Executor):
+    """An executor on a device of a Mac of the test's own."""
+
+    device: MetalDevice
+
+    def __init__(self, *devices: Device, index: int = 0) -> None:
+        mac = Emulated(devices or (Device(1), Device(2)))
+        module = SimpleNamespace(open_device=lambda index: probing.open_device(NAME, lambda: mac, index))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(selector, "select", lambda *_: (module, index))
+            super().__init__()
+
+    @property
+    def queue(self):
+        """The emulated MTLCommandQueue."""
+        return self.device.queue._queue
+
+
+@pytest.fixture(name="executor")
+def _executor() -> Iterator[Executor]:
+    executor = Executor()
+    yield executor
+    executor.close()
+
+
+def pages(count: int) -> np.ndarray:
+    """Floats that begin at a page and fill whole pages."""
+    return np.frombuffer(mmap.mmap(-1, count * mmap.PAGESIZE), np.float32)
+
+
+def test_a_view_is_the_memory(executor: Executor) -> None:
+    a = executor.allocate(100).from_numpy(np.arange(100, dtype=np.float32))
+    view = a.to_numpy(copy=False)
+    hg.ops.vector_add(executor, a, a, a)
+    assert view[3] == 3  # nothing ran yet
+    executor.synchronize()
+    np.testing.assert_array_equal(view, 2.0 * np.arange(100))
+    view[:] = 1
+    np.testing.assert_array_equal(a.to_numpy(), 1.0)
+
+
+def test_a_view_outlives_the_executor() -> None:
+    executor = Executor()
+    view = executor.allocate(100).fill(3.0).to_numpy(copy=False)
+    executor.close()
+    del executor
+    gc.collect()
+    np.testing.assert_array_equal(view, 3.0)
+
+
+def test_dlpack_shares_memory_both_ways(executor: Executor) -> None:
+    a = executor.tensor(np.arange(8, dtype=np.float32))
+    out = np.from_dlpack(a)
+    assert out.ctypes.data == a.buffer.ptr
+    mine = pages(1)
+    mine[:] = 5
+    shared = executor.from_dlpack(mine)
+    assert shared.buffer.ptr == mine.ctypes.data
+    hg.ops.vector_add(executor, shared.buffer, shared.buffer, shared.buffer)
+    np.testing.assert_array_equal(mine, 10.0)  # a launch on the host's own memory is waited for
+    inside = executor.from_dlpack(mine[4:100])  # 16 bytes into a page
+    assert inside.buffer.ptr == mine.ctypes.data + 16
+    np.testing.assert_array_equal((inside + inside).to_numpy(), 20.0)
+
+
+def test_what_metal_cannot_adopt_is_copied_once(executor: Executor) -> None:
+    crooked = pages(1)[1:]
+    with pytest.raises(hg.InteropError, match="cannot use the host's memory"):
+        executor.from_dlpack(crooked, copy=False)
+    assert executor.from_dlpack(crooked).buffer.ptr != crooked.ctypes.data
+
+
+def test_adopted_memory_is_copied_and_filled(executor: Executor) -> None:
+    mine = pages(1)
+    mine[:] = np.arange(mine.size)
+    shared = executor.from_dlpack(mine).buffer
+    memory = shared.live_block().memory
+    executor.device.copy(memory, 3, memory, 6, 41)  # bytes, over themselves
+    expected = np.arange(mine.size, dtype=np.float32).view(np.uint8)
+    expected[6:47] = expected[3:44].copy()
+    np.testing.assert_array_equal(mine.view(np.uint8), expected)
+    shared.fill(2.0)
+    np.testing.assert_array_equal(shared.to_numpy(), 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_fills(executor: Executor, dtype: str, count: int) -> None:
+    buffer = executor.allocate(count, np.dtype(dtype)).fill(7)
+    np.testing.assert_array_equal(buffer.to_numpy(), np.full(count, 7, dtype))
+
+
+def test_a_batch_is_handed_over_when_it_is_full(executor: Executor) -> None:
+    a = executor.allocate(16).fill(0.0)
+    one = executor.allocate(16).fill(1.0)
+    for _ in range(120):
+        hg.ops.vector_add(executor, a, one, a)
+    assert len(executor.queue.waiting) == 2
+    np.testing.assert_array_equal(a.to_numpy(), 120.0)
+
+
+def test_reading_waits_for_what_it_reads_only(executor: Executor) -> None:
+    a, b = (executor.allocate(10_000).fill(v) for v in (1.0, 2.0))
+    executor.synchronize()
+    hg.ops.vector_add(executor, a, a, a)
+    np.testing.assert_array_equal(b.to_numpy(), 2.0)
+    assert executor.device.queue.batch is not None  # still open
+    np.testing.assert_array_equal(a.to_numpy(), 2.0)
+
+
+def test_writing_waits_for_who_reads(executor: Executor) -> None:
+    a, b = (executor.allocate(16).fill(v) for v in (1.0, 2.0))
+    hg.ops.vector_add(executor, a, a, b)
+    a.from_numpy(np.full(16, 9, np.float32))
+    np.testing.assert_array_equal(b.to_numpy(), 2.0)
+
+
+def test_what_a_batch_uses_lives_until_it_is_done(executor: Executor) -> None:
+    a, out = executor.allocate(1 << 20).fill(1.0), executor.allocate(1 << 20)
+    hg.ops.vector_add(executor, a, a, out)
+    a.free()
+    executor.empty_cache()
+    np.testing.assert_array_equal(out.to_numpy(), 2.0)
+
+
+def test_nothing_stays_behind(executor: Executor) -> None:
+    a = executor.allocate(1 << 20)
+    held = weakref.ref(a.live_block().memory.buffer)
+    hg.ops.vector_add(executor, a, a, a)
+    executor.synchronize()
+    a.free()
+    executor.empty_cache()
+    gc.collect()
+    assert held() is None
+
+
+def test_more_than_the_device_works_on_is_refused() -> None:
+    with Executor(Device(1, room=4 << 20)) as executor:
+        with pytest.raises(hg.OutOfMemory, match="at most 2,097,152 bytes"):
+            executor.allocate(1 << 20)
+        kept = [executor.allocate(100_000) for _ in range(5)]
+        with pytest.raises(hg.OutOfMemory, match="are allocated"):
+            kept += [executor.allocate(100_000) for _ in range(20)]
+        kept.clear()
+        assert executor.allocate(100_000).fill(1.0).to_numpy()[0] == 1
+
+
+def test_a_batch_without_memory_is_out_of_memory(executor: Executor) -> None:
+    a = executor.allocate(16).fill(1.0)
+    executor.synchronize()
+    executor.queue.fail_next = Error(8, "Insufficient Memory")
+    hg.ops.vector_add(executor, a, a, a)
+    with pytest.raises(hg.OutOfMemory, match="code 8: Insufficient Memory"):
+        executor.synchronize()
+    hg.ops.vector_add(executor, a, a, a)
+    np.testing.assert_array_equal(a.to_numpy(), 2.0)  # the device goes on
+
+
+def test_a_fault_loses_the_device() -> None:
+    executor = Executor()
+    a = executor.allocate(16).fill(1.0)
+    executor.synchronize()
+    executor.queue.fail_next = Error(3, "Caused GPU Address Fault")
+    hg.ops.vector_add(executor, a, a, a)
+    with pytest.raises(hg.DeviceLost, match=r"code 3.*open a new Executor"):
+        a.to_numpy()
+    for act in (lambda: executor.allocate(1 << 20), executor.close):
+        with pytest.raises(hg.DeviceLost):
+            act()
+    with Executor() as another:
+        assert another.allocate(4).fill(1.0).to_numpy()[0] == 1
+
+
+def test_a_closed_device_says_so() -> None:
+    executor = Executor()
+    device = executor.device
+    executor.close()
+    with pytest.raises(hg.DeviceLost, match="was closed"):
+        device.allocate(16)
+    with pytest.raises(hg.DeviceLost, match="was closed"):
+        device.synchronize()
+
+
+def test_every_device_opens() -> None:
+    with Executor(index=0) as first, Executor(index=1) as second:
+        assert [e.device.info.name for e in (first, second)] == ["Apple M1 (emulated)", "Apple M2 (emulated)"]
+        a = first.allocate(10).fill(4.0)
+        np.testing.assert_array_equal(second.allocate(10).copy_from(a).to_numpy(), 4.0)
+    with pytest.raises(hg.BackendUnavailable, match="there are 2 devices"):
+        Executor(index=2)
+
+
+def test_times_are_the_gpus(executor: Executor) -> None:
+    a = executor.allocate(1000).fill(1.0)
+    assert executor.device.timeline().clock is Clock.DEVICE
+    with executor.profile() as profile:
+        for _ in range(5):
+            hg.ops.vector_add(executor, a, a, a)
+    times = [(launch.start_ns, launch.end_ns) for launch in profile.launches]
+    assert len(times) == 5
+    assert all(start < stop for start, stop in times)
+    assert all(first[1] <= second[0] for first, second in itertools.pairwise(times))
+
+
+def test_threads_share_a_device(executor: Executor) -> None:
+    results, count, one = {}, 6, executor.allocate(300).fill(1.0)
+
+    def work(k: int) -> None:
+        a = executor.allocate(300).fill(float(k))
+        for _ in range(40):
+            hg.ops.vector_add(executor, a, one, a)
+        results[k] = a.to_numpy()
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(count):
+        np.testing.assert_array_equal(results[k], k + 40.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_is_told(executor: Executor) -> None:
+    a = executor.allocate(16).fill(1.0)
+    device = executor.device
+    parent, child = multiprocessing.Pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            device.read(a.live_block().memory, 0, memoryview(bytearray(64)))
+            child.send("it read")
+        except hg.BackendUnavailable as error:
+            child.send(str(error))
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert "was forked" in parent.recv()
+    np.testing.assert_array_equal(a.to_numpy(), 1.0)
+
+
+def test_a_kernel_that_does_not_compile_shows_its_source(executor: Executor) -> None:
+    with pytest.raises(hg.CompileError, match="undeclared identifier") as error:
+        executor.device.facilities.pipelines.compile("f", "kernel void f() { nonsense; }", 1)
+    assert "nonsense" in error.value.source
+    with pytest.raises(hg.CompileError, match="declares no kernel g"):
+        executor.device.facilities.pipelines.compile("g", "kernel void f() {}", 1)

@@ -1,0 +1,173 @@
+"""Errors planted in kernels and in the backend: the emulated Mac shows each of them.
+
+Every mutant is run beside the original, which must pass: so it is the planted error that is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.backends.metal.device import MetalDevice
+from hologram.backends.metal.kernel import MetalKernel
+from hologram.backends.metal.pipeline import Pipelines
+from hologram.backends.metal.queue import Queue
+from tests.backends.emulated.metal.objects import Misuse
+from tests.backends.metal.test_device import Executor
+
+Run = Callable[[hg.Executor], None]
+
+
+def equal(got: Any, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(got.to_numpy(), wanted, rtol=1e-5, atol=1e-5)
+
+
+def product(executor: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((70, 130), (130, 66)))
+    equal(executor.tensor(a) @ executor.tensor(b), a @ b)
+
+
+def biased_product(executor: hg.Executor) -> None:
+    """A tile whose epilogue reads a buffer."""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(s).astype(np.float32) for s in ((70, 130), (66, 130), (66,)))
+    equal(hg.linear(executor.tensor(a), executor.tensor(b), executor.tensor(c)), a @ b.T + c)
+
+
+def addition(executor: hg.Executor) -> None:
+    x = np.arange(10_001, dtype=np.float32)
+    equal(executor.tensor(x) + executor.tensor(x), x + x)
+
+
+def row_sum(executor: hg.Executor) -> None:
+    x = np.arange(3000, dtype=np.float32).reshape(3, 1000) % 7
+    equal(hg.sum(executor.tensor(x), axis=1), x.sum(1))
+
+
+def scan(executor: hg.Executor) -> None:
+    x = np.arange(4000, dtype=np.float32) % 5
+    equal(hg.cumsum(executor.tensor(x), axis=0), x.cumsum())
+
+
+# The run, what it is to fail with, and a text of its kernels with what takes its place.
+KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
+    "a barrier is missing in a product": (
+        product, AssertionError, "threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "\n\n",
+    ),
+    "a barrier is missing in a row's sum": (
+        row_sum, AssertionError, "threadgroup_barrier(mem_flags::mem_threadgroup);", "",
+    ),
+    "a barrier is missing in a scan": (
+        scan, AssertionError, "totals[thread_index] = total;\n    threadgroup_barrier(mem_flags::mem_threadgroup);",
+        "totals[thread_index] = total;",
+    ),
+    "some threads miss a barrier": (
+        row_sum, Misuse, "threadgroup_barrier(", "if (thread_index < 9u) threadgroup_barrier(",
+    ),
+    "a wrong index": (product, AssertionError, "a_tile[line][place] =", "a_tile[line][place ^ 1] ="),
+    "a tail that is not guarded": (product, Misuse, "if (row < params.m && column < params.n)", ""),
+    "workgroups that overlap": (addition, AssertionError, "groups.y * 32768u + groups.x", "groups.y * 32768u"),
+    "an argument in another's place": (addition, Misuse, "[[buffer(3)]]", "[[buffer(4)]]"),
+    "a store to memory that is only read": (addition, hg.CompileError, "device float4* ", "device const float4* "),
+}  # fmt: skip
+
+
+def mutate(patch: pytest.MonkeyPatch, old: str, new: str) -> list[str]:
+    """Makes every kernel with that text another one; the list says which did."""
+    original, changed = Pipelines.compile, []
+
+    def compile_mutant(self: Pipelines, entry: str, text: str, threads: int) -> Any:
+        mutant = text.replace(old, new)
+        if mutant != text:
+            changed.append(entry)
+        return original(self, entry, mutant, threads)
+
+    patch.setattr(Pipelines, "compile", compile_mutant)
+    return changed
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_mutant_of_a_kernel_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, error, old, new = KERNELS[name]
+    with Executor() as executor:
+        run(executor)
+    changed = mutate(monkeypatch, old, new)
+    with Executor() as executor, pytest.raises(error):
+        run(executor)
+    assert changed
+
+
+def no_wait(patch: pytest.MonkeyPatch) -> None:
+    """The host reads without waiting."""
+    patch.setattr(MetalDevice, "_settled", lambda *_: None)
+
+
+def no_fence(patch: pytest.MonkeyPatch) -> None:
+    """Encoders do not wait for those before."""
+    original = Queue._encoder
+
+    def encoder(self: Queue, kind: str) -> Any:
+        self._ordered = False
+        return original(self, kind)
+
+    patch.setattr(Queue, "_encoder", encoder)
+
+
+def nothing_held(patch: pytest.MonkeyPatch) -> None:
+    """A batch lets go of what it refers to when it is handed over."""
+    original = Queue._commit
+
+    def commit(self: Queue) -> None:
+        batch = self.batch
+        original(self)
+        if batch is not None:
+            batch.held.clear()
+
+    patch.setattr(Queue, "_commit", commit)
+
+
+def resources_untold(patch: pytest.MonkeyPatch) -> None:
+    """The encoder is not told of buffers that a kernel reaches by pointers."""
+    original = MetalKernel._dispatch
+    patch.setattr(MetalKernel, "_dispatch", lambda *a: original(*a)._replace(indirect=()))
+
+
+def many_batches(executor: hg.Executor) -> None:
+    a, one = executor.allocate(5000).fill(0.0), executor.allocate(5000).fill(1.0)
+    for _ in range(120):
+        hg.ops.vector_add(executor, a, one, a)
+    equal(a, np.full(5000, 120, np.float32))
+
+
+def freed_at_once(executor: hg.Executor) -> None:
+    a, out = executor.allocate(5000).fill(1.0), executor.allocate(5000)
+    hg.ops.vector_add(executor, a, a, out)
+    executor.device.flush()
+    executor.launches.clear()
+    executor.bound.clear()
+    a.live_block().memory.buffer = None
+    equal(out, np.full(5000, 2, np.float32))
+
+
+BACKEND: dict[str, tuple[Run, type[BaseException], Callable[[pytest.MonkeyPatch], None]]] = {
+    "the host does not wait": (addition, AssertionError, no_wait),
+    "no fence between encoders": (many_batches, Misuse, no_fence),
+    "memory goes before the batch is done": (freed_at_once, Misuse, nothing_held),
+    "pointers to buffers that nobody told of": (biased_product, Misuse, resources_untold),
+}
+
+
+@pytest.mark.parametrize("name", BACKEND)
+def test_a_mutant_of_the_backend_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, error, plant = BACKEND[name]
+    with Executor() as executor:
+        run(executor)
+    plant(monkeypatch)
+    executor = Executor()
+    with pytest.raises(error):
+        run(executor)
