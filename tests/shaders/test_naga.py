@@ -100,7 +100,10 @@ def test_every_kernel_is_translated() -> None:
     assert not any(failures.values()), {name: found for name, found in failures.items() if found}
 
 
-VALID = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n@compute @workgroup_size(64) fn f() { x[0] = %s; }"
+VALID = """
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(64) fn f() { x[0] = %s; }
+"""
 
 
 @pytest.mark.parametrize("value", ["1u", "y", "1.0 +", "x"])
