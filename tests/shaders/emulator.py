@@ -28,6 +28,7 @@ from hologram.compiler.source.codegen import Source
 from hologram.limits import Limits
 
 HEADERS = Path(__file__).parent / "emulation"
+SPACES = Path(__file__).parent / "address_spaces"
 KEPT = Path(__file__).parents[2] / ".pytest_cache" / "emulated"
 FLAGS = (
     "-fPIC",
@@ -108,6 +109,18 @@ def library(text: str, suffix: str, *, quick: bool = False) -> Path:
     effort = "-O0" if quick else "-O1"
     headers = ["-include-pch", str(_precompiled(suffix, effort)), "-x", "c++"]
     return _kept(".so", [standard, effort, *FLAGS, *ALONE, "-shared", *headers], text)
+
+
+def check_address_spaces(text: str) -> None:
+    """Raises CompilationError where MSL takes memory of one address space for that of another.
+
+    C++ has no methods of an address space, so the one that an epilogue is loses its own.
+    """
+    standard, _ = LANGUAGES["metal"]
+    plain = text.replace(" const constant {", " const {").replace("constant Epilogue&", "const Epilogue&")
+    header = hashlib.sha256((SPACES / "metal_stdlib").read_bytes()).hexdigest()
+    command = [standard, "-O0", "-c", "-w", f"-I{SPACES}", "-x", "c++"]
+    _kept(".o", command, f"// against {header}\n#line 1\n{plain}")
 
 
 class Emulation:

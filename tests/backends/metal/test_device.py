@@ -24,6 +24,7 @@ from tests.backends.emulated.metal.framework import Device, Emulated
 from tests.backends.emulated.metal.objects import Error
 
 NAME = "metal-emulated"
+HEAD = "#include <metal_stdlib>\n"
 
 
 class Executor(hg.Executor):
@@ -269,7 +270,7 @@ def test_a_forked_child_is_told(executor: Executor) -> None:
 
 def test_a_kernel_that_does_not_compile_shows_its_source(executor: Executor) -> None:
     with pytest.raises(hg.CompileError, match="undeclared identifier") as error:
-        executor.device.facilities.pipelines.compile("f", "kernel void f() { nonsense; }", 1)
+        executor.device.facilities.pipelines.compile("f", HEAD + "kernel void f() { nonsense; }", 1)
     assert "nonsense" in error.value.source
     with pytest.raises(hg.CompileError, match="declares no kernel g"):
-        executor.device.facilities.pipelines.compile("g", "kernel void f() {}", 1)
+        executor.device.facilities.pipelines.compile("g", HEAD + "kernel void f() {}", 1)

@@ -73,6 +73,18 @@ KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     "a tail that is not guarded": (product, Misuse, "if (row < params.m && column < params.n)", ""),
     "workgroups that overlap": (addition, AssertionError, "groups.y * 32768u + groups.x", "groups.y * 32768u"),
     "an argument in another's place": (addition, Misuse, "[[buffer(3)]]", "[[buffer(4)]]"),
+    "memory of one address space for that of another": (
+        addition,
+        hg.CompileError,
+        "device const float4* x [[buffer(0)]]",
+        "constant float4* x [[buffer(0)]]",
+    ),
+    "threadgroup memory taken for a thread's own": (
+        scan,
+        hg.CompileError,
+        "totals[thread_index] = total;",
+        "thread T* mine = totals; mine[thread_index] = total;",
+    ),
     "a store to memory that is only read": (addition, hg.CompileError, "device float4* ", "device const float4* "),
 }  # fmt: skip
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.backends.emulated.metal.objects import Error, Misuse, Size, require
-from tests.shaders.emulator import CompilationError
-from tests.shaders.emulator import library as compiled
+from tests.shaders import emulator
 
 COMPILE_FAILURE = 3  # MTLLibraryErrorCompileFailure
 MOST_THREADS = 1024
@@ -51,11 +50,12 @@ def compile_library(text: str, options: Any) -> tuple[Library | None, Error | No
     require(safe, "newLibraryWithSource: fast-math is on")
     library = Library(text)
     try:
+        emulator.check_address_spaces(text)
         for function in library.functions.values():
             _loaded(function)
         if not library.functions:
-            compiled(text, "metal")
-    except CompilationError as error:
+            emulator.library(text, "metal")
+    except emulator.CompilationError as error:
         return None, Error(COMPILE_FAILURE, str(error))
     return library, None
 
@@ -69,7 +69,7 @@ def _loaded(function: Function) -> ctypes.CDLL:
         f"EMULATED_KERNEL({function.name}, {str(cooperative).lower()})",
         f'extern "C" const int emulated_indices[] = {{{indices}}};',
     ]
-    return ctypes.CDLL(str(compiled("\n".join([text, *launcher]), "metal", quick=not cooperative)))
+    return ctypes.CDLL(str(emulator.library("\n".join([text, *launcher]), "metal", quick=not cooperative)))
 
 
 class Pipeline:
