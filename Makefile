@@ -6,7 +6,7 @@ BACKEND ?= auto
 # The suite's operations on backends whose hardware is played: one test in EVERY, as clang compiles each kernel.
 EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
-EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --every $(EVERY) tests/test_ops.py
+EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
