@@ -7,12 +7,12 @@ a kernel of a library (cuLibraryGetKernel) runs in that of its stream.
 
 from __future__ import annotations
 
-import functools
 import os
+import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ class Context:
         self.lock = threading.RLock()
         self.unusable: HologramError | None = None
         self.forked = False
-        self._owned: dict[Owned, Callable[[], Any]] = {}
+        self._owned: dict[Owned, tuple[Any, tuple[Any, ...]]] = {}  # in the order they came
         self._leaving: deque[Owned] = deque()
         self.device: Any = library.call(driver.cuDeviceGet, ordinal)
         self.handle = library.call(driver.cuDevicePrimaryCtxRetain, self.device)
@@ -100,11 +100,16 @@ class Context:
 
     # What is given back.
 
-    def own(self, destroy: Any, handle: Any) -> Owned:
+    def own(self, destroy: Any, handle: Any, *more: Any) -> Owned:
         """Notes that `destroy` gives a handle back: when it is let go of, or else when the device is closed."""
         key = (destroy.__name__, int(handle))
-        self._owned[key] = functools.partial(destroy, handle)
+        self._owned[key] = (destroy, (handle, *more))
         return key
+
+    def give_back(self, owned: Owned) -> None:
+        """Gives something back now."""
+        destroy, arguments = self._owned.pop(owned)
+        self.call(destroy, *arguments)
 
     def let_go(self, owned: Owned) -> None:
         """Has something given back once the device is done with it. Finalizers may call it: it takes no lock."""
@@ -114,9 +119,8 @@ class Context:
         """Waits until everything enqueued is done."""
         with self.lock:
             leaving = [self._leaving.popleft() for _ in range(len(self._leaving))]
-        self.call(
-            self.driver.cuStreamSynchronize, self.stream
-        )  # not under the lock: others may enqueue meanwhile
+        # Not under the lock: others may enqueue meanwhile.
+        self.call(self.driver.cuStreamSynchronize, self.stream)
         if leaving:
             self._give_back(leaving)
 
@@ -125,10 +129,12 @@ class Context:
         if len(self._leaving) > MANY_LEAVING:
             self.synchronize()
 
-    def _give_back(self, owned: Sequence[Owned]) -> None:
+    def _give_back(self, owned: Iterable[Owned]) -> None:
+        """Gives back what the device is done with, whatever the driver says to it."""
         with self.current():
             for key in owned:
-                self._owned.pop(key)()
+                destroy, arguments = self._owned.pop(key)
+                destroy(*arguments)
 
     def abandon(self) -> None:
         """In a forked child: nothing may be called there, and the parent's lock may be held for ever."""
@@ -138,7 +144,7 @@ class Context:
         self._owned.clear()
 
     def close(self) -> None:
-        """Gives the stream and the context back; later calls raise DeviceLost."""
+        """Waits, and gives everything back, the latest first; later calls raise DeviceLost."""
         with self.lock:
             if self.forked or self.device is None:
                 return
@@ -146,13 +152,15 @@ class Context:
                 f"{self.library.name}: the device {self.name} was closed"
             )
             device, self.device = self.device, None
-            self._give_back(tuple(self._owned))
             with self.current():
+                self.driver.cuStreamSynchronize(self.stream)
+                self._give_back(reversed(tuple(self._owned)))
                 self.driver.cuStreamDestroy(self.stream)
             self.driver.cuDevicePrimaryCtxRelease(device)
 
     def __del__(self) -> None:
-        if not getattr(self, "forked", True) and hasattr(self, "stream"):
+        # At exit the driver takes all along.
+        if not getattr(self, "forked", True) and hasattr(self, "stream") and not sys.is_finalizing():
             self.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
@@ -118,16 +117,9 @@ class CudaDevice(Device):
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
         with self.context.lock:
             if self.context.unusable is None:
-                self.context.synchronize()
-                self._kernels.clear()
-                self.transfers.close()
+                self.context.synchronize()  # raises what is wrong with the work that waits
+            self._kernels.clear()
             self.context.close()
-
-    def __del__(self) -> None:
-        if (
-            hasattr(self, "facilities") and not sys.is_finalizing()
-        ):  # the driver takes all along with the process
-            self.close()
 
 
 def _within(memory: Memory, offset: int, nbytes: int) -> None:

@@ -63,7 +63,7 @@ class Transfers:
         properties.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         properties.location.id = int(context.device)
         self.pool = context.call(driver.cuMemPoolCreate, properties)
-        self.live: dict[int, Memory] = {}
+        context.own(driver.cuMemPoolDestroy, self.pool)
         self._pieces: list[Piece] = []
         self._turn = itertools.count()
 
@@ -76,14 +76,14 @@ class Transfers:
         size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
         driver, stream = self.driver, self.context.stream
         pointer = int(self.context.call(driver.cuMemAllocFromPoolAsync, size, self.pool, stream))
-        memory = self.live[pointer] = Memory(pointer, nbytes, size)
-        return memory
+        self.context.own(driver.cuMemFreeAsync, pointer, stream)
+        return Memory(pointer, nbytes, size)
 
     def release(self, memory: Memory) -> None:
         """Frees the memory behind all that was enqueued."""
         pointer, memory.pointer = memory.pointer, None
-        if pointer is not None and self.live.pop(pointer, None) is not None:
-            self.context.call(self.driver.cuMemFreeAsync, pointer, self.context.stream)
+        if pointer is not None:
+            self.context.give_back((self.driver.cuMemFreeAsync.__name__, pointer))
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies bytes in; returns when `data` may change, which the device may not have yet."""
@@ -141,34 +141,25 @@ class Transfers:
         set_ = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, WORD: driver.cuMemsetD32Async}
         call(set_[len(pattern)], address, words[0], count, stream)
 
-    def close(self) -> None:
-        """Frees all memory that is left; the device is idle."""
-        for memory in tuple(self.live.values()):
-            self.release(memory)
-        for piece in self._pieces:
-            self.context.call(self.driver.cuEventDestroy, piece.event)
-            self.context.call(self.driver.cuMemFreeHost, piece.address)
-        self._pieces.clear()
-        self.context.synchronize()
-        self.context.call(self.driver.cuMemPoolDestroy, self.pool)
-
     def _piece(self, size: int) -> Piece:
         """The next piece of pinned memory, once the device is done with it."""
         place = next(self._turn) % PIECES
         if place >= len(self._pieces):
             flags = self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
             event = self.context.call(self.driver.cuEventCreate, flags)
+            self.context.own(self.driver.cuEventDestroy, event)
             self._pieces.append(Piece(0, 0, event))
             place = len(self._pieces) - 1
         piece = self._pieces[place]
         self.context.call(self.driver.cuEventSynchronize, piece.event)
         if piece.size < size:
             if piece.size:
-                self.context.call(self.driver.cuMemFreeHost, piece.address)
+                self.context.give_back((self.driver.cuMemFreeHost.__name__, piece.address))
                 piece.size = 0
             larger = max(SMALL_BYTES, 1 << (size - 1).bit_length())
             piece.address = int(self.context.call(self.driver.cuMemHostAlloc, larger, 0))
             piece.size = larger
+            self.context.own(self.driver.cuMemFreeHost, piece.address)
         return piece
 
 
