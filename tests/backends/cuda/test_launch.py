@@ -309,13 +309,18 @@ def test_an_older_architecture_is_refused() -> None:
 
 
 def test_a_device_that_nobody_closed_gives_everything_back() -> None:
+    emulated.library.cache_clear()  # a machine of its own
     device = emulated.open_device(0)
     memory = device.allocate(64)
     device.write(memory, 0, memoryview(bytes(64)))
     launch = device.compile(increment()).bind([Binding(memory, 0, 64)], (1.0,), (16,))
     launch()
-    context = emulated.library().driver.contexts[0]
-    held = context.count
-    del device, launch, memory
+    timeline = device.timeline()
+    driver = emulated.library().driver
+    assert driver.contexts[0].count == 1
+    del device, launch, memory, timeline
     gc.collect()
-    assert context.count == held - 1  # and nothing was left, or this had raised
+    assert driver.contexts[0].count == 0
+    assert {type(thing).__name__ for thing in driver.handles.values()} == {"Context"}
+    assert not driver.cards[0].live()
+    emulated.library.cache_clear()
