@@ -97,7 +97,9 @@ class CompilationError(Exception):
 def _precompiled(suffix: str, effort: str) -> Path:
     standard, headers = LANGUAGES[suffix]
     text = "\n".join(f"#include <{header}>" for header in headers)
-    return _kept(".pch", [standard, effort, *FLAGS, "-x", "c++-header"], text)
+    # By the headers' content, not by when a checkout wrote them.
+    timeless = ["-Xclang", "-fno-pch-timestamp"]
+    return _kept(".pch", [standard, effort, *FLAGS, *timeless, "-x", "c++-header"], text)
 
 
 def library(text: str, suffix: str, *, quick: bool = False) -> Path:
