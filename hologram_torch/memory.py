@@ -167,7 +167,12 @@ def payload(tensor: torch.Tensor) -> Any:
 
 
 def _found_again(tensor: torch.Tensor) -> Buffer:
-    """The Buffer of a storage that PyTorch made over one's address, as it does to write a storage to a file."""
+    """The Buffer of a storage that PyTorch made over one's address, as it does to write a storage to a file.
+
+    Raises RuntimeError for a storage that was freed, AttributeError for one of another device.
+    """
+    if is_ours(tensor) and tensor.numel() and not tensor.untyped_storage().nbytes():
+        raise RuntimeError("hologram: the tensor's storage was freed (it was resized to 0 bytes)")
     token = tensor.untyped_storage().data_ptr() >> TOKEN_BITS
     for executor in devices.opened() if is_ours(tensor) and token else ():
         for holder in (*executor.pool.holders(), *executor.boundary.holders()):

@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._C import DispatchKey, DispatchKeySet
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import Fused, in_torch
-from hologram_torch.kernels.lists import Updates, alike, is_device_scalar, numbers, wide
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.lists import Updates, alike, apart, is_device_scalar, numbers, wide
+from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.registry import register
 from hologram_torch.memory import hologram_tensor, torch_tensor
 
-LOOP = DispatchKeySet(DispatchKey.CompositeExplicitAutograd)
 Combine = Callable[..., Tensor]
 
 # By the operators' names. What follows the tensors of a list is a tensor of each other list, or a number.
@@ -100,9 +98,7 @@ class OnLists:
                 return loop(LOOP, *args, **kwargs)
             lists = [list(each) for each in found[0]]
             if in_place:
-                if len({x.untyped_storage()._cdata for x in lists[0]}) < len(
-                    lists[0]
-                ):  # one may be another's memory
+                if not apart(lists[:1], lists[1:]):  # PyTorch's loop sees what it has written
                     return loop(LOOP, *args, **kwargs)
                 return self.over(lists[:1], lists[1:], *found[1:])
             taken_lists = [[hologram_tensor(x) for x in each] for each in lists]

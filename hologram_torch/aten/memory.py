@@ -16,7 +16,7 @@ from hologram.runtime.dispatch import deferred
 from hologram_torch.devices import devices
 from hologram_torch.dtypes import host_array, host_tensor
 from hologram_torch.kernels.numbers import converted
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.kernels.views import register_compiled
@@ -255,6 +255,17 @@ def _zeros_told(
 
 
 register("_efficientzerotensor", _zeros_told)
+
+
+_converted = operator("_to_copy")._handle.redispatch_boxed
+
+
+def _to_copy(x: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:
+    """A copy that may go to the host: PyTorch would want pinned memory for one that nobody waits for."""
+    return _converted(LOOP, x, non_blocking=False, **how)
+
+
+register("_to_copy", _to_copy)
 
 
 def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:

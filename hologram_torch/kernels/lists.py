@@ -69,9 +69,14 @@ class Updates:
         )
         try:
             if not self._again(key, tensors, numbers):
+                if not apart(written, others):
+                    for k in range(len(written[0])):
+                        self(*[_alone(each, k, len(written[0])) for each in (written, *others)])
+                    return
                 self._run(key, tensors, numbers, _taken(written), _taken(others))
         except HologramError as error:
             raise refusal(self.function.__name__, error) from error
+        torch._C._increment_version([x for each in written for x in each])  # what autograd saved is no more
 
     def _again(self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float]) -> bool:
         """Runs what such a call ran before, where the tensors are of the same memory; False if nothing was done."""
@@ -81,7 +86,10 @@ class Updates:
         if any(numbers[k] != value for k, value in known.asked):
             return False
         # Of memory that was met before, since a part of a larger one has the same sizes and strides as a whole.
-        buffers = [x.untyped_storage().payload for x in tensors]  # pyright: ignore[reportAttributeAccessIssue]
+        try:
+            buffers = [x.untyped_storage().payload for x in tensors]  # pyright: ignore[reportAttributeAccessIssue]
+        except AttributeError:  # a storage was freed
+            return False
         return known.compiled.over(buffers, numbers, met=True)
 
     def _run(
@@ -114,6 +122,55 @@ class Updates:
             self._known.clear()
         same = _guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
         self._known[key] = Known(same, compiled, tuple((k, numbers[k]) for k in sorted(compiled.asked)))
+
+
+def apart(written: Sequence[Sequence[torch.Tensor]], others: Sequence[Any]) -> bool:
+    """Whether no memory that is written at one place of the lists is met at another; else places come in turn.
+
+    `others` may be tensors, and lists of as many as there are places, or lists of such lists; all else is no matter.
+    """
+    places = len(written[0])
+    if places == 1:
+        return True
+    met: dict[
+        int, list[tuple[int, int, int, bool]]
+    ] = {}  # by storage: from byte, to byte, place, whether written
+
+    def meet(tree: Any, writes: bool) -> None:
+        for k, x in enumerate(tree):
+            if isinstance(x, torch.Tensor):
+                begin = int(x.storage_offset()) * x.element_size()
+                span = sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)) + 1
+                end = begin + int(span) * x.element_size() if x.numel() else begin
+                place = k if len(tree) == places else -1
+                met.setdefault(x.untyped_storage()._cdata, []).append((begin, end, place, writes))
+            elif isinstance(x, list):
+                meet(x, writes)
+
+    meet(written, True)
+    meet(others, False)
+    return not any(_entangled(sorted(parts)) for parts in met.values() if len(parts) > 1)
+
+
+def _entangled(parts: Sequence[tuple[int, int, int, bool]]) -> bool:
+    """Of parts of a storage in order, whether two of different places, or two written ones, overlap, one written."""
+    open_parts: list[tuple[int, int, int, bool]] = []
+    for part in parts:
+        begin, _, place, writes = part
+        open_parts = [p for p in open_parts if p[1] > begin]
+        if any((writes or p[3]) and (p[2] != place or (writes and p[3])) for p in open_parts):
+            return True
+        open_parts.append(part)
+    return False
+
+
+def _alone(tree: Any, k: int, places: int) -> Any:
+    """Of lists, and lists of lists, with something for each place, what is for one."""
+    if not isinstance(tree, (list, tuple)):
+        return tree
+    if any(isinstance(x, (list, tuple)) for x in tree):
+        return [_alone(each, k, places) for each in tree]
+    return [tree[k]] if len(tree) == places else tree
 
 
 def _form(tree: Any, tensors: list[torch.Tensor], numbers: list[float]) -> Any:

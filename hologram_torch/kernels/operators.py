@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch._C import DispatchKey, DispatchKeySet
 from torch._ops import OpOverload
+
+LOOP = DispatchKeySet(DispatchKey.CompositeExplicitAutograd)  # of PyTorch's own, for any device
 
 
 def operator(name: str) -> OpOverload:

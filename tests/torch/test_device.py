@@ -126,3 +126,11 @@ def test_what_runs_on_the_host_is_asked_for_and_counted(monkeypatch: pytest.Monk
         x.to_sparse()
     torch.linalg.inv(x)
     assert any(f.by_design and f.calls and f.bytes_moved for f in torch.hologram.fallbacks())
+
+
+def test_copies_that_nobody_waits_for() -> None:
+    x = torch.arange(3.0, device="hologram")
+    assert x.to("cpu", non_blocking=True).tolist() == [0.0, 1.0, 2.0]
+    assert torch.nn.Linear(2, 2).to("hologram").to("cpu", non_blocking=True).weight.device.type == "cpu"
+    assert x.to("hologram", torch.float16, non_blocking=True).dtype is torch.float16
+    assert torch.arange(3.0).to("hologram", non_blocking=True).tolist() == [0.0, 1.0, 2.0]

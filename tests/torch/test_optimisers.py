@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
 from hologram_torch.aten import optimisers  # noqa: E402
+from hologram_torch.kernels.lists import apart  # noqa: E402
 from hologram_torch.memory import payload  # noqa: E402
 
 OPTIMISERS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -186,3 +187,69 @@ def test_state_goes_on_after_loading() -> None:
     for a, b in zip(optimiser.state.values(), other.state.values(), strict=True):
         assert torch.equal(a["exp_avg"].cpu(), b["exp_avg"].cpu())
         assert a["step"].device.type == b["step"].device.type == "hologram"
+
+
+@pytest.mark.parametrize("form", [{}, {"foreach": True}, {"fused": True}], ids=str)
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_autograd_notices_steps(name: str, form: dict[str, Any]) -> None:
+    """What a graph saved is no more: a wrong gradient without a word would be the alternative."""
+    x = torch.ones(2, device="hologram", requires_grad=True)
+    optimiser = getattr(torch.optim, name)([x], lr=0.1, **form)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    for _ in range(2):  # the second may be a known call
+        version = x._version
+        optimiser.step()
+        assert x._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(y, x)
+
+
+def test_lists_whose_places_read_one_another() -> None:
+    def added(device: str) -> list[Any]:
+        a, b = torch.ones(2, device=device), torch.ones(2, device=device)
+        torch._foreach_add_([a, b], [b, a])
+        torch._foreach_addcmul_([a, b], [b, a], [b, a])
+        c = torch.arange(6.0, device=device)
+        torch._foreach_mul_([c[:3], c[3:]], [c[3:], c[:3]])
+        return [a.tolist(), b.tolist(), c.tolist()]
+
+    assert added("hologram") == added("cpu")
+
+
+@pytest.mark.parametrize("form", [{}, {"fused": True}], ids=str)
+def test_parameters_that_share_memory_are_stepped_in_turn(form: dict[str, Any]) -> None:
+    def stepped(device: str) -> Any:
+        whole = torch.ones(4, device=device)
+        parts = [whole[:3].detach().requires_grad_(), whole[1:].detach().requires_grad_()]
+        optimiser = torch.optim.AdamW(parts, lr=0.1, weight_decay=0.5, **form)
+        for _ in range(3):
+            for x, value in zip(parts, (1.0, -5.0), strict=True):
+                x.grad = torch.full((3,), value, device=device)
+            optimiser.step()
+        return whole.cpu()
+
+    torch.testing.assert_close(stepped("hologram"), stepped("cpu"))
+
+
+def test_parameters_apart_in_one_memory_are_stepped_together() -> None:
+    whole = torch.ones(12, device="hologram")
+    parts = [whole[3 * k : 3 * k + 3].detach().requires_grad_() for k in range(4)]
+    for x in parts:
+        x.grad = torch.ones_like(x)
+    assert apart([parts], [[x.grad for x in parts]])
+    assert not apart([[whole[:3], whole[2:5]]], [])
+    assert not apart([[parts[0], parts[1]]], [[parts[1], parts[0]]])
+    assert apart([[parts[0], parts[1]]], [[parts[0], parts[1]]])  # each reads itself alone
+
+
+def test_a_freed_storage_says_so() -> None:
+    x = torch.ones(10, device="hologram", requires_grad=True)
+    x.grad = torch.ones_like(x)
+    optimiser = torch.optim.SGD([x], 0.1, fused=True)
+    optimiser.step()
+    optimiser.step()
+    x.untyped_storage().resize_(0)
+    for use in (optimiser.step, lambda: x + 1, x.tolist):
+        with pytest.raises(RuntimeError, match="hologram: the tensor's storage was freed"):
+            use()

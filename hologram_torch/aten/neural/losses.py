@@ -29,7 +29,7 @@ def _kept(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Class numbers beside the axis of the classes, 0 for those ignored; which are not; and the classes' weights."""
     axis = _axis(x)
-    number = target.reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
+    number = target.astype(dtypes.i64, copy=False).reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
     kept = hg.not_equal(number, ignore_index)
     number = hg.where(kept, number, 0)
     dtype = types.computing(x.dtype)
@@ -65,6 +65,8 @@ def _beyond(target: Tensor, classes: int, ignore_index: int) -> Tensor:
 @implements("nll_loss_forward", "nll_loss2d_forward")
 def nll_loss(x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     """The chosen elements, negated and weighted, and the sum of weights; raises IndexError for what is no class."""
+    if target.dtype not in (dtypes.i64, dtypes.u8):
+        raise RuntimeError(f"hologram, nll_loss: a target must be int64 or uint8, got {target.dtype}")
     classes = x.shape[_axis(x)]
     if target.size:
         beyond = _beyond(target, classes, ignore_index)
@@ -95,7 +97,7 @@ def nll_loss_backward(
         cotangent = cotangent.unsqueeze(axis)
     across = [1] * x.ndim
     across[axis] = x.shape[axis]
-    classes = x.executor.tensor(np.arange(x.shape[axis], dtype=target.dtype.numpy).reshape(across))
+    classes = x.executor.tensor(np.arange(x.shape[axis]).reshape(across))
     return hg.where(hg.logical_and(kept, hg.equal(classes, number)), -cotangent * factor, 0.0)
 
 
@@ -113,20 +115,32 @@ def _checked(name: str, wrong: Callable[[Tensor, Tensor], Tensor], words: str) -
         return decomposed(x, target, *rest, **named)
 
 
-@fused
-def _no_probability(x: Tensor, target: Tensor) -> Tensor:
+def _classes(x: Tensor) -> int:
+    return x.shape[-1] if x.ndim else 1
+
+
+def _no_probability(x: Tensor) -> Tensor:
     return hg.any(hg.logical_not(hg.logical_and(hg.greater_equal(x, 0.0), hg.less_equal(x, 1.0))))
 
 
-_checked("binary_cross_entropy", _no_probability, "all elements of input should be between 0 and 1")
+@fused
+def _no_probabilities(x: Tensor, target: Tensor) -> Tensor:
+    return hg.logical_or(_no_probability(x), _no_probability(target))
+
+
+_checked(
+    "binary_cross_entropy",
+    _no_probabilities,
+    "all elements of input and target should be between 0 and 1",
+)
 _checked(
     "multi_margin_loss",
-    lambda x, target: hg.any_outside(target, low=0, high=x.shape[-1]),
+    lambda x, target: hg.any_outside(target, low=0, high=_classes(x)),
     "target out of range",
 )
 _checked(
     "multilabel_margin_loss_forward",
-    lambda x, target: hg.any_outside(target, low=-1, high=x.shape[-1]),
+    lambda x, target: hg.any_outside(target, low=-1, high=_classes(x)),
     "argument 'target' is out of range",
 )
 
