@@ -6,6 +6,7 @@ hands it on to kernels, and these know it again by its address there.
 
 from __future__ import annotations
 
+import operator
 import struct
 import threading
 from collections.abc import Iterator
@@ -56,6 +57,13 @@ class Stream:
         self.seed, self.drawn = struct.unpack("<QQ", bytes(given.tolist()))
 
 
+def _seed(given: Any) -> int:
+    """A seed; raises RuntimeError, as PyTorch does, for what is none."""
+    if not hasattr(given, "__index__") or not -WORDS // 2 <= operator.index(given) < WORDS:
+        raise RuntimeError(f"hologram: a seed is an integer within [-2**63, 2**64 - 1], got {given!r}")
+    return operator.index(given)
+
+
 Theirs: Any = torch._C.Generator
 
 
@@ -68,8 +76,10 @@ class Generator(Theirs, metaclass=StandIn):
     def __new__(cls, device: Any = "cpu") -> Any:
         if torch.device(device or "cpu").type != "hologram":
             return Theirs(device)
+        index = devices.index_of(device)
+        devices.place(index)
         found = super().__new__(cls)
-        found._device = torch.device("hologram", devices.index_of(device))
+        found._device = torch.device("hologram", index)
         found._stream = Stream()
         _generators[found._cdata] = found
         return found
@@ -80,9 +90,7 @@ class Generator(Theirs, metaclass=StandIn):
 
     def manual_seed(self, seed: int) -> Generator:
         """Starts its stream anew: it draws what the device draws after torch.manual_seed(seed)."""
-        if not -WORDS // 2 <= int(seed) < WORDS:
-            raise RuntimeError(f"hologram: a seed is within [-2**63, 2**64 - 1], got {seed}")
-        self._stream.start(seed)
+        self._stream.start(_seed(seed))
         return self
 
     def initial_seed(self) -> int:
@@ -108,7 +116,9 @@ class Generator(Theirs, metaclass=StandIn):
         return self._stream.drawn
 
     def set_offset(self, offset: int) -> Generator:
-        self._stream.drawn = int(offset)
+        if not isinstance(offset, int) or not 0 <= offset < WORDS:
+            raise RuntimeError(f"hologram: an offset is an integer within [0, 2**64 - 1], got {offset!r}")
+        self._stream.drawn = offset
         return self
 
     def __reduce__(self) -> Any:
@@ -137,7 +147,7 @@ defaults = _Defaults()
 
 def manual_seed_all(seed: int) -> None:
     """Starts the streams of all devices anew."""
-    defaults.seed = int(seed)
+    defaults.seed = _seed(seed)
     for generator in defaults.values():
         generator.manual_seed(seed)
 
@@ -229,6 +239,10 @@ def get_rng_state_all() -> list[torch.Tensor]:
 
 
 def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
-    """Continues all devices' streams."""
+    """Continues all devices' streams, each from its state."""
+    if len(new_states) != len(devices.places):
+        raise RuntimeError(
+            f"hologram: there are {len(devices.places)} devices, got {len(new_states)} states of generators"
+        )
     for index, state in enumerate(new_states):
         set_rng_state(state, index)

@@ -88,6 +88,7 @@ class _Streams(dict[int, Stream]):
     """The one stream of each device."""
 
     def __missing__(self, index: int) -> Stream:
+        devices.place(index)
         found = TheirStream.__new__(Stream, stream_id=0, device_index=index, device_type=int(KIND))
         self[index] = found
         return found
@@ -108,12 +109,16 @@ class Event(TheirEvent, metaclass=StandIn):
             return TheirEvent(device, **kwargs)
         if kwargs.get("interprocess"):
             raise NotImplementedError("hologram: events are not shared between processes")
-        found = TheirEvent.__new__(cls, device=torch.device("hologram", devices.index_of(device)), **kwargs)
+        index = devices.index_of(device)
+        devices.place(index)
+        found = TheirEvent.__new__(cls, device=torch.device("hologram", index), **kwargs)
         found._timed = bool(kwargs.get("enable_timing"))
         return found
 
     def record(self, stream: torch.Stream | None = None) -> None:
         """Marks this place of the queue."""
+        if not isinstance(stream, (torch.Stream, type(None))):
+            raise TypeError(f"hologram: an event is recorded in a stream, got {type(stream).__name__}")
         index = devices.current if stream is None else stream.device.index
         self._mark = devices.executor(index).event()
         self._mark.record()
@@ -140,6 +145,8 @@ class Event(TheirEvent, metaclass=StandIn):
             raise ValueError("hologram: both events must be created with enable_timing=True")
         if self._mark is None or other._mark is None:
             raise ValueError("hologram: both events must be recorded before the time between them is asked")
+        if self._mark.executor is not other._mark.executor:
+            raise ValueError("hologram: the time between two events is that of one device")
         return self._mark.elapsed_ms(other._mark)
 
 

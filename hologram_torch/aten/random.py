@@ -50,7 +50,7 @@ def filled(
         def kernel(x: torch.Tensor, *args: Any, generator: Generator = None, **named: Any) -> torch.Tensor:
             wrong = check(x, *args, *named.values())
             if wrong is not None:
-                kind = RuntimeError if x.is_floating_point() else NotImplementedError
+                kind = NotImplementedError if wrong == _floats(x) else RuntimeError
                 raise kind(f"hologram, {name.partition('.')[0]}: {wrong}")
             if x.numel():
                 write(drawn(x, *args, generator=generator, **named), hologram_tensor(x))

@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -138,7 +139,7 @@ def test_generators_are_copied_and_refused_like_pytorch_s() -> None:
             torch.rand(1, device=f"hologram:{last}", generator=generator)
     with pytest.raises(TypeError, match="16 bytes"):
         generator.set_state(torch.zeros(5, dtype=torch.uint8))
-    with pytest.raises(RuntimeError, match="a seed is within"):
+    with pytest.raises(RuntimeError, match="a seed is an integer within"):
         generator.manual_seed(2**64)
 
 
@@ -153,3 +154,23 @@ def test_every_device_has_a_generator() -> None:
         torch.hologram.manual_seed(1)
     torch.hologram.set_rng_state_all(states)
     assert torch.equal(DRAWS["rand"](), first)
+
+
+def test_what_is_no_seed_device_or_range_is_refused_at_once() -> None:
+    for refused in (
+        lambda: torch.Generator("hologram:99"),
+        lambda: torch.Stream("hologram:99"),
+        lambda: torch.Event("hologram:99"),
+        lambda: torch.Generator("hologram").manual_seed(1.5),
+        lambda: torch.hologram.manual_seed_all(2**70),
+        lambda: torch.Generator("hologram").set_offset(-5),
+        lambda: torch.hologram.set_rng_state_all([]),
+        lambda: torch.randint(3, 3, (2,), device="hologram"),
+    ):
+        with pytest.raises(RuntimeError, match="hologram"):
+            refused()
+    with pytest.raises(TypeError, match="recorded in a stream, got int"):
+        torch.Event("hologram").record(3)
+    seeded = torch.Generator("hologram").manual_seed(np.int64(4))
+    assert seeded.initial_seed() == 4
+    torch.rand(1, device="hologram")  # the refused seed is nobody's
