@@ -171,13 +171,13 @@ def _found_again(tensor: torch.Tensor) -> Buffer:
 
     Raises RuntimeError for a storage that was freed, AttributeError for one of another device.
     """
-    if is_ours(tensor) and tensor.numel() and not tensor.untyped_storage().nbytes():
-        raise RuntimeError("hologram: the tensor's storage was freed (it was resized to 0 bytes)")
     token = tensor.untyped_storage().data_ptr() >> TOKEN_BITS
     for executor in devices.opened() if is_ours(tensor) and token else ():
         for holder in (*executor.pool.holders(), *executor.boundary.holders()):
             if isinstance(holder, Buffer) and holder.block is not None and holder.block.token == token:
                 return holder
+    if is_ours(tensor) and tensor.numel() and not tensor.untyped_storage().nbytes():
+        raise RuntimeError("hologram: the tensor's storage was freed (it was resized to 0 bytes)")
     raise AttributeError("payload")
 
 

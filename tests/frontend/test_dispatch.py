@@ -63,6 +63,7 @@ BUFFER: dict[str, Act] = {
     "free": lambda h: h.buffer.free(),
     "to_numpy": lambda h: h.buffer.to_numpy(),
     "to_bytes": lambda h: h.buffer.to_bytes(),
+    "part": lambda h: h.buffer.part((2,), (2,), 1),
     "ptr": lambda h: h.buffer.ptr,
     "__array__": lambda h: np.asarray(h.buffer),
     "__copy__": lambda h: copy.copy(h.buffer),
