@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
 
 STEPS = 40
+ROUNDS = 8  # together fewer steps than a replay keeps sets of memory for
 
 
 def _kept() -> tuple[int, int, int]:
@@ -37,13 +38,14 @@ def test_steps_leave_nothing_behind(compiler: str | None) -> None:
         optimiser.step()
         loss.item()
 
-    for _ in range(STEPS):  # what is kept on purpose, once for each set of memory met, is there after these
-        step()
-    allocated, launches, objects = _kept()
-    for _ in range(STEPS):
-        step()
-    again = _kept()
-    assert again[0] == allocated
-    # Of a new set of memory, where the pool has blocks of others to hand out; what each step leaves would be more.
-    assert again[1] <= launches + STEPS // 4
-    assert again[2] <= objects + STEPS // 4
+    # What is kept on purpose, once for each set of memory met, depends on the blocks that the pool has to hand out;
+    # they come round after some steps. What each step left would never come to rest.
+    kept = [_kept()]
+    for _ in range(ROUNDS):
+        for _ in range(STEPS):
+            step()
+        kept.append(_kept())
+        (allocated, launches, objects), again = kept[-2:]
+        if again[:2] == (allocated, launches) and again[2] <= objects + STEPS // 4:
+            return
+    pytest.fail(f"memory, launches and objects after each {STEPS} steps: {kept}")
