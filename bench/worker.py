@@ -19,7 +19,9 @@ from bench.contenders import Job, open_contender
 from bench.timing import Pace, take_turn
 from bench.work import check, make_inputs
 
-SETTLE_SECONDS = 0.005  # threads that spin for a while after their work would disturb whoever is next
+# Threads that spin for a while after their work would disturb whoever is next; OpenBLAS's do for 2^26 cycles, which
+# are 27 ms at 2.45 GHz.
+SETTLE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import DType
+from hologram.dtypes import ALL, DType
 from hologram.opset import OPERATIONS
 from hologram.opset.forms import types
 from hologram.opset.forms.operation import Operation, Sample
@@ -68,7 +68,8 @@ def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) ->
     seed = sum(map(ord, operation.name))
     for sample in operation.samples(np.random.default_rng(seed), dtype):
         tensors = upload(executor, sample.operands)
-        if any(isinstance(v, DType) and v not in executor.limits.dtypes for v in sample.attributes.values()):
+        lacking = {x for d in ALL if d not in executor.limits.dtypes for x in (d, d.name)}
+        if any(isinstance(v, (str, DType)) and v in lacking for v in sample.attributes.values()):
             with pytest.raises(hg.UnsupportedDType):
                 call(operation, executor, tensors, sample)
             continue
