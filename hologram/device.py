@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 from hologram.atlas.program import Program
-from hologram.dtypes import Number
+from hologram.dtypes import DType, Number
+from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
 
@@ -69,6 +70,33 @@ class Kernel(ABC):
     def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         """How that launch maps to threads, in a few words, where there is a choice; see bind."""
         return ""
+
+
+def dtypes_of(kernel: Program | Tile) -> list[DType]:
+    """Of a kernel's buffers, in order."""
+    if isinstance(kernel, Tile):
+        return [dtype for _, dtype, _ in kernel.buffers]
+    return [b.dtype for b in kernel.buffers]
+
+
+def read_by_epilogue(kernel: Program | Tile) -> list[int]:
+    """A tile's buffers that only its epilogue reads, which come last, in the order of the epilogue's own."""
+    if isinstance(kernel, Program) or kernel.epilogue is None:
+        return []
+    places = [name for name, _, _ in kernel.buffers]
+    return [places.index(b.name) for b in kernel.epilogue.buffers if b.name in places]
+
+
+def check_bindings(name: str, kernel: Program | Tile, bindings: Sequence[Binding], alignment: int) -> None:
+    """Raises ShapeError unless there is a binding for each buffer, aligned and within its memory's `size`."""
+    if len(bindings) != len(kernel.buffers):
+        raise ShapeError(f"{name} takes {len(kernel.buffers)} buffers, got {len(bindings)}")
+    for b in bindings:
+        if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
+            raise ShapeError(
+                f"{name}: a binding must start at a multiple of {alignment} and lie within its memory of "
+                f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
+            )
 
 
 class Clock(Enum):

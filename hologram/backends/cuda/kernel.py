@@ -23,9 +23,9 @@ from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.listing import listing
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.device import Binding, Kernel, Launch
+from hologram.device import Binding, Kernel, Launch, check_bindings, dtypes_of, read_by_epilogue
 from hologram.dtypes import Number
-from hologram.errors import CompileError, ShapeError
+from hologram.errors import CompileError
 from hologram.limits import Limits
 from hologram.plan import Tile
 
@@ -138,12 +138,12 @@ class CudaKernel(Kernel):
 
         Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
         """
-        self._check(bindings)
+        check_bindings(self.name, self.kernel, bindings, self.facilities.limits.binding_alignment)
         context, kernel = self.facilities.context, self.kernel
         reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return _nothing
-        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, self._dtypes(), strict=True)]
+        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
         with context.lock:
             context.check()
             wide = isinstance(kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
@@ -185,40 +185,16 @@ class CudaKernel(Kernel):
                 self._codes[bits, variant] = Code(self.facilities, source)
             return self._codes[bits, variant]
 
-    def _dtypes(self) -> list[Any]:
-        if isinstance(self.kernel, Tile):
-            return [dtype for _, dtype, _ in self.kernel.buffers]
-        return [b.dtype for b in self.kernel.buffers]
-
     def _pointers(self, addresses: Sequence[int]) -> Sequence[int]:
         """Of the buffers that are parameters: all but those that only an epilogue reads."""
-        return addresses[: len(addresses) - len(self._read_by_epilogue())]
+        return addresses[: len(addresses) - len(read_by_epilogue(self.kernel))]
 
     def _epilogue(self, addresses: Sequence[int]) -> bytes | None:
         """The function object that a tile with accumulators takes last: a pointer to each buffer it reads."""
         if isinstance(self.kernel, Program) or ACCUMULATOR not in dict(self.kernel.types):
             return None
-        extra = [addresses[k] for k in self._read_by_epilogue()]
+        extra = [addresses[k] for k in read_by_epilogue(self.kernel)]
         return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
-
-    def _read_by_epilogue(self) -> list[int]:
-        """Which of the tile's buffers those are, in the order of the epilogue's own."""
-        tile = self.kernel
-        if isinstance(tile, Program) or tile.epilogue is None:
-            return []
-        places = [name for name, _, _ in tile.buffers]
-        return [places.index(b.name) for b in tile.epilogue.buffers if b.name in places]
-
-    def _check(self, bindings: Sequence[Binding]) -> None:
-        if len(bindings) != len(self.kernel.buffers):
-            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
-        alignment = self.facilities.limits.binding_alignment
-        for b in bindings:
-            if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
-                raise ShapeError(
-                    f"{self.name}: a binding must start at a multiple of {alignment} and lie within its memory of "
-                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
-                )
 
 
 def _nothing() -> None:

@@ -20,7 +20,7 @@ from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.listing import listing
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.device import Binding, Kernel, Launch, in_turn
+from hologram.device import Binding, Kernel, Launch, check_bindings, dtypes_of, in_turn, read_by_epilogue
 from hologram.dtypes import Number
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import Limits
@@ -143,12 +143,12 @@ class MetalKernel(Kernel):
 
         Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
         """
-        self._check(bindings)
+        check_bindings(self.name, self.kernel, bindings, self.facilities.limits.binding_alignment)
         facilities, kernel = self.facilities, self.kernel
         reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return _nothing
-        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, self._dtypes(), strict=True)]
+        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
         largest = max(math.prod(grid), *lengths, 0)
         if isinstance(kernel, Program) and largest > COUNTED:
             raise ShapeError(
@@ -166,7 +166,7 @@ class MetalKernel(Kernel):
         self, form: Form, bindings: Sequence[Binding], values: bytes, groups: Sequence[int]
     ) -> Dispatch:
         size = self.facilities.queue.framework.metal.MTLSizeMake
-        through = self._read_by_epilogue()
+        through = read_by_epilogue(self.kernel)
         places = [(b.memory.live, b.memory.start + b.offset) for b in bindings]
         # An empty struct has one byte in C++: something has to be bound for it.
         constants = [(values or bytes(4), len(bindings))]
@@ -204,33 +204,6 @@ class MetalKernel(Kernel):
             if variant not in self._forms:
                 self._forms[variant] = Form(self.facilities, self.generator.source(variant))
             return self._forms[variant]
-
-    def _dtypes(self) -> list[Any]:
-        if isinstance(self.kernel, Tile):
-            return [dtype for _, dtype, _ in self.kernel.buffers]
-        return [b.dtype for b in self.kernel.buffers]
-
-    def _read_by_epilogue(self) -> list[int]:
-        """The tile's buffers that only its epilogue reads, in the order of the epilogue's own: no arguments.
-
-        They come last, so the arguments before them keep their indices.
-        """
-        tile = self.kernel
-        if isinstance(tile, Program) or tile.epilogue is None:
-            return []
-        places = [name for name, _, _ in tile.buffers]
-        return [places.index(b.name) for b in tile.epilogue.buffers if b.name in places]
-
-    def _check(self, bindings: Sequence[Binding]) -> None:
-        if len(bindings) != len(self.kernel.buffers):
-            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
-        alignment = self.facilities.limits.binding_alignment
-        for b in bindings:
-            if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
-                raise ShapeError(
-                    f"{self.name}: a binding must start at a multiple of {alignment} and lie within its memory of "
-                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
-                )
 
 
 def _nothing() -> None:

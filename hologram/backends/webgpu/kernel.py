@@ -18,7 +18,7 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.device import Binding, Kernel, Launch
+from hologram.device import Binding, Kernel, Launch, check_bindings
 from hologram.dtypes import Number
 from hologram.errors import CompileError, ShapeError
 from hologram.limits import ALIGNMENT, Limits
@@ -120,7 +120,7 @@ class WebGPUKernel(Kernel):
         Raises ShapeError for bindings that do not fit, or that no adapter of these limits can see at once; CompileError
         where this is the first launch of its form.
         """
-        self._check(bindings)
+        check_bindings(self.name, self.kernel, bindings, ALIGNMENT)
         reduced = 0 if isinstance(self.kernel, Tile) else self.kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return _nothing
@@ -156,16 +156,6 @@ class WebGPUKernel(Kernel):
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """The WGSL of a launch over this grid; it depends on no scalar."""
         return self.plain.generator.source(self.plain.generator.variant(grid)).text
-
-    def _check(self, bindings: Sequence[Binding]) -> None:
-        if len(bindings) != len(self.kernel.buffers):
-            raise ShapeError(f"{self.name} takes {len(self.kernel.buffers)} buffers, got {len(bindings)}")
-        for b in bindings:
-            if b.offset % ALIGNMENT or b.offset + b.nbytes > b.memory.size:
-                raise ShapeError(
-                    f"{self.name}: a binding must start at a multiple of {ALIGNMENT} and lie within its memory of "
-                    f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
-                )
 
     def _program(self, shape: Shape) -> Program:
         assert isinstance(self.kernel, Program)
