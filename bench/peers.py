@@ -1,7 +1,7 @@
 """Same work, one run: hologram's time beside each installed peer's.
 
     python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline|cuda|roofline-cuda
-                          [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick]
+                          [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick] [--before CHECKOUT]
 
 How the times are taken, and what the goals are: docs/benchmarks.md.
 """
@@ -9,6 +9,7 @@ How the times are taken, and what the goals are: docs/benchmarks.md.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import math
@@ -25,7 +26,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.suites import Result, Row, Suite
+from bench.suites import Goal, Result, Row, Suite
 from bench.timing import FULL, QUICK, Pace, busy, microseconds
 from bench.work import parse_size
 from bench.worker import Worker
@@ -41,6 +42,8 @@ SUITES = (
     "cuda",
     "roofline-cuda",
 )
+BEFORE = "before"  # the contender that is hologram itself, from another checkout
+NOISE = 1.1  # beyond it a row counts as slower than before
 ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
 errors = Console(stderr=True)
 
@@ -102,8 +105,16 @@ def measure(row: Row, suite: Suite, workers: Sequence[Worker], pace: Pace) -> Re
     return suite.result(row, times, missing, dispatches)
 
 
-def run(suite: Suite, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result]:
-    """Measures a suite's rows; `own` are those without libraries as peers."""
+def beside_before(suite: Suite, rows: Sequence[Row]) -> tuple[Suite, list[Row]]:
+    """The suite with our own earlier code as the only peer: no row may have become slower."""
+    alone = dataclasses.replace(suite, peers=(BEFORE,), geometric_mean=None)
+    return alone, [dataclasses.replace(r, goal=Goal(ratio=NOISE), against=(), in_mean=True) for r in rows]
+
+
+def run(
+    suite: Suite, rows: Sequence[Row], own: bool, pace: Pace, checkout: Path | None = None
+) -> list[Result]:
+    """Measures a suite's rows; `own` are those without libraries as peers, `checkout` is where BEFORE's code lies."""
     results: list[Result] = []
     columns = (
         TextColumn("{task.description}"),
@@ -121,7 +132,8 @@ def run(suite: Suite, rows: Sequence[Row], own: bool, pace: Pace) -> list[Result
         try:
             for name in (suite.ours, *suite.peers) if rows else ():
                 progress.update(task, description=f"opening {name}")
-                workers.append(Worker(name, suite.backend))
+                earlier = (suite.ours, suite.backend, BEFORE, str(checkout))
+                workers.append(Worker(*earlier) if name == BEFORE else Worker(name, suite.backend))
             for row in rows:
                 progress.update(task, description=f"{row.work} {row.label}")
                 results.append(measure(row, suite, workers, pace))
@@ -221,6 +233,12 @@ def main() -> None:
     parser.add_argument("--rows", help="only these operations, as add,exp")
     parser.add_argument("--sizes", help="only these sizes, as 1K,1M")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter turns")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="CHECKOUT",
+        help="beside the hologram of this checkout, not beside the peers",
+    )
     parser.add_argument("--threads", type=int, default=2, help="threads and cores of everyone (2)")
     args = parser.parse_args()
 
@@ -230,8 +248,12 @@ def main() -> None:
         errors.print(f"[yellow]{escape(warning)}[/]")
     suite = load(args.suite)
     rows = chosen(list(suite.rows()), args.rows, args.sizes)
-    own = args.rows is None and args.sizes is None
-    results = run(suite, rows, own, QUICK if args.quick else FULL)
+    own = args.rows is None and args.sizes is None and args.before is None
+    if args.before is not None:
+        if not (args.before / "hologram").is_dir():
+            raise SystemExit(f"--before: {args.before} is no checkout of hologram")
+        suite, rows = beside_before(suite, rows)
+    results = run(suite, rows, own, QUICK if args.quick else FULL, args.before and args.before.resolve())
 
     console = Console()
     if not console.is_terminal:

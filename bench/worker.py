@@ -38,9 +38,14 @@ class CountDispatches:
     """Asks how many kernels a call of the prepared job launches."""
 
 
-def serve(pipe: Connection, name: str, backend: str) -> None:
-    """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop."""
+def serve(pipe: Connection, name: str, backend: str, checkout: str) -> None:
+    """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop.
+
+    `checkout` is the folder whose `hologram` is imported; that of this file where it is empty.
+    """
     os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
+    if checkout:
+        sys.path.insert(0, checkout)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # libraries that greet
             contender = open_contender(name, backend)
@@ -86,11 +91,11 @@ def _first_run(job: Job, work: str, inputs: Any) -> Answer:
 class Worker:
     """The parent's end of a contender's process."""
 
-    def __init__(self, name: str, backend: str) -> None:
+    def __init__(self, name: str, backend: str, label: str = "", checkout: str = "") -> None:
         context = multiprocessing.get_context("spawn")
-        self.name = name
+        self.name = label or name
         self.pipe, end = context.Pipe()
-        self.process = context.Process(target=serve, args=(end, name, backend), daemon=True)
+        self.process = context.Process(target=serve, args=(end, name, backend, checkout), daemon=True)
         self.process.start()
         end.close()
         self.opened = self._answer()

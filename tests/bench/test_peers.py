@@ -188,6 +188,18 @@ def test_a_worker_prepares_takes_turns_and_names_what_is_absent() -> None:
         worker.close()
 
 
+def test_a_worker_imports_the_hologram_of_the_checkout_it_is_told(tmp_path: Path) -> None:
+    package = tmp_path / "hologram"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('the other checkout')\n")
+    worker = Worker("hologram", "cpu", peers.BEFORE, str(tmp_path))
+    try:
+        assert worker.name == peers.BEFORE
+        assert worker.opened.failed == "RuntimeError: the other checkout"
+    finally:
+        worker.close()
+
+
 @pytest.mark.parametrize("work", ["chain", "softmax", "layer_norm"])
 def test_a_peer_computes_the_functions(work: str) -> None:
     worker = Worker("numpy", "cpu")
@@ -203,3 +215,17 @@ def test_the_command_refuses_rows_it_does_not_have() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "frobnicate" in done.stderr
+
+
+def test_the_command_refuses_a_checkout_that_is_none(tmp_path: Path) -> None:
+    command = [sys.executable, "bench/peers.py", "--suite", "cpu", "--before", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "no checkout of hologram" in done.stderr
+
+
+def test_beside_earlier_code_a_row_has_no_other_peer_and_may_not_be_slower() -> None:
+    suite = peers.load("jit")
+    alone, rows = peers.beside_before(suite, list(suite.rows()))
+    assert alone.peers == (peers.BEFORE,)
+    assert {(r.goal, r.against) for r in rows} == {(Goal(ratio=peers.NOISE), ())}
