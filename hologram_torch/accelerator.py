@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hologram_torch import module
-from hologram_torch.streams import current_stream_of
+from hologram_torch.device.streams import current_stream_of
 
 
 def exchanged(index: int) -> int:

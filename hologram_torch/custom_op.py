@@ -18,10 +18,10 @@ from hologram.frontend.jit.number import Formulas
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import DTYPES, torch_dtype
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.device.devices import devices
 from hologram_torch.programmed import programmed
+from hologram_torch.tensors.dtypes import DTYPES, torch_dtype
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 WORDS = {
     Tensor: "Tensor",

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch.utils import _pytree as pytree
 
-from hologram_torch.memory import is_ours
+from hologram_torch.tensors.memory import is_ours
 
 NAME = "hologram"
 # Collectives whose first argument takes the results, and gloo's names of them; what `send` is given stays as it is.

@@ -13,10 +13,10 @@ from torch.utils import _pytree as pytree
 
 from hologram.config import Config, config
 from hologram.runtime.dispatch import deferred
-from hologram_torch.dtypes import host_tensor
 from hologram_torch.kernels.operators import name_of
 from hologram_torch.kernels.registry import everything_else, register
-from hologram_torch.memory import hologram_tensor, is_ours
+from hologram_torch.tensors.dtypes import host_tensor
+from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
 VARIABLE = Config.torch_fallback.variable
 

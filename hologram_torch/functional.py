@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as theirs
 
 from hologram.frontend.executor import Executor
-from hologram_torch.devices import devices
-from hologram_torch.transfer import computed_on
+from hologram_torch.device.devices import devices
+from hologram_torch.tensors.transfer import computed_on
 
 
 def device_of(executor: Any) -> torch.device:

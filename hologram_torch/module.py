@@ -12,10 +12,8 @@ from typing import Any
 import torch
 
 from hologram.frontend.executor import Executor
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import TORCH_DTYPES
-from hologram_torch.fallback import Fallback, fallbacks
-from hologram_torch.generator import (
+from hologram_torch.device.devices import devices
+from hologram_torch.device.generator import (
     defaults,
     get_rng_state,
     get_rng_state_all,
@@ -27,8 +25,17 @@ from hologram_torch.generator import (
     set_rng_state,
     set_rng_state_all,
 )
-from hologram_torch.streams import Stream, current_stream, default_stream, set_stream, stream, synchronize
-from hologram_torch.streams import TimedEvent as Event
+from hologram_torch.device.streams import (
+    Stream,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+    synchronize,
+)
+from hologram_torch.device.streams import TimedEvent as Event
+from hologram_torch.fallback import Fallback, fallbacks
+from hologram_torch.tensors.dtypes import TORCH_DTYPES
 
 __all__ = [
     "Event",

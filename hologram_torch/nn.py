@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from hologram.frontend.executor import Executor
-from hologram_torch.devices import devices
+from hologram_torch.device.devices import devices
 from hologram_torch.functional import device_of
-from hologram_torch.transfer import computed_on
+from hologram_torch.tensors.transfer import computed_on
 
 CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList, torch.nn.ParameterDict)
 

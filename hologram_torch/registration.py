@@ -9,8 +9,10 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, current, flexible, generator, interchange, module, storages, streams
-from hologram_torch.conversion import keep_parameters
+from hologram_torch import accelerator, flexible, module
+from hologram_torch.device import current, generator, streams
+from hologram_torch.tensors import interchange, storages
+from hologram_torch.tensors.conversion import keep_parameters
 
 
 class Hooks(_acc.PrivateUse1Hooks):

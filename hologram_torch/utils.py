@@ -8,10 +8,10 @@ from hologram.errors import UnsupportedDType
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.buffer import Buffer
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import DTYPES, dtype_of
-from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
-from hologram_torch.transfer import moved
+from hologram_torch.device.devices import devices
+from hologram_torch.tensors.dtypes import DTYPES, dtype_of
+from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
+from hologram_torch.tensors.transfer import moved
 
 __all__ = [
     "buffer_to_tensor",

@@ -12,7 +12,7 @@ from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import register
-from hologram_torch.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor
 
 
 def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:

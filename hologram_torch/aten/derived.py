@@ -12,11 +12,11 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms import types
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
-from hologram_torch.dtypes import dtype_of
 from hologram_torch.kernels.kernel import Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator
 from hologram_torch.kernels.quick import Bind
 from hologram_torch.kernels.registry import KERNELS, add
+from hologram_torch.tensors.dtypes import dtype_of
 
 REDUCTIONS = ("none", "mean", "sum")  # by ATen's number
 PROMOTIONS: dict[Any, Promotes] = {  # by the declaration's rule

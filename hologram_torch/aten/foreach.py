@@ -17,7 +17,7 @@ from hologram_torch.kernels.fused import Fused, in_torch
 from hologram_torch.kernels.lists import Updates, alike, apart, is_device_scalar, numbers, wide
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.registry import register
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 Combine = Callable[..., Tensor]
 

@@ -13,14 +13,14 @@ from hologram.frontend.jit.traced import Storage
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import host_array, host_tensor
+from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.kernels.views import register_compiled
-from hologram_torch.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
+from hologram_torch.tensors.dtypes import host_array, host_tensor
+from hologram_torch.tensors.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
 from hologram_torch.watch import unread
 
 # Views: the host's kernels look at sizes, strides and the storage only, and keep the key set of what they are given.

@@ -18,7 +18,7 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.lists import alike, updates, wide
 from hologram_torch.kernels.registry import register
-from hologram_torch.memory import is_ours
+from hologram_torch.tensors.memory import is_ours
 
 Lists = list[list[Tensor]]
 ADAM_NUMBERS = ("lr", "beta1", "beta2", "weight_decay", "eps")

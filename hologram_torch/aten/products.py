@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import hologram as hg
-from hologram_torch.dtypes import torch_dtype
 from hologram_torch.kernels.registry import implements
+from hologram_torch.tensors.dtypes import torch_dtype
 
 
 def scaled(x: Any, factor: Any) -> Any:

@@ -12,11 +12,11 @@ import hologram as hg
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
-from hologram_torch.generator import draw
+from hologram_torch.device.generator import draw
 from hologram_torch.kernels.numbers import highest
 from hologram_torch.kernels.registry import register
 from hologram_torch.kernels.results import write
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 Generator = torch.Generator | None
 

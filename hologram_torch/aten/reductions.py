@@ -13,7 +13,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements, register
 from hologram_torch.kernels.results import write
-from hologram_torch.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor
 
 
 def axes_of(x: Tensor, dim: int | Sequence[int] | None) -> tuple[int, ...] | None:

@@ -23,10 +23,10 @@ from hologram.layout import Layout
 from hologram.opset.random import Key
 from hologram_torch.compile.graph import draws, moved, on_host
 from hologram_torch.compile.host import on_executor, to_host
-from hologram_torch.devices import devices
-from hologram_torch.generator import Traced, draw, drawn_by
+from hologram_torch.device.devices import devices
+from hologram_torch.device.generator import Traced, draw, drawn_by
 from hologram_torch.kernels.errors import refusal
-from hologram_torch.memory import HOST_KEYS, as_strided, fresh, hologram_tensor, is_ours, torch_tensor
+from hologram_torch.tensors.memory import HOST_KEYS, as_strided, fresh, hologram_tensor, is_ours, torch_tensor
 from hologram_torch.watch import Complaint, flagged, unread
 
 MAX_SIGNATURES = 64  # that one graph is kept compiled for

@@ -14,7 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.succession import reinterpreted
-from hologram_torch.dtypes import DTYPES, dtype_of, host_array, host_tensor
+from hologram_torch.tensors.dtypes import DTYPES, dtype_of, host_array, host_tensor
 from hologram_torch.watch import unread
 
 

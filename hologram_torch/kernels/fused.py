@@ -18,9 +18,9 @@ from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.validation import exactly
-from hologram_torch.dtypes import torch_dtype
 from hologram_torch.kernels.operators import operator
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.dtypes import torch_dtype
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 MAX_KEPT = 1024  # compiled forms of one function, by what is no tensor among its arguments
 

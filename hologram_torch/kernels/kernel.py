@@ -19,14 +19,14 @@ from hologram.dtypes import DType
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram_torch.dtypes import DTYPES, dtype_of, torch_dtype
 from hologram_torch.kernels import refusals
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.results import own, placed, write
-from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
+from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
+from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
 
 Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
 MAX_SIGNATURES = 4096  # of one operator

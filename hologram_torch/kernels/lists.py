@@ -23,7 +23,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.results import write
-from hologram_torch.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor
 
 Lists = list[list[Tensor]]
 MAX_KNOWN = 256  # calls that one function of lists is known for

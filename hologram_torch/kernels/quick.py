@@ -22,10 +22,10 @@ from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
-from hologram_torch.devices import devices
+from hologram_torch.device.devices import devices
 from hologram_torch.kernels.kernel import Expected, InPlace, Kernel
 from hologram_torch.kernels.numbers import converted
-from hologram_torch.memory import fresh, held, hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import fresh, held, hologram_tensor, torch_tensor
 
 MAX_PLANS = 4096
 MANY = 16  # numbers that a plan meets before it takes them to be different each time

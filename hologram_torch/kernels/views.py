@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch._C import _aoti  # pyright: ignore
 
-from hologram_torch.memory import HOST_KEYS, as_strided, capsule
 from hologram_torch.native import compiled, pytorch
+from hologram_torch.tensors.memory import HOST_KEYS, as_strided, capsule
 
 NAMES = ("view", "_reshape_alias", "as_strided")
 STABLE_VERSION = 2 << 56 | 13 << 48  # of the interface: PyTorch's 2.13, the first that has all of it

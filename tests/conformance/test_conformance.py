@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
-from hologram_torch.devices import devices  # noqa: E402
+from hologram_torch.device.devices import devices  # noqa: E402
 from tests.conformance import ledger, nodes  # noqa: E402
 
 PART = 24  # one node of so many

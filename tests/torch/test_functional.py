@@ -13,8 +13,8 @@ import hologram as hg
 
 torch: Any = pytest.importorskip("torch")
 from hologram_torch import functional, nn, utils  # noqa: E402
-from hologram_torch.devices import devices  # noqa: E402
-from hologram_torch.memory import hologram_tensor  # noqa: E402
+from hologram_torch.device.devices import devices  # noqa: E402
+from hologram_torch.tensors.memory import hologram_tensor  # noqa: E402
 
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "add": ((3, 4), (3, 4)),

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
 from hologram_torch.aten import optimisers  # noqa: E402
 from hologram_torch.kernels.lists import apart  # noqa: E402
-from hologram_torch.memory import payload  # noqa: E402
+from hologram_torch.tensors.memory import payload  # noqa: E402
 
 OPTIMISERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("SGD", {"lr": 0.1}),

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as functional
 
 import hologram_torch  # noqa: F401
-from hologram_torch.devices import devices
+from hologram_torch.device.devices import devices
 
 
 def _embedding(table: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

@@ -8,11 +8,11 @@ import torch
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.generator import draw
+from hologram_torch.device.generator import draw
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import register
 from hologram_torch.kernels.results import write
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 
 def _uniform(x: torch.Tensor, generator: torch.Generator | None = None) -> Tensor:

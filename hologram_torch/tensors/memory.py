@@ -24,9 +24,9 @@ from hologram.layout import Layout, row_major
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.succession import reinterpreted
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import DTYPES, dtype_of
+from hologram_torch.device.devices import devices
 from hologram_torch.native import builtin, compiled
+from hologram_torch.tensors.dtypes import DTYPES, dtype_of
 
 HOST_KEYS = DispatchKeySet(DispatchKey.CPU)  # of kernels that look at sizes, strides and storages only
 as_strided = torch.ops.aten.as_strided.default._handle.redispatch_boxed

@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 import torch
 
 from hologram.opset.random import Key
-from hologram_torch.devices import devices
-from hologram_torch.stand_in import StandIn
+from hologram_torch.device.devices import devices
+from hologram_torch.device.stand_in import StandIn
 
 LANES = 1 << 32  # of a stream's counter
 WORDS = 1 << 64  # seeds there are

@@ -15,8 +15,8 @@ import torch
 from torch._C._autograd import DeviceType  # pyright: ignore
 
 from hologram.frontend import stream as queue
-from hologram_torch.devices import devices
-from hologram_torch.stand_in import StandIn
+from hologram_torch.device.devices import devices
+from hologram_torch.device.stand_in import StandIn
 from hologram_torch.watch import unread
 
 KIND: Any = DeviceType.PrivateUse1

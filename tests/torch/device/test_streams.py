@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
-from hologram_torch import current  # noqa: E402
+from hologram_torch.device import current  # noqa: E402
 
 last = torch.hologram.device_count() - 1
 

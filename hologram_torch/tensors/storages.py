@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from hologram import dtypes
-from hologram_torch.devices import devices
+from hologram_torch.device.devices import devices
 
 Storage = torch.UntypedStorage
 _new: Any = Storage.__new__

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hologram_torch.memory import is_ours
+from hologram_torch.tensors.memory import is_ours
 
 _apply = nn.Module._apply
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hologram_torch.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor
 
 _export = torch.Tensor.__dlpack__
 _device = torch.Tensor.__dlpack_device__

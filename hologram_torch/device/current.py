@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch._C._autograd import DeviceType  # pyright: ignore
 
-from hologram_torch.devices import devices
+from hologram_torch.device.devices import devices
 from hologram_torch.native import compiled
 
 HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"

@@ -8,9 +8,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from hologram.errors import InteropError
-from hologram_torch.devices import devices
-from hologram_torch.dtypes import host_tensor
-from hologram_torch.memory import hologram_tensor, is_ours, torch_tensor
+from hologram_torch.device.devices import devices
+from hologram_torch.tensors.dtypes import host_tensor
+from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
 
 
 def shared(x: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
-from hologram_torch.memory import payload  # noqa: E402
+from hologram_torch.tensors.memory import payload  # noqa: E402
 
 
 def test_tensors_are_plain() -> None:

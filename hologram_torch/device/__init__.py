@@ -1,0 +1,1 @@
+"""The devices that PyTorch sees: which there are, which is current, their streams and random numbers."""

@@ -1,0 +1,1 @@
+"""Tensors of PyTorch and hologram over one memory, and how they come from elsewhere and go there."""
