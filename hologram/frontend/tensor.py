@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -350,6 +351,4 @@ def _method(operation: Operation) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         return operation(self, *args, **kwargs)
 
-    method.__name__ = operation.name
-    method.__doc__ = operation.function.__doc__
-    return method
+    return update_wrapper(method, operation, assigned=("__name__", "__qualname__", "__doc__"), updated=())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,9 +162,11 @@ def _parsed(subscripts: Any, ndims: Sequence[int]) -> tuple[list[Labels], Labels
     return inputs, target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Einsum(Composite):
     """Called as NumPy's is: the subscripts, then the operands one by one."""
+
+    __signature__ = inspect.signature(lambda subscripts, *operands: None)
 
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -22,7 +22,7 @@ from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, 
 from hologram.plan import Plan, Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fill(Indexed):
     """Takes the shape and dtype of a given output from it."""
 
@@ -54,7 +54,7 @@ fill = register(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Generated(Indexed):
     """Called as `asked` is, which gives the shape and dtype, and what `function` needs to make an element."""
 

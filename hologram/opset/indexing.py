@@ -250,7 +250,7 @@ ATOMIC = frozenset({dtypes.f32, dtypes.i32, dtypes.u32})  # dtypes whose sums an
 SHORTEST_RUN = 16  # of elements side by side that one lane adds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScatterAdd(Indexed):
     """Atomic sums; where a lane may as well take many elements in turn, or there are no such atomics, ordered ones."""
 
@@ -348,7 +348,7 @@ scatter_add = register(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Put(Indexed):
     """Writes into a given output, whose other elements stay as they are."""
 

@@ -22,7 +22,7 @@ from hologram.opset.forms.samples import binary, ternary, unary
 # Comparisons and choice.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Elementwise):
     """An element-wise comparison. An integer that the other operand's dtype cannot hold counts as infinite."""
 

@@ -36,7 +36,7 @@ Coordinates = tuple[Value, ...]
 # Copies.
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Copy(Operation):
     """Strided to strided, broadcasting and converting."""
 
@@ -121,7 +121,7 @@ cast = register(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Overwrite(Operation):
     """A new tensor with the elements of x, but where the layout `part` lies in it those of y."""
 
@@ -151,7 +151,7 @@ overwrite = Overwrite(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Concat(Operation):
     """Copies each operand into its part of the output; takes any number of operands, as one sequence."""
 

@@ -32,7 +32,7 @@ from hologram.plan import Plan, Target
 Turn = Callable[[Value, Value, Value, Value], tuple[Value, Value]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunningFold(Operation):
     """What is carried along an axis: a value of the operand's dtype, and the position that it stems from."""
 

@@ -24,7 +24,7 @@ from hologram.opset.tiles.scan import along, scan_steps
 from hologram.plan import Plan, Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Running(Operation):
     """Running sums or products along an axis."""
 

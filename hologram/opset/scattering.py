@@ -38,7 +38,7 @@ REDUCTIONS = {"prod": _prod, "min": _min, "max": _max}
 FOLDS = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScatterReduce(Operation):
     """Elements are taken one after the other along the axis: there are no such atomics for most dtypes."""
 

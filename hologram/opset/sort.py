@@ -20,7 +20,7 @@ from hologram.opset.tiles.sort import order_steps, pick_steps
 from hologram.plan import Plan, Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ordering(Operation):
     """What puts the elements along an axis in order; outputs are `values` and `positions` of the first `k`."""
 

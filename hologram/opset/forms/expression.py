@@ -20,7 +20,7 @@ Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
 NumberType = tuple[DType]  # the dtype a Python number is passed as
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kernelled(Operation):
     """An operation whose kernel is generated from its declaration: what the generated forms share."""
 
@@ -108,7 +108,7 @@ def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
     return value.to(dtype) if isinstance(value, Value) else builder.constant(value, dtype)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Expression(Kernelled):
     """An operation declared by what it does at one element, so that it can be written into any program."""
 

@@ -32,7 +32,7 @@ from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operatio
 from hologram.plan import Plan, Step, Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Elementwise(Expression):
     """Every output element depends on the operands' elements at the same place, after broadcasting."""
 
@@ -74,7 +74,7 @@ class Elementwise(Expression):
 Infer = Callable[..., Layout | tuple[Layout, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Indexed(Kernelled):
     """Every lane is handed its coordinates and reads, and in the scatter form writes, where it likes.
 

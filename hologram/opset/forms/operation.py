@@ -57,7 +57,27 @@ class Applicable(Protocol):
     ) -> Any: ...
 
 
-@dataclass(frozen=True, eq=False)
+class _PublicSignature:
+    """`operation.__signature__`, by which `help`, notebooks and wrappers know a callable's arguments."""
+
+    def __get__(self, operation: Operation | None, kind: type) -> inspect.Signature:
+        if operation is None:
+            raise AttributeError("__signature__")  # the class's own is its constructor's
+        kinds = inspect.Parameter
+        declared = operation.signature.parameters
+        parameters: list[inspect.Parameter] = []
+        kind_now = kinds.POSITIONAL_OR_KEYWORD
+        for name in (*operation.operands, *operation.attributes):
+            default = declared[name].default
+            if default is kinds.empty and parameters and parameters[-1].default is not kinds.empty:
+                kind_now = kinds.KEYWORD_ONLY  # after arguments that may be left out
+            parameters.append(kinds(name, kind_now, default=default))
+        if not operation.operands:
+            parameters.append(kinds("device", kinds.KEYWORD_ONLY, default=None))
+        return inspect.Signature(parameters)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Operation:
     """An operation and everything known about it.
 
@@ -90,6 +110,12 @@ class Operation:
     parts: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
+
+    __signature__ = _PublicSignature()
+
+    def __post_init__(self) -> None:
+        facts = {"__module__": "hologram", "__name__": self.name, "__qualname__": self.name}
+        vars(self).update(facts, __doc__=self.function.__doc__)  # as a function has them
 
     def ulp_on(self, limits: Limits) -> float:
         """The bound `ulp` on a device of these limits."""
@@ -279,6 +305,9 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
+
+    def __reduce__(self) -> str:
+        return self.name  # to pickles and copies it is the one of its module
 
 
 def _settles(value: Any) -> bool:

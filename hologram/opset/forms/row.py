@@ -27,7 +27,7 @@ class Arrangement:
     reduced: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Row(Expression):
     """An operation along rows: the axes named by the attribute `axis` (the name of that attribute is `axis_name`).
 

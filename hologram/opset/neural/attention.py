@@ -24,7 +24,7 @@ from hologram.opset.tiles.attention import Attended, attention_plan, kept, softm
 from hologram.plan import Plan, Target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Attention(Operation):
     """softmax(q kᵀ scale + mask) v."""
 

@@ -1,0 +1,72 @@
+"""Operations are functions to those who look at them: help(), notebooks, wrappers, pickles, copies."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import pickle
+import pydoc
+
+import pytest
+
+import hologram as hg
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.operation import Operation
+
+EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+
+
+@EACH
+def test_an_operation_says_what_it_is(operation: Operation) -> None:
+    assert repr(operation) == f"<operation {operation.name}>"
+    assert vars(operation)["__name__"] == operation.name
+    text = inspect.getdoc(operation.function)
+    assert text
+    assert text == inspect.getdoc(operation)
+    assert all(line.strip() in pydoc.render_doc(operation) for line in text.splitlines())
+    assert pickle.loads(pickle.dumps(operation)) is copy.deepcopy(operation) is operation
+
+
+@EACH
+def test_the_signature_takes_what_the_call_takes(operation: Operation) -> None:
+    if operation is OPERATIONS["einsum"]:
+        assert str(inspect.signature(operation)) == "(subscripts, *operands)"
+        return
+    parameters = inspect.signature(operation).parameters
+    own = [*operation.operands, *operation.attributes]
+    assert [*parameters] == own + ["device"] * (not operation.operands)
+    for name, default in operation.attributes.items():
+        assert parameters[name].default is default
+    required = {n: n for n in own if parameters[n].default is inspect.Parameter.empty}
+    operands, attributes = Operation.bind(operation, (), required)  # nothing else is needed
+    assert len(operands) == len(operation.operands)
+    assert [*attributes] == [*operation.attributes]
+
+
+@pytest.mark.parametrize(
+    ("name", "signature"),
+    [
+        ("sum", "(x, axis=None, keepdims=False, dtype=None)"),
+        ("reshape", "(x, shape, copy=None)"),
+        ("clip", "(x, min=None, max=None)"),
+    ],
+)
+def test_signatures_are_numpys(name: str, signature: str) -> None:
+    assert str(inspect.signature(getattr(hg, name))) == signature
+
+
+def test_methods_have_the_signature_without_the_tensor() -> None:
+    x = hg.asarray([1.0, 2.0])
+    assert str(inspect.signature(x.sum)) == "(axis=None, keepdims=False, dtype=None)"
+    assert x.sum.__name__ == "sum"
+    assert x.sum.__doc__ == hg.sum.__doc__
+
+
+def test_a_wrapper_takes_an_operations_name_and_text() -> None:
+    @functools.wraps(hg.exp)
+    def twice(x: hg.Tensor) -> hg.Tensor:
+        return 2 * hg.exp(x)
+
+    assert twice.__name__ == "exp"
+    assert twice.__doc__ == hg.exp.__doc__
