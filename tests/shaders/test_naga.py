@@ -29,7 +29,7 @@ from tests.devices import limits
 from tests.golden.programs import PROGRAMS
 from tests.shaders.test_tiles import ADAPTERS, CASES
 
-FOLDER = Path(__file__).parent / "naga"
+FOLDER = Path(__file__).parents[1] / "npm"
 SAMPLES = 2  # of an operation and dtype
 
 
