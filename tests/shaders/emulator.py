@@ -68,7 +68,7 @@ def _identity() -> str:
     return "\n".join([said, *FLAGS, *(path.read_text() for path in sorted(HEADERS.iterdir()))])
 
 
-def _kept(name: str, command: Sequence[str], text: str) -> Path:
+def kept(name: str, command: Sequence[str], text: str) -> Path:
     """What clang makes of a text, made where it is missing; `name` ends as the file's name does."""
     digest = hashlib.sha256("\n".join([_identity(), *command, text]).encode()).hexdigest()
     place = KEPT / f"{digest}{name}"
@@ -99,7 +99,7 @@ def _precompiled(suffix: str, effort: str) -> Path:
     text = "\n".join(f"#include <{header}>" for header in headers)
     # By the headers' content, not by when a checkout wrote them.
     timeless = ["-Xclang", "-fno-pch-timestamp"]
-    return _kept(".pch", [standard, effort, *FLAGS, *timeless, "-x", "c++-header"], text)
+    return kept(".pch", [standard, effort, *FLAGS, *timeless, "-x", "c++-header"], text)
 
 
 def library(text: str, suffix: str, *, quick: bool = False) -> Path:
@@ -110,7 +110,7 @@ def library(text: str, suffix: str, *, quick: bool = False) -> Path:
     standard, _ = LANGUAGES[suffix]
     effort = "-O0" if quick else "-O1"
     headers = ["-include-pch", str(_precompiled(suffix, effort)), "-x", "c++"]
-    return _kept(".so", [standard, effort, *FLAGS, *ALONE, "-shared", *headers], text)
+    return kept(".so", [standard, effort, *FLAGS, *ALONE, "-shared", *headers], text)
 
 
 def check_address_spaces(text: str) -> None:
@@ -122,7 +122,7 @@ def check_address_spaces(text: str) -> None:
     plain = text.replace(" const constant {", " const {").replace("constant Epilogue&", "const Epilogue&")
     header = hashlib.sha256((SPACES / "metal_stdlib").read_bytes()).hexdigest()
     command = [standard, "-O0", "-c", "-w", f"-I{SPACES}", "-x", "c++"]
-    _kept(".o", command, f"// against {header}\n#line 1\n{plain}")
+    kept(".o", command, f"// against {header}\n#line 1\n{plain}")
 
 
 class Emulation:

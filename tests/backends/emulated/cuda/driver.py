@@ -30,7 +30,7 @@ class Driver(MemoryCalls, KernelCalls):
         return OK
 
     def cuGetErrorString(self, status: Any) -> Any:
-        return S.CUDA_SUCCESS, status.name.lower().encode()
+        return S.CUDA_SUCCESS, S(status).name.lower().encode()
 
     def cuDriverGetVersion(self) -> Any:
         return S.CUDA_SUCCESS, self.version
@@ -50,19 +50,25 @@ class Driver(MemoryCalls, KernelCalls):
         return S.CUDA_SUCCESS, self.cards[device].capacity
 
     def cuDeviceGetAttribute(self, which: Any, device: int) -> Any:
-        return S.CUDA_SUCCESS, self.attributes[which.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+        numbers = {
+            name: getattr(real.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}") for name in self.attributes
+        }
+        (found,) = (self.attributes[name] for name, number in numbers.items() if number == which)
+        return S.CUDA_SUCCESS, found
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Any:
-        context = self.contexts[device]
+        context = self.contexts[int(device)]
         context.count += 1
-        return S.CUDA_SUCCESS, self._new(context)
+        if context.handle not in self.handles:
+            context.handle = self._new(context)
+        return S.CUDA_SUCCESS, context.handle
 
     def cuDevicePrimaryCtxReset(self, device: int) -> Any:
-        self.contexts[device].error = ""
+        self._destroyed(self.contexts[int(device)])
         return OK
 
     def cuDevicePrimaryCtxRelease(self, device: int) -> Any:
-        context = self.contexts[device]
+        context = self.contexts[int(device)]
         if not context.count:
             raise Misuse("cuDevicePrimaryCtxRelease: it is not held")
         context.count -= 1
@@ -73,11 +79,7 @@ class Driver(MemoryCalls, KernelCalls):
     def _ended(self, context: Context) -> None:
         """Raises Misuse for what a context leaves behind."""
         if context.error:
-            context.error = ""
-            self.cards[context.ordinal] = Memory(CARD_BYTES)
-            self.handles = {
-                k: v for k, v in self.handles.items() if getattr(v, "context", None) is not context
-            }
+            self._destroyed(context)
             return
         left = [type(v).__name__ for v in self.handles.values() if getattr(v, "context", None) is context]
         left += [a.kind for a in self.cards[context.ordinal].live()]
@@ -89,6 +91,12 @@ class Driver(MemoryCalls, KernelCalls):
         if left:
             raise Misuse(f"a context was given back that still has {', '.join(sorted(left))}")
 
+    def _destroyed(self, context: Context) -> None:
+        """All that it had goes with a context: whoever still names any of it reaches for memory that is not there."""
+        context.error = ""
+        self.cards[context.ordinal] = Memory(CARD_BYTES)
+        self.handles = {k: v for k, v in self.handles.items() if getattr(v, "context", None) is not context}
+
     def cuCtxPushCurrent(self, handle: Any) -> Any:
         context = self._get(handle, Context, "cuCtxPushCurrent")
         if not context.count:
@@ -99,7 +107,7 @@ class Driver(MemoryCalls, KernelCalls):
     def cuCtxPopCurrent(self) -> Any:
         context = self._context("cuCtxPopCurrent")
         self.current.stack = self.current.stack[:-1]
-        return S.CUDA_SUCCESS, context
+        return S.CUDA_SUCCESS, context.handle
 
     def cuCtxSynchronize(self) -> Any:
         context = self._context("cuCtxSynchronize")

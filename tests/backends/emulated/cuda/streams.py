@@ -18,6 +18,7 @@ class Context:
     ordinal: int
     count: int = 0
     error: str = ""
+    handle: int = 0
 
 
 @dataclass
