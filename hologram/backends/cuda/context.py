@@ -20,6 +20,7 @@ from hologram.backends.cuda.library import FORK_REMEDY, FORKED, Library
 from hologram.errors import BackendUnavailable, DeviceLost, HologramError
 
 MANY_LEAVING = 256  # handles that wait for the device to be given back
+OUTLIVING = ("cuLibraryUnload",)  # give back what is the process's, not the context's
 Owned = tuple[str, int]  # the function that gives a handle back, and the handle
 
 
@@ -29,6 +30,7 @@ class Context:
     def __init__(self, library: Library, ordinal: int, name: str) -> None:
         self.library = library
         self.driver = driver = library.driver
+        self.ordinal = ordinal
         self.name = name
         self.lock = threading.RLock()
         self.unusable: HologramError | None = None
@@ -36,29 +38,40 @@ class Context:
         self._owned: dict[Owned, tuple[Any, tuple[Any, ...]]] = {}  # in the order they came
         self._leaving: deque[Owned] = deque()
         self.device: Any = library.call(driver.cuDeviceGet, ordinal)
-        self.handle = library.call(driver.cuDevicePrimaryCtxRetain, self.device)
-        try:
-            self._revive()
-            with self.current():
-                flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-                self.stream = library.call(driver.cuStreamCreate, flags)
-        except BaseException:
-            driver.cuDevicePrimaryCtxRelease(self.device)
-            raise
-        _open.add(self)
+        with _opening:
+            self.handle: Any = library.call(driver.cuDevicePrimaryCtxRetain, self.device)
+            try:
+                self._revive()
+                with self.current():
+                    flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+                    self.stream = library.call(driver.cuStreamCreate, flags)
+            except BaseException:
+                if self.handle is not None:  # others' holds are not ours to give back
+                    driver.cuDevicePrimaryCtxRelease(self.device)
+                raise
+            _open.add(self)
 
     def _revive(self) -> None:
-        """Replaces a context in which a kernel has crashed before: nothing else in the process can use it either."""
+        """Replaces a context in which a kernel has crashed before: nothing else in the process can use it either.
+
+        Streams and memory of it go with it, and whoever named one of them would reach for what is not there: so other
+        executors of the device are told before.
+        """
+        call, driver = self.library.call, self.driver
         try:
             with self.current():
-                self.library.call(self.driver.cuCtxSynchronize)
+                call(driver.cuCtxSynchronize)
         except DeviceLost as error:
-            self.library.call(self.driver.cuDevicePrimaryCtxReset, self.device)
-            self.driver.cuDevicePrimaryCtxRelease(self.device)
+            for other in tuple(_open):
+                if other.library is self.library and other.ordinal == self.ordinal:
+                    other.lose(error)
+            call(driver.cuDevicePrimaryCtxReset, self.device)
+            driver.cuDevicePrimaryCtxRelease(self.device)
+            self.handle = None
             try:
-                self.handle = self.library.call(self.driver.cuDevicePrimaryCtxRetain, self.device)
+                self.handle = call(driver.cuDevicePrimaryCtxRetain, self.device)
                 with self.current():
-                    self.library.call(self.driver.cuCtxSynchronize)
+                    call(driver.cuCtxSynchronize)
             except HologramError:
                 what = f"{self.library.name}: {self.name} does not recover in this process: {error}"
                 raise BackendUnavailable(f"{what}; start a new one") from None
@@ -94,9 +107,16 @@ class Context:
     def failed(self, status: Any, function: str) -> HologramError:
         """The exception for what the driver answered, noted where it is the end of the device."""
         error = self.library.error(status, function)
-        if isinstance(error, DeviceLost) and self.unusable is None:
-            self.unusable = DeviceLost(f"{self.library.name}: {self.name} was lost: {error}")
-        return self.unusable if isinstance(error, DeviceLost) and self.unusable else error
+        if not isinstance(error, DeviceLost):
+            return error
+        self.lose(error)
+        return self.unusable or error
+
+    def lose(self, error: DeviceLost) -> None:
+        """Notes that the context is no more, and all that was in it."""
+        with self.lock:
+            lost = DeviceLost(f"{self.library.name}: {self.name} was lost: {error}")
+            self.unusable = self.unusable or lost
 
     # What is given back.
 
@@ -122,7 +142,8 @@ class Context:
         # Not under the lock: others may enqueue meanwhile.
         self.call(self.driver.cuStreamSynchronize, self.stream)
         if leaving:
-            self._give_back(leaving)
+            with self.current():
+                self._give_back(leaving)
 
     def tidy(self) -> None:
         """Waits for the device where a lot waits for that."""
@@ -131,10 +152,9 @@ class Context:
 
     def _give_back(self, owned: Iterable[Owned]) -> None:
         """Gives back what the device is done with, whatever the driver says to it."""
-        with self.current():
-            for key in owned:
-                destroy, arguments = self._owned.pop(key)
-                destroy(*arguments)
+        for key in owned:
+            destroy, arguments = self._owned.pop(key)
+            destroy(*arguments)
 
     def abandon(self) -> None:
         """In a forked child: nothing may be called there, and the parent's lock may be held for ever."""
@@ -144,18 +164,27 @@ class Context:
         self._owned.clear()
 
     def close(self) -> None:
-        """Waits, and gives everything back, the latest first; later calls raise DeviceLost."""
+        """Waits, and gives everything back, the latest first; later calls raise DeviceLost.
+
+        Of a lost device that is what outlives its context, the rest went with it.
+        """
         with self.lock:
             if self.forked or self.device is None:
                 return
+            lost = self.unusable is not None
             self.unusable = self.unusable or DeviceLost(
                 f"{self.library.name}: the device {self.name} was closed"
             )
             device, self.device = self.device, None
-            with self.current():
+            pushed, *_ = self.driver.cuCtxPushCurrent(self.handle)
+            if lost or pushed:
+                self._give_back([key for key in self._owned if key[0] in OUTLIVING])
+            else:
                 self.driver.cuStreamSynchronize(self.stream)
                 self._give_back(reversed(tuple(self._owned)))
                 self.driver.cuStreamDestroy(self.stream)
+            if not pushed:
+                self.driver.cuCtxPopCurrent()
             self.driver.cuDevicePrimaryCtxRelease(device)
 
     def __del__(self) -> None:
@@ -165,6 +194,7 @@ class Context:
 
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
+_opening = threading.Lock()  # one finds a crashed context, and replaces it, at a time
 
 
 def _after_fork() -> None:

@@ -241,6 +241,52 @@ def test_a_kernel_that_traps_loses_the_device() -> None:
     again.close()
 
 
+def test_a_trap_loses_every_executor_of_the_card() -> None:
+    """They share its primary context, which the next one replaces: what they had there is not named again."""
+    emulated.library.cache_clear()  # a machine of its own
+    first, second = emulated.open_device(1), emulated.open_device(1)
+    elsewhere = emulated.open_device(0)
+    memories = [device.allocate(4096) for device in (first, second)]
+    for device, memory in zip((first, second), memories, strict=True):
+        device.write(memory, 0, memoryview(bytes(4096)))
+        device.compile(increment()).bind([Binding(memory, 0, 4096)], (1.0,), (1024,))()
+    launch = second.compile(double()).bind([Binding(memories[1], 0, 4096)], (), (1024,))
+    driver = emulated.library().driver
+    driver.contexts[1].error = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(DeviceLost):
+        first.synchronize()
+    again = emulated.open_device(1)
+    calls: list[Callable[[], Any]] = [launch, second.synchronize, second.timeline, lambda: second.allocate(4)]
+    for call in calls:
+        with pytest.raises(DeviceLost, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+            call()
+    second.release(memories[1])
+    for device in (first, second, again, elsewhere):
+        device.close()
+    assert [c.count for c in driver.contexts] == [0, 0]
+    emulated.library.cache_clear()
+
+
+def test_a_card_that_does_not_recover_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holds of other libraries on its context are not given back for them."""
+    emulated.library.cache_clear()  # a machine of its own
+    driver = emulated.library().driver
+    driver.cuInit(0)
+    driver.cuDevicePrimaryCtxRetain(1)  # another library's
+    driver.contexts[1].error = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    error = driver.CUresult.CUDA_ERROR_DEVICE_UNAVAILABLE
+
+    def reset(device: int) -> tuple[Any]:
+        monkeypatch.setattr(driver, "cuDevicePrimaryCtxRetain", lambda device: (error, None))
+        return (driver.CUresult.CUDA_SUCCESS,)
+
+    monkeypatch.setattr(driver, "cuDevicePrimaryCtxReset", reset)
+    with pytest.raises(BackendUnavailable, match="does not recover in this process"):
+        emulated.open_device(1)
+    assert driver.contexts[1].count == 1
+    emulated.library.cache_clear()
+
+
 def test_several_devices() -> None:
     devices = [emulated.open_device(k) for k in range(2)]
     assert [d.dlpack_device for d in devices] == [(2, 0), (2, 1)]

@@ -95,6 +95,9 @@ class Driver(MemoryCalls, KernelCalls):
         """All that it had goes with a context: whoever still names any of it reaches for memory that is not there."""
         context.error = ""
         self.cards[context.ordinal] = Memory(CARD_BYTES)
+        for allocation in self.pinned.live():
+            if allocation.context is context:
+                self.pinned.free(allocation)
         self.handles = {k: v for k, v in self.handles.items() if getattr(v, "context", None) is not context}
 
     def cuCtxPushCurrent(self, handle: Any) -> Any:

@@ -19,11 +19,12 @@ class Misuse(AssertionError):
 
 
 class Allocation:
-    """Bytes between margins. `freed`: a free was enqueued; `gone`: it was executed."""
+    """Bytes between margins, of a context. `freed`: a free was enqueued; `gone`: it was executed."""
 
-    def __init__(self, nbytes: int, kind: str) -> None:
+    def __init__(self, nbytes: int, kind: str, context: object = None) -> None:
         self.nbytes = nbytes
         self.kind = kind
+        self.context = context
         self.freed = self.gone = False
         self._room = np.empty(nbytes + 2 * MARGIN + 256, np.uint8)
         start = -(self._room.ctypes.data + MARGIN) % 256 + MARGIN
@@ -60,11 +61,11 @@ class Memory:
         self._addresses: list[int] = []
         self._quarantine: deque[Allocation] = deque()
 
-    def allocate(self, nbytes: int, kind: str) -> Allocation | None:
+    def allocate(self, nbytes: int, kind: str, context: object = None) -> Allocation | None:
         """None where there is no room."""
         if self.used + nbytes > self.capacity:
             return None
-        made = Allocation(nbytes, kind)
+        made = Allocation(nbytes, kind, context)
         self.used += nbytes
         self._by_address[made.address] = made
         bisect.insort(self._addresses, made.address)

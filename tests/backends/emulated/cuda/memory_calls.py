@@ -51,8 +51,8 @@ class MemoryCalls(Machine):
         return OK
 
     def cuMemHostAlloc(self, nbytes: int, flags: int) -> Any:
-        self._context("cuMemHostAlloc")
-        made = self.pinned.allocate(nbytes, "pinned memory")
+        context = self._context("cuMemHostAlloc")
+        made = self.pinned.allocate(nbytes, "pinned memory", context)
         return (S.CUDA_ERROR_OUT_OF_MEMORY, 0) if made is None else (S.CUDA_SUCCESS, made.address)
 
     def cuMemFreeHost(self, address: int) -> Any:
