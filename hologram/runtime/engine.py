@@ -295,21 +295,26 @@ class Engine(Allocation):
         return self.device.timeline()
 
     def close(self) -> None:
-        """Waits, then releases the device and all its memory; buffers of the executor are freed."""
+        """Waits, then releases the device and all its memory; buffers of the executor are freed.
+
+        Raises what is wrong with the work it waits for, once; the executor is closed all the same.
+        """
         self.dispatch(Engine._close, "close", self)
 
     def _close(self) -> None:
         with self._lock:
             if self.closed:
                 return
-            if self.usable:
-                self.device.synchronize()
-            self.usable = False
-            self.closed = True
-            self.bound.clear()
-            self._signatures.clear()
-            self.pool.close()
-            self.device.close()
+            try:
+                if self.usable:
+                    self.device.synchronize()
+            finally:  # a lost device's work is told of, and what it held given back as well
+                self.usable = False
+                self.closed = True
+                self.bound.clear()
+                self._signatures.clear()
+                self.pool.close()
+                self.device.close()
 
     # How it is done.
 
