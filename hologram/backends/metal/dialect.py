@@ -1,6 +1,7 @@
 """MSL, Metal's C++14: spellings. It has no f64.
 
-Compile with fast-math off (MTLCompileOptions.mathMode = safe); the pragmas below ask for the same.
+Compile with fast-math off (MTLCompileOptions.mathMode = safe, for which the pragmas below ask as well) and with the
+precise functions of floats (mathFloatingPointFunctions), which the mode does not choose.
 """
 
 from __future__ import annotations

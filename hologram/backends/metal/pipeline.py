@@ -31,7 +31,9 @@ class Pipelines:
         options.setLanguageVersion_(metal.MTLLanguageVersion3_1)
         if options.respondsToSelector_("setMathMode:"):  # macOS 15 and later
             options.setMathMode_(metal.MTLMathModeSafe)
-        else:
+            # Of the mode apart, and fast by default: a few thousand ULP of sin.
+            options.setMathFloatingPointFunctions_(metal.MTLMathFloatingPointFunctionsPrecise)
+        else:  # both at once
             options.setFastMathEnabled_(False)
 
     def get(self, entry: str, text: str, threads: int) -> Pipeline:

@@ -52,6 +52,7 @@ class Program:
     def compiled(self, text: str, threads: int = 64) -> Any:
         options = self.metal.MTLCompileOptions.alloc().init()
         options.setMathMode_(self.metal.MTLMathModeSafe)
+        options.setMathFloatingPointFunctions_(self.metal.MTLMathFloatingPointFunctionsPrecise)
         library, error = self.device.newLibraryWithSource_options_error_(text, options, None)
         assert library is not None, error.localizedDescription()
         descriptor = self.metal.MTLComputePipelineDescriptor.alloc().init()
@@ -151,6 +152,12 @@ def fast_math(p: Program) -> None:
     p.device.newLibraryWithSource_options_error_(TEXT, p.metal.MTLCompileOptions.alloc().init(), None)
 
 
+def fast_functions(p: Program) -> None:
+    options = p.metal.MTLCompileOptions.alloc().init()
+    options.setMathMode_(p.metal.MTLMathModeSafe)
+    p.device.newLibraryWithSource_options_error_(TEXT, options, None)
+
+
 def second_encoder(p: Program) -> None:
     p.commands.blitCommandEncoder()
 
@@ -235,6 +242,7 @@ MISUSE: dict[str, tuple[Callable[[Program], None], str]] = {
     "a fence after the commands": (late_fence, "after its first command"),
     "no autorelease pool": (unpooled, "leaks"),
     "fast-math": (fast_math, "fast-math is on"),
+    "fast functions": (fast_functions, "the functions of floats are the fast ones"),
     "two open encoders": (second_encoder, "another of its command buffer is open"),
     "encoding after the end": (encode_after_the_end, "after endEncoding"),
     "ending twice": (lambda p: (p.encoder.endEncoding(), p.encoder.endEncoding())[0], "after endEncoding"),

@@ -11,6 +11,8 @@ from tests.backends.emulated.metal.objects import Error, Misuse, Size, require
 from tests.shaders import emulator
 
 COMPILE_FAILURE = 3  # MTLLibraryErrorCompileFailure
+SAFE, FAST = 0, 2  # MTLMathMode; the second is the default
+FAST_FUNCTIONS = 0  # MTLMathFloatingPointFunctionsFast, the default
 MOST_THREADS = 1024
 MOST_ARGUMENTS = 64
 SIMD_WIDTH = 8  # the emulation's
@@ -46,8 +48,11 @@ class Library:
 def compile_library(text: str, options: Any) -> tuple[Library | None, Error | None]:
     """What newLibraryWithSource gives: clang's own complaints where it does not compile."""
     require(options is not None, "newLibraryWithSource: without options fast-math is on")
-    safe = options.values.get("MathMode", 2) == 0 or options.values.get("FastMathEnabled") is False
-    require(safe, "newLibraryWithSource: fast-math is on")
+    values = options.values
+    both = values.get("FastMathEnabled") is False  # the mode and the functions; deprecated since macOS 15
+    require(both or values.get("MathMode", FAST) == SAFE, "newLibraryWithSource: fast-math is on")
+    precise = values.get("MathFloatingPointFunctions", FAST_FUNCTIONS) != FAST_FUNCTIONS
+    require(both or precise, "newLibraryWithSource: the functions of floats are the fast ones")
     library = Library(text)
     try:
         emulator.check_address_spaces(text)

@@ -88,7 +88,7 @@ class Plain:
 class CompileOptions(Plain):
     """MTLCompileOptions of macOS 15."""
 
-    setters = ("setLanguageVersion:", "setMathMode:", "setFastMathEnabled:")
+    setters = ("setLanguageVersion:", "setMathMode:", "setMathFloatingPointFunctions:", "setFastMathEnabled:")
 
 
 class ComputePipelineDescriptor(Plain):
