@@ -34,6 +34,15 @@ POINTER_BYTES = 8
 COUNT_BITS, WIDE_BITS = 32, 64  # of positions
 # Positions may run past the last element by a workgroup's elements before they are compared with it.
 COUNTED = 2**COUNT_BITS - 2**16
+# Of code: it is none, for other GPUs, of a newer NVRTC than the driver compiles for, or of no use without its compiler.
+REFUSALS = (
+    "CUDA_ERROR_INVALID_IMAGE",
+    "CUDA_ERROR_INVALID_PTX",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "CUDA_ERROR_JIT_COMPILER_NOT_FOUND",
+    "CUDA_ERROR_JIT_COMPILATION_DISABLED",
+)
 
 
 @dataclass(frozen=True)
@@ -91,20 +100,23 @@ class Code:
         self.source = source
         context, driver = facilities.context, facilities.context.driver
         self.context = context
-        self.library: Any = kept(facilities.compiler, source.entry, source.text, self._load)
+        try:
+            self.library: Any = kept(facilities.compiler, source.entry, source.text, self._load)
+        except ValueError as error:
+            raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
         kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
         self.owned = context.own(driver.cuLibraryUnload, self.library)
         self.function = driver.CUfunction(int(kernel))
 
     def _load(self, code: bytes) -> Any:
-        """Raises ValueError for what is no code."""
-        driver, status = self.context.driver, self.context.driver.CUresult
-        answer = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
-        if answer[0] in (status.CUDA_ERROR_INVALID_IMAGE, status.CUDA_ERROR_NO_BINARY_FOR_GPU):
-            raise ValueError(f"the driver answers {answer[0].name}")
-        if answer[0]:
-            raise self.context.failed(answer[0], "cuLibraryLoadData")
-        return answer[1]
+        """Raises ValueError for code that this driver does not take."""
+        context = self.context
+        status, library = context.driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+        if status and status.name in REFUSALS:
+            raise ValueError(context.library.error(status, "cuLibraryLoadData"))
+        if status:
+            raise context.failed(status, "cuLibraryLoadData")
+        return library
 
     def __del__(self) -> None:
         if hasattr(self, "owned"):

@@ -168,6 +168,20 @@ def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, wh
     np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
 
 
+def test_code_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PTX of an NVRTC newer than the driver, as it may come for a GPU newer than NVRTC."""
+    device = emulated.open_device(0)
+    driver = emulated.library().driver
+    status = driver.CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    monkeypatch.setattr(driver, "cuLibraryLoadData", lambda *arguments: (status, None))
+    memory = device.allocate(64)
+    with pytest.raises(CompileError, match=r"refuses the code.*UNSUPPORTED_PTX_VERSION") as error:
+        device.compile(increment("refused")).bind([Binding(memory, 0, 64)], (1.0,), (16,))
+    assert "atlas_refused" in error.value.source
+    device.release(memory)
+    device.close()
+
+
 def test_bindings_are_checked(device: CudaDevice, upload) -> None:
     memory = upload(VALUES)
     made = device.compile(increment())

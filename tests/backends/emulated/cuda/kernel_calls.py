@@ -26,7 +26,7 @@ class KernelCalls(Machine):
         try:
             return S.CUDA_SUCCESS, self._new((Kernel(code),))
         except ValueError:
-            return S.CUDA_ERROR_INVALID_IMAGE, None
+            return S.CUDA_ERROR_INVALID_PTX, None  # what is no ELF counts as text
 
     def cuLibraryGetKernel(self, library: Any, name: bytes) -> Any:
         (kernel,) = self._get(library, tuple, "cuLibraryGetKernel")
