@@ -59,6 +59,10 @@ def probe_library(library: Library) -> Probe:
             reason="the NVIDIA driver sees no GPU",
             remedy="See what `nvidia-smi` lists; in a container, pass the GPU through; check CUDA_VISIBLE_DEVICES.",
         )
+    if (
+        status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED
+    ):  # by another library, which `forked` cannot know of
+        return Probe(name, reason=FORKED, remedy=FORK_REMEDY)
     if status:
         return Probe(
             name, reason=f"the NVIDIA driver does not start: cuInit gives {status.name}", remedy=WEBGPU
@@ -79,9 +83,8 @@ def _found(library: Library, version: str) -> Probe:
     notes: list[str] = []
     for ordinal in range(library.call(library.driver.cuDeviceGetCount)):
         card = Card(library, ordinal)
-        if card.architecture < ARCHITECTURE_NEEDED:
-            what = f"{card.name} has compute capability {card.architecture / 10}"
-            notes.append(f"{what}, CUDA 13 needs {ARCHITECTURE_NEEDED / 10} (Turing) or newer")
+        if card.obstacle:
+            notes.append(card.obstacle)
         else:
             found.append(card.describe(len(found), version))
     if not found:
@@ -104,6 +107,16 @@ class Card:
         self.name: str = name.split(b"\0")[0].decode()
         major, minor = self.ask("COMPUTE_CAPABILITY_MAJOR"), self.ask("COMPUTE_CAPABILITY_MINOR")
         self.architecture: int = 10 * major + minor
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot be used, or nothing."""
+        if self.architecture < ARCHITECTURE_NEEDED:
+            what = f"{self.name} has compute capability {self.architecture / 10}"
+            return f"{what}, CUDA 13 needs {ARCHITECTURE_NEEDED / 10} (Turing) or newer"
+        if not self.ask("MEMORY_POOLS_SUPPORTED"):  # some virtual GPUs
+            return f"{self.name} has no memory pools (stream-ordered allocation)"
+        return ""
 
     def ask(self, attribute: str) -> int:
         driver = self.library.driver

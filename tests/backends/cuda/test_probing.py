@@ -69,8 +69,10 @@ def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
             "emulated card 0 has compute capability 7.0, CUDA 13 needs 7.5",
             "webgpu",
         ),
+        (None, {"pools": False}, "emulated card 0 has no memory pools", "webgpu"),
+        (real.CUresult.CUDA_ERROR_NOT_INITIALIZED, {}, "was forked", "spawn"),
     ],
-    ids=["driver", "GPU", "start", "version", "architecture"],
+    ids=["driver", "GPU", "start", "version", "architecture", "pools", "fork"],
 )
 def test_it_says_why(
     monkeypatch: pytest.MonkeyPatch, start: Any, facts: dict[str, int], reason: str, remedy: str

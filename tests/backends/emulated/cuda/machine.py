@@ -32,10 +32,13 @@ ATTRIBUTES = {
 class Machine:
     """Cards, and the handles that were given out. `version` is what the driver says of itself."""
 
-    def __init__(self, cards: int = 2, version: int = 13000, architecture: int = 90) -> None:
+    def __init__(
+        self, cards: int = 2, version: int = 13000, architecture: int = 90, pools: bool = True
+    ) -> None:
         self.attributes = ATTRIBUTES | {
             "COMPUTE_CAPABILITY_MAJOR": architecture // 10,
             "COMPUTE_CAPABILITY_MINOR": architecture % 10,
+            "MEMORY_POOLS_SUPPORTED": int(pools),
         }
         self.version = version
         self.started = False
