@@ -169,16 +169,8 @@ PRELUDE = Prelude(
     epilogue=_epilogue,
 )
 
-# Keywords and functions that a buffer or scalar might be called, and names this file declares.
-WORDS = """
-alignas alignof and asm auto blockDim blockIdx bool break case catch char class const constexpr
-continue default delete do double else enum exp explicit extern false float floor fmod for friend
-goto gridDim if inline int lane_of log long max maximum min minimum mutable namespace new not
-operator or pow private protected public register return round short signed sin sizeof static struct
-switch template this threadIdx throw true trunc try typedef typename union unsigned using virtual
-void volatile warpSize while xor
-"""
-RESERVED = frozenset(WORDS.split())
+# CUDA's own words, and names this file declares.
+RESERVED = ("blockDim", "blockIdx", "gridDim", "lane_of", "threadIdx", "warpSize")
 
 
 @cache

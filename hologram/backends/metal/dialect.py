@@ -124,16 +124,21 @@ PRELUDE = Prelude(
     epilogue=_epilogue,
 )
 
-# Keywords and functions that a buffer or scalar might be called, and names this file declares.
-WORDS = """
-alignas alignof and asm atomic_float atomic_int atomic_uint auto bfloat bool break case char class
-const constant constexpr continue default delete device do double else enum exp explicit extern
-false float floor fmod for fragment friend goto groups half if inline int kernel log long max
-maximum metal min minimum mutable namespace new not operator or private protected public register
-return round short signed sin sizeof static struct switch template this threadgroup true trunc
-typedef typename uchar uint ulong union unsigned ushort using vertex virtual void volatile while xor
-"""
-RESERVED = frozenset(WORDS.split())
+# MSL's own words, and names this file declares. Everything of `metal` is in sight: what is spelled here is no name.
+RESERVED = (
+    *(
+        "atomic_float",
+        "atomic_int",
+        "atomic_uint",
+        "constant",
+        "device",
+        "fragment",
+        "groups",
+        "kernel",
+        "metal",
+    ),
+    *("mem_flags", "memory_order_relaxed", "thread", "threadgroup", "threadgroup_barrier", "vertex"),
+)
 
 
 @cache

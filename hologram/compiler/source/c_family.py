@@ -7,6 +7,7 @@ out of range) is spelled out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,16 @@ from hologram.compiler.dialect import LANES, Dialect, spell, words
 from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
 
 O = Opcode
+# Of C++, which no name may be; and C's macros that headers bring.
+WORDS = """
+alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char char16_t char32_t class compl
+const const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register reinterpret_cast restrict return short signed sizeof static static_assert
+static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using
+virtual void volatile wchar_t while xor xor_eq INFINITY NAN NULL
+"""
+KEYWORDS = frozenset(WORDS.split())
 SIGNED = (i32, i64)
 UNSIGNED = (u32, u64)
 INTEGERS = SIGNED + UNSIGNED
@@ -196,15 +207,41 @@ def structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
     return [f"struct {name} {{", *(f"    {t} {n};" for n, t in fields), "};"]
 
 
+def _said(*tables: Mapping[Any, str]) -> frozenset[str]:
+    """Types and functions that a kernel may name, which a buffer of that name would hide from it."""
+    plain = (re.sub(r"\{\w+\}", " ", text) for table in tables for text in table.values())
+    return frozenset(word for text in plain for word in re.findall(r"[A-Za-z_]\w*", text))
+
+
 def dialect(
-    names: Names, vectors: Mapping[DType, str], extra: dict[tuple[Opcode, DType], str], **spelled: Any
+    names: Names,
+    vectors: Mapping[DType, str],
+    extra: dict[tuple[Opcode, DType], str],
+    reserved: Iterable[str],
+    **spelled: Any,
 ) -> Dialect:
-    """A language of this family: what is alike, `extra` operators, and what it spells of its own."""
+    """A language of this family: what is alike, `extra` operators, and what it spells of its own.
+
+    `reserved` are words beside C++'s and those of what is spelled here.
+    """
+    spellings = operators(names, index_signed=spelled.get("index_bits") == 64) | extra
+    into = conversions(names)
+    tables = (
+        spellings,
+        into,
+        names.types,
+        vectors,
+        names.bits,
+        spelled["bitcasts"],
+        spelled["vector"],
+        spelled["atomics"],
+    )
     return Dialect(
         types=names.types,
         literal=partial(literal, names),
-        operators=operators(names, index_signed=spelled.get("index_bits") == 64) | extra,
-        conversions=conversions(names),
+        operators=spellings,
+        conversions=into,
+        reserved=KEYWORDS | frozenset(reserved) | _said(*tables),
         capture=lambda d: (*(b.name for b in d.buffers), "p"),
         let="const {type} {name} = {value};",
         var="{type} {name} = {value};",

@@ -25,8 +25,9 @@ _OWN = re.compile(
 
 
 def identifier(name: str, dialect: Dialect) -> str:
-    """`name`, or a variant of it that is neither a reserved word nor one of the generator's own names."""
-    return f"{name}_" if name in dialect.reserved or _OWN.fullmatch(name) else name
+    """`name`, or a variant of it that is neither a reserved word, nor the generator's own, nor another's variant."""
+    apart = name in dialect.reserved or _OWN.fullmatch(name) or name.endswith("_")
+    return f"{name}_" if apart else name
 
 
 class Emitter:

@@ -69,7 +69,7 @@ def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
             "emulated card 0 has compute capability 7.0, CUDA 13 needs 7.5",
             "webgpu",
         ),
-        (None, {"pools": False}, "emulated card 0 has no memory pools", "webgpu"),
+        (None, {"pools": 0}, "emulated card 0 has no memory pools", "webgpu"),
         (real.CUresult.CUDA_ERROR_NOT_INITIALIZED, {}, "was forked", "spawn"),
     ],
     ids=["driver", "GPU", "start", "version", "architecture", "pools", "fork"],

@@ -32,13 +32,11 @@ ATTRIBUTES = {
 class Machine:
     """Cards, and the handles that were given out. `version` is what the driver says of itself."""
 
-    def __init__(
-        self, cards: int = 2, version: int = 13000, architecture: int = 90, pools: bool = True
-    ) -> None:
+    def __init__(self, cards: int = 2, version: int = 13000, architecture: int = 90, pools: int = 1) -> None:
         self.attributes = ATTRIBUTES | {
             "COMPUTE_CAPABILITY_MAJOR": architecture // 10,
             "COMPUTE_CAPABILITY_MINOR": architecture % 10,
-            "MEMORY_POOLS_SUPPORTED": int(pools),
+            "MEMORY_POOLS_SUPPORTED": pools,
         }
         self.version = version
         self.started = False
