@@ -13,7 +13,7 @@ endif
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench card clean
+.PHONY: help demo test check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ bench: $(VENV)/bench ## the same work here and in the peers that are installed, 
 
 card: $(VENV)/bench ## on a machine with a GPU: the tests and benchmarks of WebGPU and CUDA on it, kept under bench/results/
 	$(BIN)/python bench/card.py
+
+docs: $(VENV)/test ## the documents as a site, in out/site
+	$(BIN)/mkdocs build --quiet
 
 clean: ## removes what the other targets made
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

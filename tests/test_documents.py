@@ -88,6 +88,35 @@ def test_the_guide_to_atlas_runs_as_printed(capsys: pytest.CaptureFixture[str]) 
     np.testing.assert_allclose(names["y"].to_numpy(), x / (1 + np.exp(-x)), rtol=1e-6)
 
 
+OWN_TESTS = ("atlas", "jit", "numpy", "pytorch")  # above, which look closer
+PAGES = [
+    p
+    for p in DOCUMENTS
+    if p.parent.name == "docs" and p.stem not in OWN_TESTS and "```python" in p.read_text()
+]
+PRINTED = re.compile(r"^\s*print\(.*\)\s+# ((?:[\[(\d]|True$|False$).*)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.stem)
+def test_a_page_runs_as_printed(
+    document: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    programs = _programs(str(document))
+    names: dict[str, Any] = {"__name__": document.stem}
+    for program in programs:
+        exec(compile(program, document.name, "exec"), names)
+    printed = iter(capsys.readouterr().out.splitlines())
+    for line in PRINTED.findall("\n".join(programs)):
+        assert line in printed, f"{document.name} prints no {line!r} (there)"
+
+
+@pytest.mark.parametrize("document", [p for p in DOCUMENTS if "docs" in p.parts], ids=lambda path: path.stem)
+def test_names_in_documents_are_there(document: Path) -> None:
+    named = set(re.findall(r"\bhg\.([a-zA-Z_]\w*)", document.read_text()))
+    assert [name for name in sorted(named) if not hasattr(hg, name)] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text())

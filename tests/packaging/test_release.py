@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -147,6 +148,21 @@ def test_the_workflow_is_valid() -> None:
     assert workflows
     found = node.node([str(NPM / "lint.mjs"), *workflows], return_completed_process=True, capture_output=True)
     assert json.loads(found.stdout) == []
+
+
+def test_the_documents_become_a_site(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr  # it is strict: a link that leads nowhere fails
+    pages = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.html")}
+    sources = {
+        p.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for p in ROOT.glob("docs/**/*.md")
+    }
+    assert sources - {"README.html"} | {"index.html", "contributing.html", "changes.html"} <= pages
+    assert "https://" not in "".join(
+        re.findall(r"<(?:script|link)[^>]*>", (tmp_path / "index.html").read_text())
+    )
+    assert "value_and_grad" in (tmp_path / "search" / "search_index.js").read_text()
 
 
 def test_a_users_file_is_typed(tmp_path: Path) -> None:
