@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,8 +15,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
 from hologram.backends import registry
+from hologram.cli import packages
 from hologram.cli.display import errors, grid, output, print_json
-from hologram.cli.info import add_findings, cache, describe
+from hologram.cli.info import add_findings, cache, describe, versions
 from hologram.device import DeviceInfo, Probe
 from hologram.display import duration, table
 from hologram.runtime import selector
@@ -56,10 +58,13 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     if as_json:
         print_json(
             {
+                "versions": versions(),
+                "platform": platform.platform(),
                 "backends": [describe(probe) for probe in probes],
                 "selection": selector.explain_selection(),
                 "cache": cache(),
                 "checks": [asdict(c) for c in checks],
+                "packages": [*packages.findings()],
                 "healthy": not failed,
             }
         )
@@ -113,4 +118,6 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
     output.print()
     findings = grid()
     add_findings(findings, probes)
+    for finding in packages.findings():
+        findings.add_row("Python", "note", escape(finding))
     output.print(findings)

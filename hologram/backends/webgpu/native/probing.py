@@ -9,6 +9,7 @@ from importlib import metadata
 
 from hologram import dtypes
 from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, Adapter, library
+from hologram.backends.webgpu.native.vulkan import System
 from hologram.config import config
 from hologram.device import DeviceInfo, Probe
 from hologram.dtypes import DType
@@ -45,9 +46,11 @@ def probe() -> Probe:
             reason=f"wgpu's native library does not load: {error}",
             remedy="pip install --force-reinstall wgpu, with pip 20.3 or newer",
         )
+    played = all(adapter.kind == "cpu" for adapter in found)
+    notes = tuple(System().findings()) if played and sys.platform == "linux" else ()
     if not found:
-        return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy())
-    return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)))
+        return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy(), notes=notes)
+    return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)), notes=notes)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,0 +1,40 @@
+"""Installed packages that do not go together, told from their metadata: nothing of theirs is imported."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+
+OLDEST_TORCH = (2, 10)
+BINDINGS, COMPILER = "cuda-bindings", re.compile(r"nvidia-cuda-nvrtc(-cu\d+)?$")
+
+
+def findings(path: Sequence[str] | None = None) -> Iterator[str]:
+    """What is wrong with the packages on a path (sys.path), each with what to do."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
+        name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
+        found[name].add((distribution.version, str(distribution.locate_file(""))))
+    for name in ("torch", "wgpu", BINDINGS, "llvmlite"):
+        if len(found[name]) > 1:
+            places = ", ".join(f"{version} in {place}" for version, place in sorted(found[name]))
+            remedy = f"pip uninstall {name} until none is left, then install one"
+            yield f"{name} is installed {len(found[name])} times ({places}), of which Python takes the first: {remedy}"
+    for version, _ in found["torch"]:
+        if _numbers(version) < OLDEST_TORCH:
+            least = ".".join(map(str, OLDEST_TORCH))
+            yield f"PyTorch {version} is too old for hologram_torch, which needs {least}: pip install --upgrade torch"
+    compilers = {_numbers(version)[0] for name in found if COMPILER.match(name) for version, _ in found[name]}
+    for version, _ in found[BINDINGS]:
+        if compilers and _numbers(version)[0] not in compilers:
+            others = ", ".join(map(str, sorted(compilers)))
+            remedy = "pip install --upgrade 'hologram[cuda]'"
+            yield f"{BINDINGS} {version} is of another CUDA than the installed NVRTC ({others}): {remedy}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
