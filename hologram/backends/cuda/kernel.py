@@ -18,6 +18,7 @@ from hologram.atlas.program import Program
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.dialect import cuda
+from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.listing import listing
@@ -32,8 +33,7 @@ from hologram.plan import Tile
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
 COUNT_BITS, WIDE_BITS = 32, 64  # of positions
-# Positions may run past the last element by a workgroup's elements before they are compared with it.
-COUNTED = 2**COUNT_BITS - 2**16
+COUNTED = most_lanes(COUNT_BITS)
 # Of code: it is none, for other GPUs, of a newer NVRTC than the driver compiles for, or of no use without its compiler.
 REFUSALS = (
     "CUDA_ERROR_INVALID_IMAGE",

@@ -15,6 +15,7 @@ from hologram.backends.metal.dialect import msl
 from hologram.backends.metal.memory import Memory
 from hologram.backends.metal.pipeline import Pipeline, Pipelines
 from hologram.backends.metal.queue import BATCH, Queue
+from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.listing import listing
@@ -28,8 +29,7 @@ from hologram.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
-# Positions have 32 bits, and may run past the last element by a workgroup's elements before they are compared with it.
-COUNTED = 2**32 - 2**16
+COUNTED = most_lanes(32)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from hologram.compiler.dialect import FOLD, Dialect
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 
-# Lanes are counted in u32, and a thread may count a few past the end.
-MAX_LANES = 2**32 - 2**16
+
+def most_lanes(index_bits: int) -> int:
+    """What a launch may count, a buffer's elements as well: positions may run past the end by those of a workgroup."""
+    return 2 ** min(index_bits, 63) - 2**16
 
 
 # llvmpipe ends every loop of a thread once they took 65,535 turns together, without a word.
@@ -52,11 +54,11 @@ class Schedule:
         )
         return f"{what}, {self.workgroup} a workgroup"
 
-    def groups(self, grid: Sequence[int], reduced: int) -> int:
-        """How many workgroups a grid of elements takes."""
-        lanes = prod(grid[: len(grid) - reduced])
-        if lanes > MAX_LANES:
-            raise ShapeError(f"one launch takes at most {MAX_LANES} lanes, got {lanes}: split it")
+    def groups(self, grid: Sequence[int], reduced: int, index_bits: int) -> int:
+        """How many workgroups a grid of elements takes, whose lanes are counted in so many bits."""
+        lanes, most = prod(grid[: len(grid) - reduced]), most_lanes(index_bits)
+        if lanes > most:
+            raise ShapeError(f"one launch takes at most {most} lanes, got {lanes}: split it")
         per_group = (
             self.workgroup // self.threads if self.sweep is Sweep.ROW else self.workgroup * self.elements
         )
@@ -69,8 +71,14 @@ class Schedule:
 
 
 def fold(groups: int, limits: Limits) -> tuple[int, int, int]:
-    """Workgroups along x, y and z; 2-D past one dimension's limit."""
-    return (groups, 1, 1) if groups <= limits.max_workgroups else (FOLD, -(-groups // FOLD), 1)
+    """Workgroups along x, y and z; 2-D past one dimension's limit. ShapeError past that of two."""
+    if groups <= limits.max_workgroups:
+        return groups, 1, 1
+    lines = -(-groups // FOLD)
+    if lines > limits.max_workgroups:
+        most = FOLD * limits.max_workgroups
+        raise ShapeError(f"one launch takes at most {most} workgroups, got {groups}: split it")
+    return FOLD, lines, 1
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class Source:
             if turns > SOFTWARE_TURNS:
                 what = f"a software adapter's thread may take {SOFTWARE_TURNS} loop turns"
                 raise ShapeError(f"{self.entry}: {what}, a row of {tuple(grid)} takes {turns}: split it")
-        return fold(self.schedule.groups(grid, self.reduced), limits)
+        return fold(self.schedule.groups(grid, self.reduced, self.index_bits), limits)
 
 
 def _word(dtype: DType, value: Number, index_bits: int) -> bytes:
@@ -184,7 +184,7 @@ def _used(program: Program) -> frozenset[DType]:
 
 
 def _extents(program: Program) -> Iterator[ScalarParameter]:
-    return (ScalarParameter(f"extent_{k}", dtypes.u32) for k in range(program.rank))
+    return (ScalarParameter(f"extent_{k}", dtypes.index) for k in range(program.rank))
 
 
 def _headline(program: Program, dialect: Dialect, schedule: Schedule) -> str:

@@ -95,7 +95,7 @@ class Emitter:
         return self.dialect.literal(dtypes.index, k)
 
     def extent(self, axis: int) -> str:
-        return self.dialect.parameters[dtypes.u32].format(f"extent_{axis}")
+        return self.dialect.parameters[dtypes.index].format(f"extent_{axis}")
 
     def operation(self, opcode: Opcode, dtype: DType, result: DType, *operands: str) -> str:
         """An expression; `dtype` is that of the last operand."""
@@ -138,7 +138,7 @@ class Emitter:
             case Opcode.COORDINATE:
                 self.names[i.result] = f"i{i.attribute}"
             case Opcode.EXTENT:
-                self.names[i.result] = self._index(self.extent(int(i.attribute or 0)))
+                self.names[i.result] = self.extent(int(i.attribute or 0))
             case Opcode.LANE | Opcode.WORKGROUP | Opcode.THREAD:
                 name = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}.get(i.opcode, "lane")
                 self.names[i.result] = name if i.opcode is Opcode.LANE else self._index(name)

@@ -12,6 +12,7 @@ import pytest
 from hologram.atlas.builder import Builder, reduce_add, reduce_max, reduce_min, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
+from hologram.backends.cuda.dialect import cuda
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.scheduling.schedule import MOST_COPIED, Schedule, Sweep, choose
@@ -114,6 +115,20 @@ def test_groups_are_folded_and_counted(limits: Limits) -> None:
     assert 2**31 <= x * y * 4096 < 2**31 + 2**28
     with pytest.raises(ShapeError, match="lanes"):
         source.groups((2**32,), limits)
+    rows = generate(scaled_rows(), wgsl(), replace(limits, software=False))
+    with pytest.raises(ShapeError, match=r"at most \d+ workgroups"):  # along the second dimension as well
+        rows.groups((2**32 - 2**17, 64), replace(limits, software=False, max_workgroups=4096))
+
+
+def test_lanes_may_be_counted_in_64_bits(limits: Limits) -> None:
+    dialect = cuda(64)
+    source = generate(lower(axpy(), dialect), dialect, replace(limits, software=False))
+    x, y, z = source.groups((2**34 + 1,), limits)
+    assert z == 1
+    assert max(x, y) <= limits.max_workgroups
+    per_group = source.schedule.workgroup * source.schedule.elements
+    assert 2**34 < x * y * per_group < 2**34 + 2**30
+    assert source.pack((1.5,), (2**34 + 1,))[:8] == (2**34 + 1).to_bytes(8, "little")
 
 
 def test_a_row_too_long_for_a_software_thread_is_refused(limits: Limits) -> None:
