@@ -19,8 +19,6 @@ from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
 
-MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
-SPARED_KERNELS = 8  # of those that were given up
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
 
@@ -99,6 +97,14 @@ def check_bindings(name: str, kernel: Program | Tile, bindings: Sequence[Binding
             )
 
 
+def check_range(backend: str, memory: Any, offset: int, nbytes: int) -> None:
+    """Raises ShapeError for bytes that do not lie in a memory of `size` bytes, of which `nbytes` were asked for."""
+    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
+        raise ShapeError(
+            f"{backend}: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes"
+        )
+
+
 class Clock(Enum):
     """What measures launches; the value says it in words."""
 
@@ -146,6 +152,10 @@ class HostTimeline:
 
     def times(self, marks: Sequence[Mark]) -> list[int]:
         return list(marks)
+
+
+def nothing() -> None:
+    """The launch over an empty grid."""
 
 
 def in_turn(launches: Sequence[Launch]) -> Launch:

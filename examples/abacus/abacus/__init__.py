@@ -14,11 +14,11 @@ from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
-from hologram.device import MAX_KERNELS, Binding, Device, DeviceInfo, Kernel, Launch, Probe
+from hologram.compiling import CompilingDevice
+from hologram.device import Binding, DeviceInfo, Kernel, Launch, Probe
 from hologram.errors import BackendUnavailable, CompileError
 from hologram.limits import Limits
 from hologram.plan import Tile
-from hologram.recent import Recent
 
 NAME = "abacus"
 PREFERENCE = 110  # behind the CPU: nobody wants it unasked
@@ -38,6 +38,7 @@ LIMITS = Limits(
     serial_workgroups=True,
     tile_dtypes=frozenset(),  # it has no hand-written kernels
 )
+INFO = DeviceInfo(NAME, 0, "beads on wires", "Atlas' evaluator", LIMITS)
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,8 @@ class Evaluated(Kernel):
         return format_program(self.program)
 
 
-class Abacus(Device):
+class Abacus(CompilingDevice[Evaluated]):
     """An open device; what it does not say it does as hologram.device.Device does."""
-
-    info = DeviceInfo(NAME, 0, "beads on wires", "Atlas' evaluator", LIMITS)
-
-    def __init__(self) -> None:
-        self._kernels: Recent[Program | Tile, Evaluated] = Recent(MAX_KERNELS)
 
     def allocate(self, nbytes: int) -> np.ndarray:
         return np.empty(nbytes, np.uint8)
@@ -78,8 +74,8 @@ class Abacus(Device):
     def read(self, memory: np.ndarray, offset: int, out: memoryview) -> None:
         np.frombuffer(out, np.uint8)[:] = memory[offset : offset + out.nbytes]
 
-    def compile(self, kernel: Program | Tile) -> Evaluated:
-        return self._kernels.get(kernel, _evaluated)
+    def make(self, kernel: Program | Tile) -> Evaluated:
+        return _evaluated(kernel)
 
 
 def _evaluated(kernel: Program | Tile) -> Evaluated:
@@ -89,13 +85,13 @@ def _evaluated(kernel: Program | Tile) -> Evaluated:
 
 
 def probe() -> Probe:
-    return Probe(NAME, (Abacus.info,))
+    return Probe(NAME, (INFO,))
 
 
 def open_device(index: int) -> Abacus:
     if index != 0:
         raise BackendUnavailable(f"{NAME}: there is one device, number 0, got {index}")
-    return Abacus()
+    return Abacus(INFO)
 
 
 def usual_limits() -> Limits:

@@ -14,12 +14,10 @@ import numpy as np
 from hologram import dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
+from hologram.compiling import CompilingDevice
 from hologram.config import config
 from hologram.device import (
-    MAX_KERNELS,
-    SPARED_KERNELS,
     Clock,
-    Device,
     DeviceInfo,
     HostTimeline,
     Kernel,
@@ -29,20 +27,17 @@ from hologram.device import (
 )
 from hologram.limits import Limits
 from hologram.plan import Tile
-from hologram.recent import Recent
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import engine, interpret, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.products import tiles
-    from hologram.compiler.source import report
 else:  # needed to launch, not to open
     engine = lazy.module("hologram.backends.cpu.engine")
     interpret = lazy.module("hologram.backends.cpu.interpret")
     workers = lazy.module("hologram.backends.cpu.workers")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
-    report = lazy.module("hologram.compiler.source.report")
 
 
 NAME = "cpu"
@@ -106,12 +101,11 @@ def _compiles() -> bool:
     return not problem
 
 
-class CpuDevice(Device):
+class CpuDevice(CompilingDevice[Kernel]):
     """An open CPU; several may be open, they share the worker threads."""
 
     def __init__(self) -> None:
-        self.info = describe()
-        self._kernels: Recent[Program | Tile, Kernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
+        super().__init__(describe())
 
     def allocate(self, nbytes: int) -> Memory:
         return allocate(nbytes)
@@ -143,14 +137,7 @@ class CpuDevice(Device):
     def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
         return memory.bytes[offset : offset + nbytes].data
 
-    def compile(self, kernel: Program | Tile) -> Kernel:
-        return self._kernels.get(kernel, self._make)
-
-    def give_up(self, kernel: Program | Tile) -> None:
-        self._kernels.give_up(kernel)
-
-    def _make(self, kernel: Program | Tile) -> Kernel:
-        report.compiled(kernel)
+    def make(self, kernel: Program | Tile) -> Kernel:
         if isinstance(kernel, Program):
             return (
                 compiled.ProgramKernel(kernel, self._host)
@@ -173,6 +160,3 @@ class CpuDevice(Device):
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.device.Device."""
         return compiled.sequence(launches, self._host.pool) if _compiles() else in_turn(launches)
-
-    def close(self) -> None:
-        self._kernels.clear()

@@ -29,16 +29,12 @@ from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, refere
 from hologram.compiler.functions.transcendental import expand, unless_scalar
 from hologram.compiler.passes import passed
 from hologram.compiler.source.report import generated
-from hologram.device import Binding, Kernel, Launch, in_turn
+from hologram.device import Binding, Kernel, Launch, in_turn, nothing
 from hologram.dtypes import DType
 
 # Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
 _STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-def nothing() -> None:
-    """The launch of an empty grid."""
 
 
 def pack_scalar(number: int | float | bool, dtype: DType) -> int:

@@ -7,7 +7,6 @@ a kernel of a library (cuLibraryGetKernel) runs in that of its stream.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import weakref
@@ -16,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hologram.backends.cuda.library import FORK_REMEDY, FORKED, Library
+from hologram import forks
+from hologram.backends.cuda.library import Library
 from hologram.errors import BackendUnavailable, DeviceLost, HologramError
 
 MANY_LEAVING = 256  # handles that wait for the device to be given back
@@ -50,6 +50,7 @@ class Context:
                     driver.cuDevicePrimaryCtxRelease(self.device)
                 raise
             _open.add(self)
+            forks.watch(self)
 
     def _revive(self) -> None:
         """Replaces a context in which a kernel has crashed before: nothing else in the process can use it either.
@@ -160,7 +161,7 @@ class Context:
         """In a forked child: nothing may be called there, and the parent's lock may be held for ever."""
         self.lock = threading.RLock()
         self.forked = True
-        self.unusable = BackendUnavailable(f"{self.library.name}: {FORKED}: {FORK_REMEDY}")
+        self.unusable = forks.unavailable(self.library.name)
         self._owned.clear()
 
     def close(self) -> None:
@@ -195,12 +196,3 @@ class Context:
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
 _opening = threading.Lock()  # one finds a crashed context, and replaces it, at a time
-
-
-def _after_fork() -> None:
-    for context in _open:
-        context.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

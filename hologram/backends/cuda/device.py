@@ -11,27 +11,24 @@ from hologram.backends.cuda.graph import sequence
 from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
 from hologram.backends.cuda.memory import Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
-from hologram.compiler.source.report import compiled
-from hologram.device import MAX_KERNELS, SPARED_KERNELS, Device, DeviceInfo, Launch, Timeline
-from hologram.errors import ShapeError
+from hologram.compiling import CompilingDevice
+from hologram.device import DeviceInfo, Launch, Timeline, check_range
 from hologram.plan import Tile
-from hologram.recent import Recent
 
 DLPACK_CUDA = 2  # kDLCUDA
 
 
-class CudaDevice(Device):
+class CudaDevice(CompilingDevice[CudaKernel]):
     """See hologram.device.Device."""
 
     array_interface = "__cuda_array_interface__"
 
     def __init__(self, info: DeviceInfo, context: Context, compiler: Compiler) -> None:
-        self.info = info
+        super().__init__(info)
         self.dlpack_device = (DLPACK_CUDA, int(context.device))
         self.context = context
         self.transfers = Transfers(context, info.limits.max_buffer_bytes)
         self.facilities = Facilities(context, compiler, info.limits, launcher(context))
-        self._kernels: Recent[Program | Tile, CudaKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
 
     # Memory.
 
@@ -52,7 +49,7 @@ class CudaDevice(Device):
         """Copies host bytes in, at any offset and of any length, after all launches before."""
         data = data.cast("B")
         if len(data):
-            _within(memory, offset, len(data))
+            check_range(self.info.backend, memory, offset, len(data))
             with self.context.lock:
                 self.transfers.write(memory, offset, data)
 
@@ -60,7 +57,7 @@ class CudaDevice(Device):
         """Waits for all launches before, then copies bytes out, from any offset and of any length."""
         out = out.cast("B")
         if len(out):
-            _within(memory, offset, len(out))
+            check_range(self.info.backend, memory, offset, len(out))
             with self.context.lock:
                 self.transfers.read(memory, offset, out)
 
@@ -69,15 +66,15 @@ class CudaDevice(Device):
     ) -> None:
         """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
         if nbytes:
-            _within(source, source_offset, nbytes)
-            _within(target, target_offset, nbytes)
+            check_range(self.info.backend, source, source_offset, nbytes)
+            check_range(self.info.backend, target, target_offset, nbytes)
             with self.context.lock:
                 self.transfers.copy(source, source_offset, target, target_offset, nbytes)
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats 1, 2, 4 or 8 bytes over a range that begins at a multiple of as many."""
         if nbytes:
-            _within(memory, offset, nbytes)
+            check_range(self.info.backend, memory, offset, nbytes)
             with self.context.lock:
                 self.transfers.fill(memory, offset, nbytes, pattern)
 
@@ -86,16 +83,12 @@ class CudaDevice(Device):
 
     # Kernels and the stream.
 
-    def compile(self, kernel: Program | Tile) -> CudaKernel:
-        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+    def check(self) -> None:
+        """Raises why the device cannot be used any more."""
         self.context.check()
-        return self._kernels.get(kernel, self._make)
 
-    def give_up(self, kernel: Program | Tile) -> None:
-        self._kernels.give_up(kernel)
-
-    def _make(self, kernel: Program | Tile) -> CudaKernel:
-        compiled(kernel)
+    def make(self, kernel: Program | Tile) -> CudaKernel:
+        """See CompilingDevice."""
         return CudaKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
@@ -118,10 +111,5 @@ class CudaDevice(Device):
         with self.context.lock:
             if self.context.unusable is None:
                 self.context.synchronize()  # raises what is wrong with the work that waits
-            self._kernels.clear()
+            super().close()
             self.context.close()
-
-
-def _within(memory: Memory, offset: int, nbytes: int) -> None:
-    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
-        raise ShapeError(f"cuda: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes")

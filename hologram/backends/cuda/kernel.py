@@ -21,10 +21,10 @@ from hologram.backends.cuda.dialect import cuda
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
-from hologram.compiler.source.listing import listing
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.device import Binding, Kernel, Launch, check_bindings, dtypes_of, read_by_epilogue
+from hologram.compiling import TextKernel
+from hologram.device import Binding, Launch, nothing, read_by_epilogue
 from hologram.dtypes import Number
 from hologram.errors import CompileError
 from hologram.limits import Limits
@@ -123,47 +123,38 @@ class Code:
             self.context.let_go(self.owned)
 
 
-class CudaKernel(Kernel):
-    """See hologram.device.Kernel."""
+class CudaKernel(TextKernel):
+    """See hologram.device.Kernel. `wide`: what writes it with positions of 64 bits."""
 
     def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        self.kernel = kernel
+        limits = facilities.limits
+        super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.facilities = facilities
-        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        count, most = len(kernel.buffers), facilities.limits.max_bindings
-        if count > most:
-            raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
-        self._generators: dict[int, Generator] = {}
         self._codes: dict[tuple[int, Variant], Code] = {}
         if isinstance(kernel, Tile):
-            self._code(COUNT_BITS, self.generator(COUNT_BITS).variant(()))  # there is no other
+            self._code(COUNT_BITS, self.generator.variant(()))  # there is no other
 
-    def generator(self, index_bits: int) -> Generator:
-        """Of text whose positions have so many bits."""
-        if index_bits not in self._generators:
-            limits = self.facilities.limits
-            self._generators[index_bits] = generator(self.kernel, cuda(index_bits), limits, FOLDER)
-        return self._generators[index_bits]
+    @functools.cached_property
+    def wide(self) -> Generator:
+        return generator(self.kernel, cuda(WIDE_BITS), self.limits, FOLDER)
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """A call that enqueues the kernel; see hologram.device.Kernel.
-
-        Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
-        """
-        check_bindings(self.name, self.kernel, bindings, self.facilities.limits.binding_alignment)
-        context, kernel = self.facilities.context, self.kernel
-        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
-        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
-            return _nothing
-        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
+    def launch(
+        self,
+        bindings: Sequence[Binding],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+        lengths: Sequence[int],
+    ) -> Launch:
+        """See TextKernel."""
+        context = self.facilities.context
         with context.lock:
             context.check()
-            wide = isinstance(kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
-            bits = WIDE_BITS if wide else COUNT_BITS
-            code = self._code(bits, self.generator(bits).variant(grid, scalars, lengths))
-            groups = code.source.groups(grid, self.facilities.limits)
+            many = isinstance(self.kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
+            written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
+            code = self._code(bits, written.variant(grid, scalars, lengths))
+            groups = code.source.groups(grid, self.limits)
             if math.prod(groups) == 0:
-                return _nothing
+                return nothing
             values = code.source.pack(scalars, grid, lengths)
             addresses = [b.memory.address + b.offset for b in bindings]
             held, parameters = _packed(self._pointers(addresses), values, self._epilogue(addresses))
@@ -172,27 +163,10 @@ class CudaKernel(Kernel):
             arguments = Arguments(code.function, *groups, *block, 0, stream, parameters, 0)
             return Recorded(self.facilities.launch, arguments, owners)
 
-    def workgroups(self, grid: Sequence[int]) -> int:
-        """Those of a launch over this grid."""
-        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
-        lengths = [2**COUNT_BITS] * len(
-            self.kernel.buffers
-        )  # whether positions are checked changes no groups
-        made = self.generator(COUNT_BITS)
-        source = made.source(made.variant(grid, scalars, lengths))
-        return math.prod(source.groups(grid, self.facilities.limits))
-
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return self.generator(COUNT_BITS).mapping(grid)
-
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """The CUDA C++ of a launch over this grid that binds buffers as large as it reaches."""
-        return listing(self.kernel, cuda(COUNT_BITS), self.facilities.limits, grid, scalars)
-
     def _code(self, bits: int, variant: Variant) -> Code:
         with self.facilities.context.lock:
             if (bits, variant) not in self._codes:
-                source = self.generator(bits).source(variant)
+                source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
                 self._codes[bits, variant] = Code(self.facilities, source)
             return self._codes[bits, variant]
@@ -207,10 +181,6 @@ class CudaKernel(Kernel):
             return None
         extra = [addresses[k] for k in read_by_epilogue(self.kernel)]
         return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
-
-
-def _nothing() -> None:
-    """The launch over an empty grid."""
 
 
 def _packed(pointers: Sequence[int], values: bytes, epilogue: bytes | None) -> tuple[Any, int]:

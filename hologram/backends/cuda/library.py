@@ -10,12 +10,9 @@ import os
 from functools import cache
 from typing import Any
 
-from hologram.errors import BackendUnavailable, DeviceLost, HologramError, OutOfMemory
+from hologram import forks
+from hologram.errors import DeviceLost, HologramError, OutOfMemory
 
-FORKED = "this process was forked from one that had started CUDA, whose driver does not survive it"
-FORK_REMEDY = (
-    "start processes with multiprocessing's 'spawn' or 'forkserver', or fork before any Executor is opened"
-)
 # After these the driver answers every later call in the same way: only a new context works again.
 FATAL = (
     "CUDA_ERROR_DEINITIALIZED",
@@ -49,7 +46,7 @@ class Library:
     def start(self) -> Any:
         """Starts the driver; its status. Raises BackendUnavailable in a process that was forked since it was."""
         if self.forked:
-            raise BackendUnavailable(f"{self.name}: {FORKED}: {FORK_REMEDY}")
+            raise forks.unavailable(self.name)
         (status,) = self.driver.cuInit(0)
         self.process = os.getpid()
         return status

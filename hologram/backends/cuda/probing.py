@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hologram import dtypes
+from hologram import dtypes, forks
 from hologram.backends.cuda import compiler
 from hologram.backends.cuda.compiler import INSTALL, NVRTC, Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.device import CudaDevice
-from hologram.backends.cuda.library import FORK_REMEDY, FORKED, Library, installed
+from hologram.backends.cuda.library import Library, installed
 from hologram.device import DeviceInfo, Probe
 from hologram.errors import BackendUnavailable, HologramError
 from hologram.limits import Limits
@@ -44,7 +44,7 @@ def probe_library(library: Library) -> Probe:
 
     name, driver = library.name, library.driver
     if library.forked:
-        return Probe(name, reason=FORKED, remedy=FORK_REMEDY)
+        return Probe(name, reason=forks.REASON, remedy=forks.REMEDY)
     try:
         status = library.start()
     except DynamicLibNotFoundError:
@@ -62,7 +62,7 @@ def probe_library(library: Library) -> Probe:
     if (
         status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED
     ):  # by another library, which `forked` cannot know of
-        return Probe(name, reason=FORKED, remedy=FORK_REMEDY)
+        return Probe(name, reason=forks.REASON, remedy=forks.REMEDY)
     if status:
         return Probe(
             name, reason=f"the NVIDIA driver does not start: cuInit gives {status.name}", remedy=WEBGPU

@@ -3,40 +3,36 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import weakref
 from collections.abc import Sequence
 
 import numpy as np
 
+from hologram import forks
 from hologram.atlas.program import Program
 from hologram.backends.metal import blit
-from hologram.backends.metal.framework import FORK_REMEDY, FORKED
 from hologram.backends.metal.kernel import Facilities, MetalKernel, appender, sequence
 from hologram.backends.metal.memory import Heap, Memory, view
 from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
 from hologram.backends.metal.timeline import BatchTimeline
-from hologram.compiler.source.report import compiled
-from hologram.device import MAX_KERNELS, SPARED_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
-from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
+from hologram.compiling import CompilingDevice
+from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.errors import DeviceLost
 from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
-from hologram.recent import Recent
 
 BLIT_WORD = 4  # macOS's own copies are of whole words
 
 
-class MetalDevice(Device):
+class MetalDevice(CompilingDevice[MetalKernel]):
     """See hologram.device.Device."""
 
     def __init__(self, info: DeviceInfo, queue: Queue) -> None:
-        self.info = info
+        super().__init__(info)
         self.queue = queue
         self.heap = Heap(queue, info.limits.max_buffer_bytes)
         self.facilities = Facilities(queue, Pipelines(queue), info.limits, appender(queue))
-        self._kernels: Recent[Program | Tile, MetalKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
-        _open.add(self)
+        forks.watch(queue)
 
     # Memory.
 
@@ -81,8 +77,8 @@ class MetalDevice(Device):
         """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
         if not nbytes:
             return
-        _within(source, source_offset, nbytes)
-        _within(target, target_offset, nbytes)
+        check_range(self.info.backend, source, source_offset, nbytes)
+        check_range(self.info.backend, target, target_offset, nbytes)
         with self.queue.lock:
             near = abs(source.address + source_offset - target.address - target_offset) < nbytes
             if near:
@@ -115,7 +111,7 @@ class MetalDevice(Device):
         """Repeats 1, 2, 4 or 8 bytes over any range that begins at a multiple of as many."""
         if not nbytes:
             return
-        _within(memory, offset, nbytes)
+        check_range(self.info.backend, memory, offset, nbytes)
         wide = max(blit.word(offset, nbytes), len(pattern))
         value = int.from_bytes(pattern * (wide // len(pattern)), "little")
         part = (_part(memory, offset, nbytes),)
@@ -124,7 +120,7 @@ class MetalDevice(Device):
         )()
 
     def _settled(self, memory: Memory, offset: int, nbytes: int) -> None:
-        _within(memory, offset, nbytes)
+        check_range(self.info.backend, memory, offset, nbytes)
         with self.queue.lock:
             self.queue.check()
             if memory.live is not None and memory.serial > self.queue.done:
@@ -132,16 +128,12 @@ class MetalDevice(Device):
 
     # Kernels and the queue.
 
-    def compile(self, kernel: Program | Tile) -> MetalKernel:
-        """Compiled code, cached; raises CompileError or UnsupportedDType."""
+    def check(self) -> None:
+        """Raises why the device cannot be used any more."""
         self.queue.check()
-        return self._kernels.get(kernel, self._make)
 
-    def give_up(self, kernel: Program | Tile) -> None:
-        self._kernels.give_up(kernel)
-
-    def _make(self, kernel: Program | Tile) -> MetalKernel:
-        compiled(kernel)
+    def make(self, kernel: Program | Tile) -> MetalKernel:
+        """See CompilingDevice."""
         return MetalKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
@@ -161,29 +153,10 @@ class MetalDevice(Device):
     def close(self) -> None:
         """Waits for what was enqueued; later calls raise DeviceLost."""
         self.queue.close(DeviceLost(f"{self.queue.backend}: the device {self.info.name} was closed"))
-        self._kernels.clear()
-
-
-def _within(memory: Memory, offset: int, nbytes: int) -> None:
-    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
-        raise ShapeError(f"metal: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes")
+        super().close()
 
 
 def _part(memory: Memory, offset: int, nbytes: int) -> Binding:
     """The memory from an aligned start to the last byte."""
     start = offset // ALIGNMENT * ALIGNMENT
     return Binding(memory, start, offset + nbytes - start)
-
-
-_open: weakref.WeakSet[MetalDevice] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """The child has the parent's objects, but none of what serves them."""
-    for device in _open:
-        reason = f"{device.queue.backend}: {FORKED}: {FORK_REMEDY}"
-        device.queue.abandon(BackendUnavailable(reason))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -9,10 +9,6 @@ from typing import Any, Protocol
 
 from hologram.errors import BackendUnavailable
 
-FORKED = "this process was forked from one that had opened a device, which no graphics driver survives"
-FORK_REMEDY = (
-    "start processes with multiprocessing's 'spawn' or 'forkserver', or fork before any Executor is opened"
-)
 WEBGPU = "Use backend='webgpu'"
 INSTALL = f"pip install 'hologram[metal]'. {WEBGPU} without it: it reaches Apple's GPUs through Metal."
 

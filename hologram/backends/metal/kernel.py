@@ -18,12 +18,12 @@ from hologram.backends.metal.queue import BATCH, Queue
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
-from hologram.compiler.source.listing import listing
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.device import Binding, Kernel, Launch, check_bindings, dtypes_of, in_turn, read_by_epilogue
+from hologram.compiling import TextKernel
+from hologram.device import Binding, Launch, in_turn, nothing, read_by_epilogue
 from hologram.dtypes import Number
-from hologram.errors import CompileError, ShapeError
+from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
 
@@ -123,34 +123,26 @@ class Form:
         self.pipeline: Pipeline = facilities.pipelines.get(source.entry, source.text, threads)
 
 
-class MetalKernel(Kernel):
+class MetalKernel(TextKernel):
     """See hologram.device.Kernel."""
 
     def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, facilities.limits, generator(kernel, msl(), facilities.limits, FOLDER))
         self.facilities = facilities
-        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        count, most = len(kernel.buffers), facilities.limits.max_bindings
-        if count > most:
-            raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
-        self.generator = generator(kernel, msl(), facilities.limits, FOLDER)
         self._forms: dict[Variant, Form] = {}
         if isinstance(kernel, Tile):
             self._form(PLAIN)  # there is no other: compile it now
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """A call that appends the kernel to the open encoder; see hologram.device.Kernel.
-
-        Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
-        """
-        check_bindings(self.name, self.kernel, bindings, self.facilities.limits.binding_alignment)
-        facilities, kernel = self.facilities, self.kernel
-        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
-        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
-            return _nothing
-        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
-        largest = max(math.prod(grid), *lengths, 0)
-        if isinstance(kernel, Program) and largest > COUNTED:
+    def launch(
+        self,
+        bindings: Sequence[Binding],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+        lengths: Sequence[int],
+    ) -> Launch:
+        """See TextKernel."""
+        facilities, largest = self.facilities, max(math.prod(grid), *lengths, 0)
+        if isinstance(self.kernel, Program) and largest > COUNTED:
             raise ShapeError(
                 f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
             )
@@ -158,7 +150,7 @@ class MetalKernel(Kernel):
             form = self._form(self.generator.variant(grid, scalars, lengths))
             groups = form.source.groups(grid, facilities.limits)
             if math.prod(groups) == 0:
-                return _nothing
+                return nothing
             dispatch = self._dispatch(form, bindings, form.source.pack(scalars, grid, lengths), groups)
             return Recorded(facilities.launch, (dispatch,))
 
@@ -185,26 +177,8 @@ class MetalKernel(Kernel):
             any(b.memory.owner is not None for b in bindings),
         )
 
-    def workgroups(self, grid: Sequence[int]) -> int:
-        """Those of a launch over this grid."""
-        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
-        lengths = [COUNTED] * len(self.kernel.buffers)  # whether positions are checked changes no groups
-        source = self.generator.source(self.generator.variant(grid, scalars, lengths))
-        return math.prod(source.groups(grid, self.facilities.limits))
-
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return self.generator.mapping(grid)
-
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """The MSL of a launch over this grid that binds buffers as large as it reaches."""
-        return listing(self.kernel, msl(), self.facilities.limits, grid, scalars)
-
     def _form(self, variant: Variant) -> Form:
         with self.facilities.queue.lock:
             if variant not in self._forms:
                 self._forms[variant] = Form(self.facilities, self.generator.source(variant))
             return self._forms[variant]
-
-
-def _nothing() -> None:
-    """The launch over an empty grid."""

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from typing import Any
 
+from hologram import forks
 from hologram.backends.metal.framework import Framework
 from hologram.errors import DeviceLost, HologramError, OutOfMemory
 
@@ -66,10 +67,10 @@ class Queue:
         if failure is not None:
             raise failure
 
-    def abandon(self, reason: HologramError) -> None:
-        """Makes every later call raise `reason`; in a forked child, where the parent's lock may be held for ever."""
+    def abandon(self) -> None:
+        """Makes every later call raise BackendUnavailable; see hologram.forks."""
         self.lock = threading.RLock()
-        self.unusable = reason
+        self.unusable = forks.unavailable(self.backend)
         self.forked = True
         self.encoder = self._blits = self.pipeline = None
 

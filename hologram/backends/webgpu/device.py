@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hologram import forks
 from hologram.atlas.program import Program
 from hologram.backends.webgpu import blit
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import Facilities, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
-from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, LogicalDevice, library
+from hologram.backends.webgpu.native.library import LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
 from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
-from hologram.compiler.source.report import compiled
-from hologram.device import MAX_KERNELS, SPARED_KERNELS, Binding, Device, DeviceInfo, Launch, Timeline
-from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
+from hologram.compiling import CompilingDevice
+from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.errors import BackendUnavailable, DeviceLost
 from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
-from hologram.recent import Recent
 
 
-class WebGPUDevice(Device):
+class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     """See hologram.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
 
     def __init__(self, info: DeviceInfo, logical: LogicalDevice) -> None:
-        self.info = info
+        super().__init__(info)
         adapter, limits = logical.adapter, info.limits
         mappable = limits.unified_memory and "MappablePrimaryBuffers" in adapter.features
         immediates = adapter.limits["maxImmediateSize"] if "Immediates" in adapter.features else 0
@@ -37,9 +35,8 @@ class WebGPUDevice(Device):
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.facilities = Facilities(self.encoder, self.pipelines, limits, immediates)
-        self._kernels: Recent[Program | Tile, WebGPUKernel] = Recent(MAX_KERNELS, SPARED_KERNELS)
         self._closed = False
-        _open.add(self)
+        forks.watch(self.encoder)
 
     def describe(self, info: DeviceInfo) -> None:
         """Replaces what is known of the device, before any kernel is compiled."""
@@ -69,7 +66,7 @@ class WebGPUDevice(Device):
         data = data.cast("B")
         if not len(data):
             return
-        _within(memory, offset, len(data))
+        check_range("webgpu", memory, offset, len(data))
         with self.encoder.lock:
             if self.transfers.mappable or not (offset | len(data)) % WORD:
                 self.transfers.write(memory, offset, data)
@@ -86,7 +83,7 @@ class WebGPUDevice(Device):
         out = out.cast("B")
         if not len(out):
             return
-        _within(memory, offset, len(out))
+        check_range("webgpu", memory, offset, len(out))
         with self.encoder.lock:
             self.transfers.read(memory, offset, out)
 
@@ -96,8 +93,8 @@ class WebGPUDevice(Device):
         """Copies within the device, any bytes; ranges of one memory may overlap, as with memmove."""
         if not nbytes:
             return
-        _within(source, source_offset, nbytes)
-        _within(target, target_offset, nbytes)
+        check_range("webgpu", source, source_offset, nbytes)
+        check_range("webgpu", target, target_offset, nbytes)
         with self.encoder.lock:
             if source is not target and not (source_offset | target_offset | nbytes) % WORD:
                 commands = self.encoder.copies()
@@ -125,7 +122,7 @@ class WebGPUDevice(Device):
         """Repeats 1, 2, 4 or 8 bytes over any range."""
         if not nbytes:
             return
-        _within(memory, offset, nbytes)
+        check_range("webgpu", memory, offset, nbytes)
         with self.encoder.lock:
             if not any(pattern) and not (offset | nbytes) % WORD:
                 commands = self.encoder.copies()
@@ -140,18 +137,14 @@ class WebGPUDevice(Device):
 
     # Kernels and the queue.
 
-    def compile(self, kernel: Program | Tile) -> WebGPUKernel:
-        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+    def check(self) -> None:
+        """Raises why the device cannot be used any more."""
+        self.encoder.check()
+
+    def make(self, kernel: Program | Tile) -> WebGPUKernel:
+        """See CompilingDevice."""
         with self.encoder.lock:
-            self.encoder.check()
-            return self._kernels.get(kernel, self._make)
-
-    def give_up(self, kernel: Program | Tile) -> None:
-        self._kernels.give_up(kernel)
-
-    def _make(self, kernel: Program | Tile) -> WebGPUKernel:
-        compiled(kernel)
-        return WebGPUKernel(kernel, self.facilities)
+            return WebGPUKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.device.Device."""
@@ -180,17 +173,10 @@ class WebGPUDevice(Device):
             if not self.encoder.device.health.lost:
                 self.encoder.wait()
             self.encoder.unusable = DeviceLost(f"webgpu: the device {self.info.name} was closed")
-            self._kernels.clear()
+            super().close()
             self.transfers.close()
             self.pipelines.close()
             self.encoder.device.close()
-
-
-def _within(memory: Memory, offset: int, nbytes: int) -> None:
-    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
-        raise ShapeError(
-            f"webgpu: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes"
-        )
 
 
 def _until(memory: Memory, start: int, stop: int) -> Binding:
@@ -217,16 +203,3 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
             replace(info, limits=replace(info.limits, subgroup=subgroup(device.pipelines, device.transfers)))
         )
     return device
-
-
-_open: weakref.WeakSet[WebGPUDevice] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    """The child has the parent's handles, but not the threads that serve them."""
-    for device in _open:
-        device.encoder.abandon(BackendUnavailable(f"webgpu: {FORKED}: {FORK_REMEDY}"))
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

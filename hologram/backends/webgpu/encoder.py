@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from hologram import forks
 from hologram.backends.webgpu.native.library import LogicalDevice
 from hologram.device import Launch, in_turn
 from hologram.errors import DeviceLost, HologramError, OutOfMemory
@@ -112,10 +113,10 @@ class Encoder:
                 raise OutOfMemory(f"webgpu: {message}")
             raise HologramError(f"webgpu: {message}")
 
-    def abandon(self, reason: HologramError) -> None:
-        """Makes every later call raise `reason`; in a forked child, where the parent's lock may be held for ever."""
+    def abandon(self) -> None:
+        """Makes every later call raise BackendUnavailable; see hologram.forks."""
         self.lock = threading.RLock()
-        self.unusable = reason
+        self.unusable = forks.unavailable("webgpu")
         self.forked = True
         self.commands = self.pass_ = self.pipeline = None
 

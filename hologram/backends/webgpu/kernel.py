@@ -18,10 +18,11 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.device import Binding, Kernel, Launch, check_bindings
+from hologram.compiling import TextKernel
+from hologram.device import Binding, Launch, nothing
 from hologram.dtypes import Number
-from hologram.errors import CompileError, ShapeError
-from hologram.limits import ALIGNMENT, Limits
+from hologram.errors import ShapeError
+from hologram.limits import Limits
 from hologram.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
@@ -85,7 +86,7 @@ class Form:
             made = self.compiled(self.generator.variant(grid))
             groups = made.source.groups(grid, facilities.limits)
             if math.prod(groups) == 0:
-                return _nothing
+                return nothing
             layout = made.pipeline.layout
             size = layout.signature.immediate_bytes
             parameters = made.source.pack(scalars, grid)
@@ -98,32 +99,26 @@ class Form:
             return facilities.encoder.launch([dispatch])
 
 
-class WebGPUKernel(Kernel):
+class WebGPUKernel(TextKernel):
     """See hologram.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
     def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        self.kernel = kernel
-        self.facilities = facilities
-        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
-        count, most = len(kernel.buffers), facilities.limits.max_bindings
-        if count > most:
-            raise CompileError(self.name, f"it has {count} buffers, this adapter lets a kernel see {most}")
         self.plain = Form(kernel, facilities)
-        self._distinct = tuple(range(count))
+        super().__init__(kernel, facilities.limits, self.plain.generator)
+        self.facilities = facilities
+        self._distinct = tuple(range(len(kernel.buffers)))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
         if isinstance(kernel, Tile) or not kernel.reduced:
             self.plain.compiled(PLAIN)  # no other can be asked for: compile it now
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """A call that appends the kernel to the open compute pass; see hologram.device.Kernel.
-
-        Raises ShapeError for bindings that do not fit, or that no adapter of these limits can see at once; CompileError
-        where this is the first launch of its form.
-        """
-        check_bindings(self.name, self.kernel, bindings, ALIGNMENT)
-        reduced = 0 if isinstance(self.kernel, Tile) else self.kernel.reduced
-        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
-            return _nothing
+    def launch(
+        self,
+        bindings: Sequence[Binding],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+        lengths: Sequence[int],
+    ) -> Launch:
+        """See TextKernel. Raises ShapeError also for what no adapter of these limits can see at once."""
         limit = self.facilities.limits.max_binding_bytes
         if isinstance(self.kernel, Tile):
             largest = max((b.nbytes for b in bindings), default=0)
@@ -144,19 +139,6 @@ class WebGPUKernel(Kernel):
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
         return sequence(self.facilities.encoder, launches)
 
-    def workgroups(self, grid: Sequence[int]) -> int:
-        """Those of a launch over this grid that binds whole buffers."""
-        made = self.plain.compiled(self.plain.generator.variant(grid))
-        return math.prod(made.source.groups(grid, self.facilities.limits))
-
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        """That of a launch that binds whole buffers."""
-        return self.plain.generator.mapping(grid)
-
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """The WGSL of a launch over this grid; it depends on no scalar."""
-        return self.plain.generator.source(self.plain.generator.variant(grid)).text
-
     def _program(self, shape: Shape) -> Program:
         assert isinstance(self.kernel, Program)
         program = self.kernel if shape.shared == self._distinct else merge(self.kernel, shape.shared)
@@ -172,10 +154,6 @@ class WebGPUKernel(Kernel):
 def _words(program: Program) -> int:
     """How many words of 32 bits a launch passes: the extents, then the scalars."""
     return program.rank + sum(words(s.dtype) for s in program.scalars)
-
-
-def _nothing() -> None:
-    """The launch over an empty grid."""
 
 
 def _merged(bindings: Sequence[Binding], shared: Sequence[int]) -> list[Binding]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hologram.atlas.program import Program
 from hologram.compiler.analysis.ranges import Lanes, paths, reached, references
 from hologram.compiler.dialect import Dialect
-from hologram.compiler.source.generator import generator
+from hologram.compiler.source.generator import Generator, generator
 from hologram.dtypes import Number
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -20,7 +20,11 @@ def listing(
 
     Without scalars each counts as 1. Raises UnsupportedDType where the language lacks a type of the kernel.
     """
-    written = generator(kernel, dialect, limits)
+    return text(kernel, generator(kernel, dialect, limits), grid, scalars)
+
+
+def text(kernel: Program | Tile, written: Generator, grid: Sequence[int], scalars: Sequence[Number]) -> str:
+    """As `listing`, of a kernel's generator."""
     numbers, lengths = scalars, ()
     if isinstance(kernel, Program):
         numbers = scalars or (1,) * len(kernel.scalars)

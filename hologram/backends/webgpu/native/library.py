@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from hologram import forks
 from hologram.backends.webgpu.native.declared import Declared
 from hologram.errors import BackendUnavailable
 
@@ -48,12 +49,6 @@ STAGE_COMPUTE = 4
 
 _KINDS = {1: "discrete", 2: "integrated", 3: "cpu"}
 _APIS = {4: "d3d12", 5: "metal", 6: "vulkan"}
-
-
-FORKED = "this process was forked from one that had opened a device, which no graphics driver survives"
-FORK_REMEDY = (
-    "start processes with multiprocessing's 'spawn' or 'forkserver', or fork before any Executor is opened"
-)
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class Library:
     def opens(self) -> None:
         """Notes that a device is opened; raises BackendUnavailable in a forked process that cannot have one."""
         if self.forked:
-            raise BackendUnavailable(f"webgpu: {FORKED}: {FORK_REMEDY}")
+            raise forks.unavailable("webgpu")
         self._process = os.getpid()
 
     def adapters(self) -> list[Adapter]:

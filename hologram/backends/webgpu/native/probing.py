@@ -7,8 +7,8 @@ import sys
 from functools import cache
 from importlib import metadata
 
-from hologram import dtypes
-from hologram.backends.webgpu.native.library import FORK_REMEDY, FORKED, Adapter, library
+from hologram import dtypes, forks
+from hologram.backends.webgpu.native.library import Adapter, library
 from hologram.backends.webgpu.native.vulkan import System
 from hologram.config import config
 from hologram.device import DeviceInfo, Probe
@@ -36,7 +36,7 @@ def probe() -> Probe:
         if tuple(map(int, version.split(".")[:2])) < _WGPU:  # its C interface changes with its version
             return Probe(NAME, reason=f"wgpu {version} is too old", remedy=_INSTALL)
         if library().forked:
-            return Probe(NAME, reason=FORKED, remedy=FORK_REMEDY)
+            return Probe(NAME, reason=forks.REASON, remedy=forks.REMEDY)
         found = adapters()
     except ImportError as error:  # PackageNotFoundError is one
         return Probe(NAME, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
