@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
@@ -24,10 +25,9 @@ from hologram.backends.registry import probes
 from hologram.device import DeviceInfo
 
 ROOT = Path(__file__).parents[1]
+TESTS = ("tests/test_ops.py", "tests/backends", "tests/compiler", "tests/torch")
 # PyTorch on the device: which of its operators pass, and how fast it trains.
 TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
-
-
 # What looks at every access of a kernel: one test of operations in so many, as it takes a hundred times as long.
 SANITIZER, SANITIZED = "compute-sanitizer", 16
 TOOLS = ("memcheck", "racecheck")
@@ -64,26 +64,23 @@ def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
         return process.wait()
 
 
-def sanitize(card: DeviceInfo, out: Path, environment: dict[str, str]) -> int:
-    """NVIDIA's checks of accesses and races, where they are installed; the worst exit code."""
-    if card.backend != "cuda" or not shutil.which(SANITIZER):
-        return 0
-    tests = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--backend",
-        "cuda",
-        "--every",
-        str(SANITIZED),
-        "tests/test_ops.py",
-    ]
-    worst = 0
-    for tool in TOOLS:
-        command = [SANITIZER, "--tool", tool, "--error-exitcode", "1", *tests]
-        worst = max(worst, run(command, out / f"{tool}.txt", environment))
-    return worst
+def commands(card: DeviceInfo, out: Path) -> Iterator[tuple[Path, list[str]]]:
+    """What is run on a card, and where its output is kept."""
+
+    def tests(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "pytest", "-q", "--backend", card.backend, *arguments]
+
+    yield out / "tests.txt", tests(*TESTS)
+    if card.backend == "cuda" and shutil.which(SANITIZER):
+        for tool in TOOLS:
+            sanitizer = [SANITIZER, "--tool", tool, "--error-exitcode", "1"]
+            yield out / f"{tool}.txt", [*sanitizer, *tests("--every", str(SANITIZED), "tests/test_ops.py")]
+    for suite in [name for name in peers.SUITES if peers.load(name).backend == card.backend]:
+        file = out / f"peers-{suite}.json"
+        command = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
+        yield file.with_suffix(".txt"), command
+    for name, module in TORCH.items():
+        yield out / f"torch-{name}.txt", [sys.executable, "-m", module, "--backend", card.backend]
 
 
 def measure(card: DeviceInfo, commit: str) -> int:
@@ -93,28 +90,7 @@ def measure(card: DeviceInfo, commit: str) -> int:
     facts |= {"details": dict(card.details), "limits": {k: str(v) for k, v in vars(card.limits).items()}}
     (out / "card.json").write_text(json.dumps(facts, indent=1) + "\n")
     environment = os.environ | {"HOLOGRAM_DEVICE": card.name}
-    backend = card.backend
-    tests = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--backend",
-        backend,
-        "tests/test_ops.py",
-        "tests/backends",
-        "tests/compiler",
-        "tests/torch",
-    ]
-    worst = max(run(tests, out / "tests.txt", environment), sanitize(card, out, environment))
-    for suite in [name for name in peers.SUITES if peers.load(name).backend == backend]:
-        file = out / f"peers-{suite}.json"
-        command = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
-        worst = max(worst, run(command, file.with_suffix(".txt"), environment))
-    for name, module in TORCH.items():
-        command = [sys.executable, "-m", module, "--backend", backend]
-        worst = max(worst, run(command, out / f"torch-{name}.txt", environment))
-    return worst
+    return max(run(command, log, environment) for log, command in commands(card, out))
 
 
 def main() -> int:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 import hologram as hg
+from bench.host import TOGETHER, host_us
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace, microseconds
+from bench.timing import Pace
 from bench.work import parse_size
 
 NONE_SLOWER = Goal(ratio=1.0)
 PRODUCTS = Goal(ratio=1 / 0.9)  # of cuBLAS
-SEQUENTIAL = 100  # launches that are timed as one
 EAGER = Goal(us=5)
 REPLAY = Goal(us=1)
 
@@ -40,30 +39,18 @@ def host_rows(ex: hg.Executor, pace: Pace) -> Iterator[Result]:
     out = ex.allocate(1024)
 
     def eager() -> None:
-        for _ in range(SEQUENTIAL):
+        for _ in range(TOGETHER):
             hg.ops.vector_add(ex, a.buffer, b.buffer, out)
 
     def chain(x: hg.Tensor, y: hg.Tensor) -> hg.Tensor:
-        for _ in range(SEQUENTIAL):
+        for _ in range(TOGETHER):
             x = hg.softmax(x * y, dim=0)  # which no fusion makes one kernel of
         return x
 
     jitted = hg.jit(chain)
     for name, call, goal in (("eager", eager, EAGER), ("replayed", lambda: jitted(a, b), REPLAY)):
-        us = _host_us(ex, call, pace)
-        yield Result("cuda", f"host time of one of {SEQUENTIAL}, {name}", "1K", us, {}, goal)
-
-
-def _host_us(ex: hg.Executor, call: Callable[[], object], pace: Pace) -> float:
-    samples = []
-    for turn in range(5 * pace.turns + 5):
-        ex.synchronize()
-        start = time.perf_counter()
-        call()
-        spent = time.perf_counter() - start
-        if turn >= 5:  # the first ones compile, and make the graph
-            samples.append(spent / SEQUENTIAL)
-    return microseconds(samples)
+        us = host_us(ex, call, pace)
+        yield Result("cuda", f"host time of one of {TOGETHER}, {name}", "1K", us, {}, goal)
 
 
 SUITE = Suite("cuda", "cuda", "hologram", ("torch",), rows, own_rows)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
 
 import hologram as hg
+from bench.host import TOGETHER, host_us
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace, microseconds
+from bench.timing import Pace
 from bench.work import parse_size
 
 NONE_SLOWER = Goal(ratio=1.0)
 GEOMETRIC_MEAN = 0.6  # of all ratios
-SEQUENTIAL = 100
 
 
 def rows() -> Iterator[Row]:
@@ -37,18 +36,14 @@ def _sequential(ex: hg.Executor, pace: Pace) -> Result:
     a, b, out = (ex.allocate(1024) for _ in range(3))
     for buffer in (a, b):
         buffer.from_numpy(rng.standard_normal(1024, dtype=np.float32))
-    samples = []
-    for turn in range(5 * pace.turns + 2):
-        ex.synchronize()
-        start = time.perf_counter()
-        for _ in range(SEQUENTIAL // 2):
+
+    def sequence() -> None:
+        for _ in range(TOGETHER // 2):
             hg.ops.vector_add(ex, a, b, out)
             hg.ops.vector_mul(ex, out, b, out)
-        ex.device.flush()
-        spent = time.perf_counter() - start
-        if turn >= 2:
-            samples.append(spent / SEQUENTIAL)
-    return Result("webgpu", f"host time of one of {SEQUENTIAL}", "1K", microseconds(samples), {}, Goal(us=12))
+
+    us = host_us(ex, sequence, pace)
+    return Result("webgpu", f"host time of one of {TOGETHER}", "1K", us, {}, Goal(us=12))
 
 
 SUITE = Suite(
