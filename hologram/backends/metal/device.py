@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,8 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         self.heap = Heap(queue, info.limits.max_buffer_bytes)
         self.facilities = Facilities(queue, Pipelines(queue), info.limits, appender(queue))
         forks.watch(queue)
+        # Of a device that nobody closed the GPU may still use all that a batch holds; at exit as well.
+        weakref.finalize(self, queue.close, self._closed())
 
     # Memory.
 
@@ -152,8 +155,11 @@ class MetalDevice(CompilingDevice[MetalKernel]):
 
     def close(self) -> None:
         """Waits for what was enqueued; later calls raise DeviceLost."""
-        self.queue.close(DeviceLost(f"{self.queue.backend}: the device {self.info.name} was closed"))
+        self.queue.close(self._closed())
         super().close()
+
+    def _closed(self) -> DeviceLost:
+        return DeviceLost(f"{self.queue.backend}: the device {self.info.name} was closed")
 
 
 def _part(memory: Memory, offset: int, nbytes: int) -> Binding:

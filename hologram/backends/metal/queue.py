@@ -8,6 +8,7 @@ keeps the order; a batch holds its dispatches, which hold what they refer to, un
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import deque
 from typing import Any
@@ -68,7 +69,12 @@ class Queue:
             raise failure
 
     def abandon(self) -> None:
-        """Makes every later call raise BackendUnavailable; see hologram.forks."""
+        """Makes every later call raise BackendUnavailable; see hologram.forks.
+
+        What is being encoded is never released here: Metal ends a process that lets go of an open encoder.
+        """
+        left = (self.encoder, self._blits, self.batch, self.last, *self.pending)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
         self.lock = threading.RLock()
         self.unusable = forks.unavailable(self.backend)
         self.forked = True
@@ -137,15 +143,18 @@ class Queue:
             self.check()
 
     def close(self, reason: HologramError) -> None:
-        """Waits for all, as far as it can; later calls raise `reason`."""
+        """Waits for all, as far as it can; later calls raise `reason`.
+
+        Of a lost device as well: the GPU may still use what batches hold, and an open encoder has to be ended.
+        """
         with self.lock:
-            if self.unusable is None:
-                self._commit()
-                while self.pending:
-                    self.pending[0].commands.waitUntilCompleted()
-                    self._finish(self.pending.popleft())
-            if not self.forked:
-                self.unusable = reason
+            if self.forked:
+                return
+            self._commit()
+            while self.pending:
+                self.pending[0].commands.waitUntilCompleted()
+                self._finish(self.pending.popleft())
+            self.unusable = reason
 
     def _commit(self) -> None:
         if self.batch is None:

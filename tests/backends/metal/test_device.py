@@ -163,6 +163,25 @@ def test_nothing_stays_behind(executor: Executor) -> None:
     assert held() is None
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_the_gpu_uses_outlives_an_executor_that_nobody_closed(lost: bool) -> None:
+    """And the encoder that is open is ended: Metal ends a process that lets go of it."""
+    executor = Executor()
+    a = executor.allocate(1 << 20).fill(1.0)
+    executor.synchronize()
+    executor.queue.fail_next = Error(3, "Caused GPU Address Fault Error") if lost else None
+    for _ in range(70):  # a batch on its way, and one that is open
+        hg.ops.vector_add(executor, a, a, a)
+    queue = executor.queue
+    assert queue.unfinished == 2
+    if lost:
+        with pytest.raises(hg.DeviceLost):
+            executor.device.queue.wait(executor.device.queue.pending[0].serial)
+    del executor, a
+    gc.collect()
+    assert queue.unfinished == 0
+
+
 def test_more_than_the_device_works_on_is_refused() -> None:
     with Executor(Device(1, room=4 << 20)) as executor:
         with pytest.raises(hg.OutOfMemory, match="at most 2,097,152 bytes"):

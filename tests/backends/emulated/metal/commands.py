@@ -32,6 +32,9 @@ class Queue:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.waiting: deque[CommandBuffer] = deque()
+        self.unfinished = (
+            0  # command buffers that were made; their end is awaited, or Metal aborts for an open encoder
+        )
         self.fail_next: Error | None = None  # how the next command buffer ends; a test's own wish
 
     def commandBufferWithUnretainedReferences(self) -> CommandBuffer:
@@ -39,6 +42,7 @@ class Queue:
         with self.lock:
             if len(self.waiting) == MOST_COMMAND_BUFFERS:  # Metal waits for the first
                 self.waiting.popleft().execute()
+            self.unfinished += 1
         return CommandBuffer(self)
 
 
@@ -78,11 +82,12 @@ class CommandBuffer:
         with self.queue.lock:
             require(self.state == NOT_ENQUEUED, "a command buffer is committed twice")
             require(self.open is None, "a command buffer is committed while an encoder is open")
-            self.state = COMMITTED
+            self.state = FAILED  # where what follows raises
             earlier = [e for c in self.queue.waiting for e in c.encoders]
             for encoder in self.encoders:
                 encoder.check_order(earlier)
                 earlier.append(encoder)
+            self.state = COMMITTED
             self.queue.waiting.append(self)
 
     def waitUntilCompleted(self) -> None:
@@ -109,6 +114,7 @@ class CommandBuffer:
 
     def execute(self) -> None:
         begin = time.perf_counter()
+        self.queue.unfinished -= 1
         self.state = FAILED
         self._error, self.queue.fail_next = self.queue.fail_next, None
         try:
