@@ -44,6 +44,8 @@ class Limits:
     fused_multiply_add: bool = True  # with one rounding
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+    # Those that the hand-written kernels multiply by matrix units as they lie in memory, adding up in f32.
+    matrix_dtypes: frozenset[DType] = frozenset()
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     @cached_property
@@ -51,6 +53,11 @@ class Limits:
         """The same for equal limits, in every process."""
         values = [(f.name, getattr(self, f.name)) for f in fields(self)]
         return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
+
+    @property
+    def product_dtypes(self) -> frozenset[DType]:
+        """Those whose products need no conversion ahead."""
+        return self.tile_dtypes | self.matrix_dtypes
 
     @property
     def workgroup_memory(self) -> bool:

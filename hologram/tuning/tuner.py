@@ -138,7 +138,7 @@ def usual(limits: Limits) -> tuple[Problem, ...]:
         problem
         for tunable in TUNABLES.values()
         for problem in tunable.usual
-        if problem.dtype in limits.tile_dtypes and len(set(tunable.candidates(problem, limits))) > 1
+        if problem.dtype in limits.product_dtypes and len(set(tunable.candidates(problem, limits))) > 1
     )
 
 

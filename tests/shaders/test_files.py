@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hologram import dtypes
+from hologram.backends.cuda import usual as cuda
+from hologram.backends.metal import usual as metal
+from hologram.backends.webgpu import usual as webgpu
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
@@ -19,16 +23,17 @@ SHADERS = Path(__file__).parents[2] / "shaders"
 WGSL_TYPES = {dtypes.f32: "f32", dtypes.i32: "i32", dtypes.u32: "u32", dtypes.index: "u32"}
 
 
-def tiles() -> dict[str, Tile]:
-    """One tile for each stem, out of the operations' samples on real and software adapters, and a large product."""
+def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
+    """One tile for each stem, out of the operations' samples on such adapters, and a large product."""
     found: dict[str, Tile] = {}
     for operation in OPERATIONS.values():
         if isinstance(operation, Composite):
             continue
-        dtype = operation.dtypes[0]
+        half = any("matrix_dtypes" in changes for changes in adapters) and dtypes.f16 in operation.dtypes
+        dtype = dtypes.f16 if half else operation.dtypes[0]
         calls = [(s.operands, s.attributes) for s in operation.samples(np.random.default_rng(0), dtype)]
         if operation.name == "matmul":
-            large = np.empty((256, 256), np.float32)
+            large = np.empty((256, 256), dtype.numpy)
             calls.append(((large, large), {}))
         for operands, attributes in calls:
             bound, given = operation.bind(operands, attributes)
@@ -36,19 +41,29 @@ def tiles() -> dict[str, Tile]:
                 Layout.contiguous(dtypes.dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
                 for o in bound
             ]
-            for changes in ({"software": False}, {"software": True}, {"software": True, "subgroup": 8}):
+            for changes in adapters:
                 adapter = limits(**changes)
                 plan = operation.plan(inputs, operation.infer(inputs, given), given, Target(adapter))
                 found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
     return found
 
 
-TILES = tiles()
+TILES = tiles({"software": False}, {"software": True}, {"software": True, "subgroup": 8})
+# Kernels for matrix units are there in the languages that a backend says so of.
+MATRIX = {
+    "software": False,
+    "matrix_dtypes": frozenset({dtypes.f16}),
+    "subgroup": 32,
+    "shared_bytes": 48 << 10,
+}
+UNIT_TILES = {stem: tile for stem, tile in tiles(MATRIX).items() if stem not in TILES}
+USUAL = {"wgsl": webgpu.LIMITS, "cuda": cuda.LIMITS, "msl": metal.LIMITS}
 
 
 @pytest.mark.parametrize(("folder", "suffix"), [("wgsl", "wgsl"), ("cuda", "cu"), ("msl", "metal")])
 def test_every_file_has_a_tile_and_every_tile_a_file(folder: str, suffix: str):
-    assert {f.stem for f in (SHADERS / folder).glob(f"*.{suffix}")} == set(TILES)
+    further = set(UNIT_TILES) if USUAL[folder].matrix_dtypes else set()
+    assert {f.stem for f in (SHADERS / folder).glob(f"*.{suffix}")} == set(TILES) | further
 
 
 @pytest.mark.parametrize("stem", TILES)
@@ -82,6 +97,18 @@ def test_a_kernel_is_one_in_three_languages(stem: str, folder: str, suffix: str)
     tile, text = TILES[stem], (SHADERS / folder / f"{stem}.{suffix}").read_text(encoding="utf-8")
     wgsl = (SHADERS / "wgsl" / f"{stem}.wgsl").read_text(encoding="utf-8")
     assert text.split("\n", 1)[0] == wgsl.split("\n", 1)[0], "the first line is the same in all languages"
+    check_declarations(tile, text, suffix)
+
+
+@pytest.mark.parametrize("stem", UNIT_TILES)
+def test_a_kernel_for_matrix_units_agrees_with_its_tile(stem: str):
+    text = (SHADERS / "cuda" / f"{stem}.cu").read_text(encoding="utf-8")
+    assert text.startswith(f"// {stem}: "), "the first line, a comment, says what is computed"
+    check_declarations(UNIT_TILES[stem], text, "cu")
+
+
+def check_declarations(tile: Tile, text: str, suffix: str) -> None:
+    """The members of Params, and the buffers in order."""
     members = re.search(r"struct Params \{(.*?)\};", text, re.DOTALL)
     assert members, "the file declares struct Params"
     declared = [

@@ -19,4 +19,5 @@ LIMITS = Limits(
     unified_memory=False,
     parallelism=0,
     software=False,
+    matrix_dtypes=frozenset({dtypes.f16}),
 )

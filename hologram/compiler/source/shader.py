@@ -7,6 +7,7 @@ So compilers name the file's own lines. See docs/design/shaders.md.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from hologram.plan import Tile
 
 # The name of a tile's type of accumulation: what `epilogue` takes and gives.
 ACCUMULATOR = "ACC"
+_INCLUDE = re.compile(r'#include "(.+)"')  # of a file beside the kernel's
 # Params members are 32 bits wide, so that the struct has one layout in every language.
 _PACKED = {dtypes.f32: "<f", dtypes.i32: "<i", dtypes.u32: "<I", dtypes.index: "<I"}
 
@@ -94,7 +96,7 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
             )
     file = f"{dialect.name.lower()}/{tile.stem}.{dialect.suffix}"
     written, names, epilogue = (
-        source(file),
+        "\n".join(_with_includes(file)),
         _names(tile, dialect, prelude, missing),
         _epilogue(tile, dialect, prelude),
     )
@@ -121,6 +123,21 @@ def _names(tile: Tile, dialect: Dialect, prelude: Prelude, missing: frozenset[DT
         dtype = _constant_type(value)
         literal = dialect.literal(dtype, value)
         lines.append(prelude.constant.format(name=name, type=dialect.types[dtype], value=literal))
+    return lines
+
+
+def _with_includes(file: str) -> list[str]:
+    """The lines of a file, with those of a file beside it in place of each `#include "..."`.
+
+    Each names its own lines to the compiler. So a kernel's text is all that it is made of, also to a cache.
+    """
+    lines = []
+    for number, line in enumerate(source(file).split("\n"), 1):
+        if found := _INCLUDE.fullmatch(line):
+            inner = f"{file.rpartition('/')[0]}/{found[1]}"
+            lines += [f'#line 1 "{inner}"', *_with_includes(inner), f'#line {number + 1} "{file}"']
+        else:
+            lines.append(line)
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -87,29 +88,31 @@ def _tiled(
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     limits = target.limits
-    used = dtype if dtype in limits.tile_dtypes else types.computing(dtype)
+    used = dtype if dtype in limits.product_dtypes else types.computing(dtype)
     out = final.layout
-    if used not in limits.tile_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
+    if used not in limits.product_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
         return False
     batch = out.shape[:-2]
-    direct = _batched(out, batch) if out.dtype == used and min(out.strides) >= 0 else None
-    view = direct or _batched(Layout.contiguous(used, out.shape), batch)
-    assert view is not None
-    sizes = (view.shape[0], out.shape[-2], a.shape[-1], out.shape[-1])
+    sizes = (math.prod(batch), out.shape[-2], a.shape[-1], out.shape[-1])
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
     candidate = product_tile.choice(sizes, asked, target)
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
+    summed = types.computing(used)
+    stored = (used, summed) if candidate.stem == product_tile.UNITS else (used,)
+    direct = _batched(out, batch) if out.dtype in stored and min(out.strides) >= 0 else None
+    view = direct or _batched(Layout.contiguous(used, out.shape), batch)
+    assert view is not None
     left = _readable(steps, Place(0, a), used, batch, candidate, -1, sizes[3])
     right = _readable(steps, Place(1, b), used, batch, candidate, -2, sizes[1])
     reads = range(2, 2 + len(epilogue_reads(epilogue)))
     operands = (left.position, right.position)
     if candidate.parts > 1:
-        product = Product(left.layout, right.layout, Layout.contiguous(used, view.shape))
+        product = Product(left.layout, right.layout, Layout.contiguous(summed, view.shape))
         parts = _parts(steps, product, candidate, operands)
         add_epilogue(
-            steps, epilogue or identity(used), parts, reads, final, out.shape[-1], parts.layout.shape[0]
+            steps, epilogue or identity(summed), parts, reads, final, out.shape[-1], parts.layout.shape[0]
         )
         return True
     result = final if direct else steps.place(used, out.shape)
@@ -125,7 +128,7 @@ def _tiled(
 def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
     """Appends the products of parts of k: (parts, m, n)."""
     _, m, k, n = product.sizes
-    length = -(-k // candidate.parts // 4) * 4
+    length = -(-k // candidate.parts // product_tile.UNIT_LINE) * product_tile.UNIT_LINE
     whole, rest = divmod(k, length)
     place = steps.place(product.out.dtype, (whole + (rest > 0), m, n))
     for start, depth, count in ((0, length, whole), (whole * length, rest, 1 if rest else 0)):
@@ -161,7 +164,7 @@ def _readable(
     turned = (*range(layout.ndim - 2), layout.ndim - 1, layout.ndim - 2)
     crossed = scattered and inner == -2
     *lead, columns = layout.permute(turned).shape if crossed else layout.shape
-    padded = steps.place(dtype, (*lead, -(-columns // 4) * 4))
+    padded = steps.place(dtype, (*lead, -(-columns // product_tile.UNIT_LINE) * product_tile.UNIT_LINE))
     copied = padded.layout.narrow(len(lead), 0, columns)
     copied = copied.permute(turned) if crossed else copied
     steps.copy(Place(source.position, layout), Place(padded.position, copied))

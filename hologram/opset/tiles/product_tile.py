@@ -16,6 +16,7 @@ from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Target, Tile
 
 KERNEL = "matmul"  # of a Problem
+UNITS = "matmul_units"  # the stem of the kernel for matrix units
 SCALARS = (
     "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",
@@ -37,6 +38,15 @@ WORKGROUPS = (
     (16, 16, 1, 1, 16), (8, 8, 1, 1, 16), (8, 8, 1, 1, 32), (16, 16, 1, 2, 16), (16, 16, 2, 1, 16),
     (64, 1, 1, 1, 16), (1, 64, 1, 1, 16),
 )  # fmt: skip
+
+# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. The first of a size may be the default.
+UNIT_TILES = (
+    (128, 128, 32, 2, 2, 3), (128, 128, 32, 2, 4, 3), (256, 128, 32, 4, 2, 2), (128, 256, 32, 2, 4, 2),
+    (128, 64, 32, 2, 2, 4), (64, 128, 32, 2, 2, 4), (64, 64, 32, 2, 2, 4), (64, 64, 64, 2, 2, 3),
+    (16, 64, 64, 1, 4, 4), (64, 16, 64, 4, 1, 4),
+)  # fmt: skip
+UNIT_SIDE = 16  # rows and columns of a subgroup's least part of such a tile
+UNIT_LINE = 8  # elements that this kernel loads at once
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,9 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     """
     found = tuple(candidates(sizes, dtype, limits))
     batch, m, _, n = sizes
+    units = [c for c in found if c.stem == UNITS]
+    if units:
+        return _default_units(units, sizes, limits)
     whole = [c for c in found if c.parts == found[0].parts]
     chosen = whole[0]
     if limits.own_products:
@@ -123,16 +136,29 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     return next((c for c in parts if groups(c, sizes) * c.parts >= enough), parts[-1])
 
 
+def _default_units(units: list[Candidate], sizes: tuple[int, int, int, int], limits: Limits) -> Candidate:
+    """The larger square tile where it leaves no compute unit idle, else the smaller; a flat one for few rows."""
+    _, m, _, n = sizes
+    enough = limits.parallelism or ENOUGH_GROUPS
+    whole = [c for c in units if c.parts == 1]
+    if min(m, n) <= UNIT_SIDE:
+        chosen = next(c for c in whole if extent(c)[0 if m <= n else 1] == UNIT_SIDE)
+    else:
+        squares = [c for c in whole if extent(c) in ((128, 128), (64, 64))]
+        chosen = next((c for c in squares if groups(c, sizes) >= enough), squares[-1])
+    parts = [c for c in units if replace(c, parts=1) == chosen]
+    return next((c for c in parts if groups(c, sizes) * c.parts >= enough), parts[-1])
+
+
 def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> Iterator[Candidate]:
     """Every way the device can go, those of one tile with more and more parts."""
     batch, _, k, _ = sizes
     least = -(-k // SOFTWARE_DEPTH) if limits.software else 1
     most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.own_products else 1
-    # Parts are kept, and added up, in the dtype of the operands.
-    if types.computing(dtype) != dtype:
-        most = 1
-    counts = [least, *(p for p in (2, 4, 8, 16) if least < p <= most)]
     for tile in _tiles(dtype, limits):
+        # Parts are kept, and added up, in the dtype of sums; this kernel alone writes another than it reads.
+        cut = tile.stem == UNITS or types.computing(dtype) == dtype
+        counts = [least, *(p for p in (2, 4, 8, 16) if cut and least < p <= most)]
         if max(groups(tile, sizes), 1) <= limits.max_workgroups**2:
             for parts in counts:
                 yield replace(tile, parts=parts)
@@ -142,6 +168,8 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
     if limits.own_products:  # which chooses its own
         yield Candidate("matmul", _quads(2, 2, 16), (8, 8))
     elif not limits.software:
+        if dtype in limits.matrix_dtypes:
+            yield from _unit_tiles(dtype, limits)
         itemsize = types.computing(dtype).itemsize
         for x, y, m, n, depth in WORKGROUPS:
             needed = depth * 4 * (m * y + 1 + n * x + 1) * itemsize
@@ -157,6 +185,16 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
             yield Candidate("matmul_register", (), threads)
 
 
+def _unit_tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
+    for m, n, depth, rows, columns, stages in UNIT_TILES:
+        threads = rows * columns * limits.subgroup
+        needed = stages * (m + n) * depth * dtype.itemsize
+        if threads <= limits.max_workgroup_threads and needed <= limits.shared_bytes:
+            names = ("TILE_M", "TILE_N", "TILE_K", "SUBGROUPS_M", "SUBGROUPS_N", "STAGES")
+            constants = zip(names, (m, n, depth, rows, columns, stages), strict=True)
+            yield Candidate(UNITS, tuple(constants), (threads, 1))
+
+
 def _quads(m: int, n: int, depth: int) -> tuple[tuple[str, int], ...]:
     return (("QUADS_M", m), ("QUADS_N", n), ("TILE_K", depth))
 
@@ -164,6 +202,8 @@ def _quads(m: int, n: int, depth: int) -> tuple[tuple[str, int], ...]:
 def extent(candidate: Candidate) -> tuple[int, int]:
     """Rows and columns of results of a workgroup."""
     x, y = candidate.threads
+    if candidate.stem == UNITS:
+        return candidate.constant("TILE_M"), candidate.constant("TILE_N")
     if candidate.stem == "matmul":
         return 4 * candidate.constant("QUADS_M") * y, 4 * candidate.constant("QUADS_N") * x
     if candidate.stem == "matmul_subgroup":
@@ -184,8 +224,12 @@ def groups(candidate: Candidate, sizes: tuple[int, int, int, int]) -> int:
 
 def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Tile:
     """The kernel for a product."""
-    dtype = product.out.dtype
+    dtype = product.a.dtype
     constants: tuple[tuple[str, int | bool], ...] = candidate.constants
+    names = (("T", dtype), ("ACC", types.computing(dtype)))
+    if candidate.stem == UNITS:
+        constants = (*constants, *_lying(product))
+        names = (*names, ("OUT", product.out.dtype))
     if candidate.stem == "matmul_subgroup":
         a, b = line_axis(product.a), line_axis(product.b)
         ragged = bool(product.sizes[2] % 4)
@@ -196,27 +240,37 @@ def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Ti
         buffers=(
             ("a", dtype, "read"),
             ("b", dtype, "read"),
-            ("out", dtype, "write"),
+            ("out", product.out.dtype, "write"),
             *epilogue_reads(epilogue),
         ),
         scalars=tuple((name, u32) for name in SCALARS),
-        types=(("T", dtype), ("ACC", types.computing(dtype))),
+        types=names,
         constants=constants,
         workgroup=(*candidate.threads, 1),
         epilogue=epilogue,
     )
 
 
-def line_axis(view: Layout) -> int | None:
-    """The axis of a (batch, rows, columns) view along which elements can be read by vec4; None if there is none.
+def _lying(product: Product) -> Iterator[tuple[str, bool]]:
+    """How operands lie, for `matmul_units`: whether lines are along k, and pieces of 16 bytes can be loaded whole."""
+    for name, view, inner in (("A", product.a, 2), ("B", product.b, 1)):
+        axis = line_axis(view, UNIT_LINE)
+        neighbours = axis or next((k for k in (inner, 3 - inner) if view.strides[k] == 1), inner)
+        yield f"{name}_ALONG_K", neighbours == inner
+        yield f"{name}_WHOLE", axis is not None
+    yield "OUT_PAIRS", line_axis(product.out, 2) == 2
 
-    They lie next to each other along it, and the offset and the strides across it are multiples of 4.
+
+def line_axis(view: Layout, together: int = 4) -> int | None:
+    """The axis of a (batch, rows, columns) view along which so many elements can be read together, if there is one.
+
+    They lie next to each other along it, and the offset and the strides across it are multiples of as many.
     """
     for axis in (2, 1):
         across = (
             s for k, (s, n) in enumerate(zip(view.strides, view.shape, strict=True)) if k != axis and n > 1
         )
-        if view.strides[axis] == 1 and not any(s % 4 for s in (view.offset, *across)):
+        if view.strides[axis] == 1 and not any(s % together for s in (view.offset, *across)):
             return axis
     return None
 
@@ -227,7 +281,7 @@ def readable(stem: str, view: Layout) -> bool:
         return False
     if stem == "matmul_register":
         return line_axis(view) == 2
-    return stem == "matmul" or line_axis(view) is not None
+    return stem in ("matmul", UNITS) or line_axis(view) is not None
 
 
 def scattered(stem: str, view: Layout, inner: int, uses: int) -> bool:

@@ -85,6 +85,7 @@ class Mutating(Clang):
         return super().compile(entry, changed)
 
 
+HALVES = operation("matmul", "f16")
 BARRIER = r"__syncthreads\(\);"
 TEXTS = {
     "no barrier behind what others read": Text(
@@ -107,6 +108,23 @@ TEXTS = {
     "a turn too few": Text(r"step < params\.k", "step + TILE_K < params.k", operation("matmul")),
     "swapped buffers": Text(r"const T\* a, const T\* b", "const T* b, const T* a", operation("matmul")),
     "swapped scalars": Text(r"unsigned m, k, n;", "unsigned k, m, n;", operation("matmul")),
+    "copies that nobody waits for": Text(r"wait_for_copies<STAGES - 2>\(\);", "", HALVES),
+    "copies of others that nobody waits for": Text(
+        rf"(wait_for_copies<STAGES - 2>\(\);\s*){BARRIER}", r"\1", HALVES
+    ),
+    "copies waited for a turn too late": Text(r"<STAGES - 2>", "<STAGES - 1>", HALVES),
+    "a stage filled too soon": Text(r"load\(turn \+ STAGES - 1\);", "load(turn + STAGES);", HALVES),
+    "pieces that lie elsewhere": Text(r"tile \+ place\(i / PIECES, i % PIECES\)", "tile + i * 8", HALVES),
+    "fragments not transposed": Text(
+        r"fragments<false, true>\(right", "fragments<false, false>(right", HALVES
+    ),
+    "matrices of a fragment swapped": Text(
+        r"fragments<false, false>\(left", "fragments<true, false>(left", HALVES
+    ),
+    "a fragment of other columns": Text(r"right\[j / 2\]\[j % 2 \* 2\]", "right[j / 2][0]", HALVES),
+    "results in the wrong lines": Text(r"lane / 4 \+ 8 \* half", "lane % 8 + 8 * half", HALVES),
+    "a tail copied whole": Text(r"2 \* count\);", "16);", HALVES),
+    "a pair past the last column": Text(r"column \+ 1 == params\.n", "false", HALVES),
     "a parameter more": Text(
         r", const Parameters p\) \{", ", const Parameters p, float* more) {", operation("add")
     ),

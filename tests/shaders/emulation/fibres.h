@@ -9,7 +9,8 @@ namespace emulation {
 
 constexpr unsigned MAX_THREADS = 1024;
 constexpr size_t STACK_BYTES = 64 * 1024;
-enum class State { RUNNING, WAITING, ENDED };
+constexpr unsigned SUBGROUP = 32;  // threads that can wait for one another alone
+enum class State { RUNNING, WAITING, WAITING_FOR_SUBGROUP, ENDED };
 
 struct Place {
     unsigned group[3], groups[3], block[3], index, threads;
@@ -75,12 +76,16 @@ static Context scheduler, fibres[MAX_THREADS];
 static State states[MAX_THREADS];
 static void (*body)(void*);
 static void* closure;
+static unsigned workgroups;  // that began so far
 
-static inline void barrier() {
+static inline void wait(State state) {
     const unsigned index = place.index;
-    states[index] = State::WAITING;
+    states[index] = state;
     swap(&fibres[index], &scheduler);
 }
+static inline void barrier() { wait(State::WAITING); }
+// All threads of the subgroup must come here. Other subgroups stay behind or ahead, so this stands for no barrier of all.
+static inline void subgroup_barrier() { wait(State::WAITING_FOR_SUBGROUP); }
 
 // What the thread at `lane` of the caller's subgroup of `width` threads gives; all threads of the workgroup must ask.
 template <typename T> T from_lane(T value, unsigned lane, unsigned width) {
@@ -98,19 +103,37 @@ static inline void fibre() {
     swap(&fibres[place.index], &scheduler);
 }
 
+// Runs a subgroup until each of its threads ended or waits for the workgroup; false if some wait for those of their own.
+static inline bool run_subgroup(unsigned first, unsigned last, bool backward, unsigned* ended) {
+    for (;;) {
+        unsigned waiting = 0, done = 0;
+        for (unsigned t = first; t < last; t++) {
+            const unsigned index = backward ? first + last - 1 - t : t;
+            place.index = index;
+            states[index] = State::RUNNING;
+            swap(&scheduler, &fibres[index]);
+            waiting += states[index] == State::WAITING_FOR_SUBGROUP;
+            done += states[index] == State::ENDED;
+        }
+        if (waiting == last - first) continue;
+        *ended += done;
+        return waiting == 0;
+    }
+}
+
 // One workgroup; false if some threads ended while others waited at a barrier. `turn` says in which order they run.
 static inline bool run_group(char* stacks, unsigned turn) {
     const unsigned threads = place.threads;
     poison_shared();
+    workgroups++;
     for (unsigned t = 0; t < threads; t++) start(&fibres[t], stacks + t * STACK_BYTES, fibre);
     for (;; turn++) {
         unsigned ended = 0;
-        for (unsigned t = 0; t < threads; t++) {
-            const unsigned index = turn % 2 ? threads - 1 - t : t;
-            place.index = index;
-            states[index] = State::RUNNING;
-            swap(&scheduler, &fibres[index]);
-            ended += states[index] == State::ENDED;
+        const unsigned subgroups = (threads + SUBGROUP - 1) / SUBGROUP;
+        for (unsigned s = 0; s < subgroups; s++) {
+            const unsigned first = (turn % 2 ? subgroups - 1 - s : s) * SUBGROUP;
+            const unsigned last = first + SUBGROUP < threads ? first + SUBGROUP : threads;
+            if (!run_subgroup(first, last, turn % 2, &ended)) return false;
         }
         if (ended == threads) return true;
         if (ended != 0) return false;

@@ -12,7 +12,7 @@ from tests.shaders import emulator
 
 MAGIC = b"emulated cubin\n"
 BOUNDS = re.compile(r"__launch_bounds__\(([^)]*)\)")
-WAITS = ("__syncthreads", "_sync(")  # by which a thread waits for others
+WAITS = ("__syncthreads", "_sync(", "multiply_add(")  # by which a thread waits for others
 MOST_PARAMETERS = 256
 
 

@@ -1,0 +1,46 @@
+// Tiles of matrices of 16-bit elements in shared memory, for the functions of matrix_units.h.
+#include "matrix_units.h"
+
+// A tile in shared memory: LINES of LENGTH elements, lying as in memory, in pieces of 8 (16 bytes). Pieces are permuted
+// within a line, so that a piece of 8 neighbouring lines, as load_matrices wants it, lies in all banks.
+template <typename T, unsigned LINES, unsigned LENGTH> struct SharedTile {
+    static constexpr unsigned PIECES = LENGTH / 8;
+    static constexpr unsigned TURN = PIECES < 8 ? PIECES : 8;
+    static_assert(LENGTH % 8 == 0 && (PIECES & (PIECES - 1)) == 0, "a line has 8, 16, 32, ... elements");
+
+    __device__ static unsigned place(unsigned line, unsigned piece) {
+        return line * LENGTH + (piece ^ line / (8 / TURN) % TURN) * 8;
+    }
+
+    // Fills the tile from (first_line, first_element) on of what has `lines` x `elements`, with zeros outside, by all
+    // THREADS. WHOLE: elements lie next to each other, and lines begin at multiples of 16 bytes.
+    template <bool WHOLE, unsigned THREADS>
+    __device__ static void load(T* tile, const T* start, size_t line_stride, size_t element_stride,
+                                unsigned first_line, unsigned lines, unsigned first_element, unsigned elements) {
+        if constexpr (WHOLE) {
+#pragma unroll
+            for (unsigned i = threadIdx.x; i < LINES * PIECES; i += THREADS) {
+                const unsigned line = first_line + i / PIECES, element = first_element + i % PIECES * 8;
+                const bool inside = line < lines && element < elements;
+                const unsigned count = inside ? min(elements - element, 8u) : 0;
+                const T* source = inside ? start + line * line_stride + element : start;
+                copy_16_bytes(tile + place(i / PIECES, i % PIECES), source, 2 * count);
+            }
+        } else {
+            for (unsigned i = threadIdx.x; i < LINES * LENGTH; i += THREADS) {
+                const unsigned line = first_line + i / LENGTH, element = first_element + i % LENGTH;
+                const bool inside = line < lines && element < elements;
+                tile[place(i / LENGTH, i % LENGTH / 8) + i % 8] = inside ? start[line * line_stride + element * element_stride] : (T)0.0f;
+            }
+        }
+    }
+
+    // Four matrices from (line, element) on. SIDEWAYS: the second lies beside the first, the other two beneath these;
+    // else the second lies beneath the first, the other two beside them.
+    template <bool SIDEWAYS, bool TRANSPOSED>
+    __device__ static void fragments(unsigned (&out)[4], const T* tile, unsigned line, unsigned element) {
+        const unsigned lane = threadIdx.x % 32, second = lane / 8 % 2, third = lane / 16;
+        const unsigned beneath = SIDEWAYS ? third : second, beside = SIDEWAYS ? second : third;
+        load_matrices<TRANSPOSED>(out, tile + place(line + lane % 8 + 8 * beneath, element / 8 + beside));
+    }
+};

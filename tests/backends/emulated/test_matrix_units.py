@@ -1,0 +1,159 @@
+"""Products by matrix units on the emulated card: every tile, however operands lie, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
+
+import hologram as hg
+from hologram import dtypes
+from hologram.backends import registry
+from hologram.backends.cuda import usual
+from hologram.backends.cuda.compiler import NVRTC
+from hologram.backends.cuda.dialect import cuda
+from hologram.choices import Candidate
+from hologram.compiler.source.shader import load
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.limits import Limits
+from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.product import product_plan
+from hologram.plan import Plan, Target, Tile
+from tests.backends import emulated
+from tests.backends.emulated import cuda as machine
+from tests.devices import limits
+
+HALVES = (dtypes.f16, dtypes.bf16)
+CARD = limits(
+    software=False, matrix_dtypes=frozenset(HALVES), subgroup=32, shared_bytes=48 << 10, parallelism=132
+)
+SIZES = (1, 150, 135, 270)  # batch, m, k, n: more than a tile of each, and no multiple of any
+CANDIDATES = [
+    c
+    for c in product_tile.candidates(SIZES, dtypes.f16, CARD)
+    if c.stem == product_tile.UNITS and c.parts == 1
+]
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+
+
+@pytest.fixture(name="executor")
+def _executor() -> Iterator[hg.Executor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(emulated.SITE))
+        registry.forget()
+        with hg.Executor(backend=machine.NAME) as executor:
+            yield executor
+    registry.forget()
+
+
+def choose(executor: hg.Executor, candidate: Candidate) -> None:
+    executor.target = replace(executor.target, choices=lambda problem: candidate)
+
+
+def numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Of which both 16-bit dtypes hold every sum exactly."""
+    return rng.integers(-1, 2, shape).astype(np.float32)
+
+
+def lying(executor: hg.Executor, x: np.ndarray, dtype: DType, how: str) -> Any:
+    """The matrix as a tensor of which lines lie row by row or crossed, aligned or not."""
+    crossed, odd = "crossed" in how, "odd" in how
+    rows, columns = x.T.shape if crossed else x.shape
+    around = np.full((rows + 1, columns + (3 if odd else 8 - columns % 8)), np.nan, np.float32)
+    start = 1 if odd else 0
+    around[start : start + rows, start : start + columns] = x.T if crossed else x
+    tensor = executor.tensor(around).astype(dtype)[start : start + rows, start : start + columns]
+    return tensor.permute((1, 0)) if crossed else tensor
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda c: "x".join(str(v) for _, v in c.constants))
+def test_every_tile_multiplies(candidate: Candidate, dtype: DType, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    a, b = numbers(rng, *SIZES[1:3]), numbers(rng, *SIZES[2:])
+    choose(executor, candidate)
+    ways = ("row", "crossed") if dtype == dtypes.f16 else ("crossed", "row")
+    left, right = (lying(executor, x, dtype, how) for x, how in zip((a, b), ways, strict=True))
+    np.testing.assert_array_equal(hg.matmul(left, right).astype(hg.float32).to_numpy(), a @ b)
+
+
+@pytest.mark.parametrize("right", ["row", "crossed", "odd row", "odd crossed"])
+@pytest.mark.parametrize("left", ["row", "crossed", "odd row", "odd crossed"])
+@pytest.mark.parametrize(("m", "k", "n"), [(33, 1, 17), (20, 37, 65), (65, 96, 30)])
+def test_operands_lie_anyhow(left: str, right: str, m: int, k: int, n: int, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(m)
+    a, b = numbers(rng, m, k), numbers(rng, k, n)
+    found = hg.matmul(lying(executor, a, dtypes.f16, left), lying(executor, b, dtypes.f16, right))
+    np.testing.assert_array_equal(found.to_numpy(), a @ b)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_parts_of_a_long_sum(parts: int, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(0)
+    a, b, bias = numbers(rng, 40, 1030), numbers(rng, 30, 1030), numbers(rng, 30)
+    choose(executor, replace(CANDIDATES[6], parts=parts))
+    x, weight, offset = (executor.tensor(i).astype(hg.bfloat16) for i in (a, b, bias))
+    found = [hg.linear(x, weight, offset, activation="relu").astype(hg.float32).to_numpy() for _ in range(2)]
+    np.testing.assert_array_equal(found[0], np.maximum(a @ b.T + bias, 0))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 5, 40), (3, 40, 24)), ((2, 1, 17, 16), (3, 16, 12)), ((2, 0, 4), (4, 3))], ids=str
+)
+def test_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], executor: hg.Executor) -> None:
+    a, b = (numbers(np.random.default_rng(1), *s) for s in shapes)
+    found = hg.matmul(executor.tensor(a).astype(hg.float16), executor.tensor(b).astype(hg.float16))
+    np.testing.assert_array_equal(found.to_numpy(), a @ b)
+
+
+def planned(
+    dtype: DType, sizes: tuple[int, int, int], found: Limits, candidate: Candidate | None = None
+) -> Plan:
+    m, k, n = sizes
+    a, b, out = (Layout.contiguous(dtype, s) for s in ((m, k), (k, n), (m, n)))
+    return product_plan(a, b, out, dtype, Target(found, lambda problem: candidate))
+
+
+def tiles(plan: Plan) -> list[Tile]:
+    return [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
+
+
+def test_matrix_units_take_what_they_can_multiply() -> None:
+    """One launch where there are units for the dtype; without them, and in f32, no such tile."""
+    for dtype in HALVES:
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), CARD))] == [product_tile.UNITS]
+        assert len(planned(dtype, (256, 64, 512), CARD).steps) == 1
+    older = replace(CARD, matrix_dtypes=frozenset({dtypes.f16}))
+    for dtype, card in ((dtypes.f32, CARD), (dtypes.bf16, older)):
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == ["matmul"]
+
+
+def test_the_default_tile_keeps_the_card_busy() -> None:
+    chosen = [
+        product_tile.default(s, dtypes.f16, CARD)
+        for s in ((1, 4096, 4096, 4096), (1, 512, 512, 512), (1, 4, 4096, 4096))
+    ]
+    assert [product_tile.extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
+    assert [c.parts for c in chosen] == [1, 2, 4]  # 1024, 64 and 64 workgroups
+    deep = product_tile.default((1, 64, 65536, 64), dtypes.f16, CARD)
+    assert deep.parts == product_tile.MOST_PARTS
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_nvrtc_compiles_the_tiles(dtype: DType, architecture: int) -> None:
+    if dtype == dtypes.bf16 and architecture < 80:
+        pytest.skip("its matrix units have no bfloat16")
+    card = replace(usual.LIMITS, matrix_dtypes=frozenset(HALVES))
+    for number, candidate in enumerate(CANDIDATES):
+        if (number + architecture) % 5 == 0:  # over all architectures, every one
+            (tile,) = tiles(planned(dtype, (300, 303 + number % 2, 304), card, candidate))
+            code = NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+            assert tile.entry.encode() in code
