@@ -1,6 +1,12 @@
 // Tiles of matrices of 16-bit elements in shared memory, for the functions of matrix_units.h.
 #include "matrix_units.h"
 
+// Two elements as fragments hold them.
+template <typename T> __device__ inline unsigned packed(T first, T second) {
+    const auto bits = [](const T& x) -> unsigned { return *reinterpret_cast<const unsigned short*>(&x); };
+    return bits(first) | bits(second) << 16;
+}
+
 // A tile in shared memory: LINES of LENGTH elements, lying as in memory, in pieces of 8 (16 bytes). Pieces are permuted
 // within a line, so that a piece of 8 neighbouring lines, as load_matrices wants it, lies in all banks.
 template <typename T, unsigned LINES, unsigned LENGTH> struct SharedTile {

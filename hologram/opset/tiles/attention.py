@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, reduce_add, reduce_max, select
-from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType, f32, u32
 from hologram.layout import Layout, collapse
@@ -19,6 +18,8 @@ from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attention_operands import additive, batch_of
+from hologram.opset.tiles.attention_units import unit_steps
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Step, Target, Tile
 
@@ -42,8 +43,10 @@ class Attended:
 
 
 def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, target: Target) -> Plan:
-    """Everything in the computing dtype: through the tile where it applies, else composed."""
+    """By matrix units where they take it; else in the computing dtype, by the tile where it applies, or composed."""
     steps = Steps(5)
+    if unit_steps(steps, (found.q, found.k, found.v), found.mask, out, causal, scale, target.limits):
+        return steps.plan()
     computed = types.computing(found.dtype)
     q, k, v = (
         Place(p, i) if i.dtype == computed else steps.converted(Place(p, i), computed)
@@ -155,12 +158,12 @@ def _tile_steps(
         return False
     masking = Place(3, mask) if mask is not None else Place(q.position, q.layout)
     places = [q, k, v, masking, result]
-    batches = collapse([_batch_of(p.layout) for p in places])
+    batches = collapse([batch_of(p.layout) for p in places])
     if batches[0].ndim > 2 or min(step for p in places for step in p.layout.strides) < 0:
         return False
     if mask is not None and mask.dtype is not f32:
-        masking = places[3] = _additive(steps, mask)
-        batches = collapse([_batch_of(p.layout) for p in places])
+        masking = places[3] = additive(steps, mask)
+        batches = collapse([batch_of(p.layout) for p in places])
         if batches[0].ndim > 2:
             return False
     outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
@@ -183,30 +186,3 @@ def _tile_steps(
     step = Step(tile, tuple(range(5)), tuple(scalars), (-(-rows // ROWS), heads, outer))
     steps.add(step, [p.position for p in places])
     return True
-
-
-def _batch_of(layout: Layout) -> Layout:
-    """The batch axes alone."""
-    return Layout(layout.dtype, layout.shape[:-2] or (1,), layout.strides[:-2] or (0,), 0)
-
-
-def _additive(steps: Steps, mask: Layout) -> Place:
-    """The mask as f32 to add: 0 where a bool one is true, else -infinity; as small as before broadcasting."""
-    own = replace(mask, shape=tuple(n if s else 1 for n, s in zip(mask.shape, mask.strides, strict=True)))
-    target = steps.place(f32, own.shape)
-    address = Address.of(own)
-    step = step_of(additive_program(address), (0, 1), numbers_of(("mask",), (own,), {}), own.shape)
-    steps.add(step, (3, target.position))
-    return Place(target.position, target.layout.expand(mask.shape))
-
-
-@lru_cache(maxsize=64)
-def additive_program(mask: Address) -> Program:
-    b = Builder(f"atlas_attention_mask_{mask.dtype}", rank=len(mask.steps))
-    at = [b.coordinate(axis) for axis in range(b.rank)]
-    is_bool = mask.dtype.kind == "bool"
-    value = Operand(b, "mask", mask, Access.READ, mask.dtype if is_bool else f32).at(*at)
-    result = b.buffer("out", f32, Access.WRITE)
-    chosen = select(value, b.constant(0.0, f32), -math.inf) if is_bool else value
-    b.store(result, b.position(Opcode.LANE), chosen)
-    return b.build()

@@ -1,4 +1,4 @@
-"""Products by matrix units on the emulated card: every tile, however operands lie, to the last bit."""
+"""Products and attention by matrix units on the emulated card: every tile, however operands lie."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from hologram.compiler.source.shader import load
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.limits import Limits
+from hologram.opset import OPERATIONS
 from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.attention_units import HEADS
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target, Tile
 from tests.backends import emulated
@@ -157,3 +159,96 @@ def test_nvrtc_compiles_the_tiles(dtype: DType, architecture: int) -> None:
             (tile,) = tiles(planned(dtype, (300, 303 + number % 2, 304), card, candidate))
             code = NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
             assert tile.entry.encode() in code
+
+
+# Attention.
+
+BOUND = {dtypes.f16: 2.0**-9, dtypes.bf16: 2.0**-6}  # weights and results are rounded, and values below 1
+
+
+def attended(
+    executor: hg.Executor, dtype: DType, operands: list[np.ndarray], **how: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the card gives, and what holds in f64 of the operands as the dtype has them."""
+    mask = how.pop("mask", None)
+    q, k, v = (executor.tensor(x).astype(dtype) for x in operands)
+    rounded = [x.astype(hg.float32).to_numpy().astype(np.float64) for x in (q, k, v)]
+    given = () if mask is None else (executor.tensor(mask),)
+    found = hg.scaled_dot_product_attention(q, k, v, *given, **how).astype(hg.float32).to_numpy()
+    wanted = OPERATIONS["scaled_dot_product_attention"].reference(*rounded, mask, **how)
+    return found, wanted
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("head", [16, 23, 40, 64, 100, 128])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(head: int, causal: bool, dtype: DType, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(head)
+    operands = [rng.uniform(-1, 1, (2, n, head)).astype(np.float32) for n in (133, 150, 150)]
+    found, wanted = attended(executor, dtype, operands, causal=causal)
+    np.testing.assert_allclose(found, wanted, atol=BOUND[dtype])
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_attention_with_a_mask_of_grouped_queries(kind: str, executor: hg.Executor) -> None:
+    """Two batches of two heads of keys, for three heads of queries each."""
+    rng = np.random.default_rng(0)
+    operands = [
+        rng.uniform(-1, 1, s).astype(np.float32)
+        for s in ((2, 2, 3, 70, 32), (2, 2, 1, 90, 32), (2, 2, 1, 90, 24))
+    ]
+    keep = rng.random((2, 1, 1, 70, 90)) < 0.6
+    keep[:, :, :, 5] = False
+    mask = (
+        keep if kind == "bool" else np.where(keep, rng.uniform(-2, 2, keep.shape), -np.inf).astype(np.float32)
+    )
+    found, wanted = attended(executor, dtypes.f16, operands, mask=mask, causal=True, scale=0.7)
+    np.testing.assert_allclose(found, wanted, atol=BOUND[dtypes.f16])
+    assert not found[:, :, :, 5].any()
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_attention_of_heads_that_lie_apart(start: int, executor: hg.Executor) -> None:
+    """(batch, place, head, element), as projections give them; from an odd element on, they are loaded one by one."""
+    rng = np.random.default_rng(start)
+    whole = rng.uniform(-1, 1, (2, 67, 9, 40)).astype(np.float16)
+    tensor = executor.tensor(whole).permute((0, 2, 1, 3))[:, :, :, start : start + 32]
+    parts = [tensor[:, 3 * i : 3 * i + 3] for i in range(3)]
+    found = hg.scaled_dot_product_attention(*parts).to_numpy()
+    operands = [x.to_numpy().astype(np.float64) for x in parts]
+    wanted = OPERATIONS["scaled_dot_product_attention"].reference(*operands)
+    np.testing.assert_allclose(found, wanted, atol=BOUND[dtypes.f16])
+
+
+def test_attention_of_numbers_that_are_none(executor: hg.Executor) -> None:
+    """NaN stays where it is looked at: all of a query's row, and what a key's value is part of."""
+    operands = [np.full((1, 20, 16), 0.5, np.float32) for _ in range(3)]
+    operands[0][0, 3, 2], operands[2][0, 9, 5] = np.nan, np.nan
+    found, wanted = attended(executor, dtypes.f16, operands, causal=True)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+
+
+def attention_tiles(dtype: DType, head: int, masked: bool, causal: bool, card: Limits) -> list[Tile]:
+    operation = OPERATIONS["scaled_dot_product_attention"]
+    inputs = [*(Layout.contiguous(dtype, (2, 70, head)) for _ in range(3))]
+    mask = Layout.contiguous(dtypes.f32, (70, 70)) if masked else None
+    attributes = dict(operation.attributes) | {"causal": causal}
+    outputs = operation.infer((*inputs, mask), attributes)
+    return tiles(operation.plan((*inputs, mask), outputs, attributes, Target(card)))
+
+
+def test_matrix_units_take_the_heads_that_fit() -> None:
+    for dtype in HALVES:
+        assert [t.stem for t in attention_tiles(dtype, 128, True, True, CARD)] == ["attention_units"]
+    for dtype, head in ((dtypes.f32, 64), (dtypes.f16, 136)):
+        assert "attention_units" not in [t.stem for t in attention_tiles(dtype, head, True, True, CARD)]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_nvrtc_compiles_attention(dtype: DType, architecture: int) -> None:
+    if dtype == dtypes.bf16 and architecture < 80:
+        pytest.skip("its matrix units have no bfloat16")
+    for number, head in enumerate(HEADS):
+        (tile,) = attention_tiles(dtype, head + number % 2 * -1, bool(number % 2), bool(number // 2), CARD)
+        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hologram.opset import OPERATIONS
 from tests import test_ops
 from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
+from tests.backends.emulated import test_matrix_units as units
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
 
@@ -85,6 +87,9 @@ class Mutating(Clang):
         return super().compile(entry, changed)
 
 
+# The suite's own samples have one row at most whose maximum grows much from one turn to the next.
+TURNS = partial(units.test_attention, 64, False, dtypes.f16)
+ATTENTION = operation("scaled_dot_product_attention", "f16")
 HALVES = operation("matmul", "f16")
 BARRIER = r"__syncthreads\(\);"
 TEXTS = {
@@ -125,6 +130,17 @@ TEXTS = {
     "results in the wrong lines": Text(r"lane / 4 \+ 8 \* half", "lane % 8 + 8 * half", HALVES),
     "a tail copied whole": Text(r"2 \* count\);", "16);", HALVES),
     "a pair past the last column": Text(r"column \+ 1 == params\.n", "false", HALVES),
+    "keys of two turns ago": Text(
+        r"turn \* KEYS, params\.s, 0, params\.e\)", "turn / 2 * KEYS, params.s, 0, params.e)", ATTENTION
+    ),
+    "keys that come too late": Text(rf"(wait_for_copies<0>\(\);\s*){BARRIER}", r"\1", ATTENTION),
+    "weights of other rows": Text(r"part / 2\] \+ part % 2 \* 2", "part % 2] + part / 2 * 2", ATTENTION),
+    "a maximum of two threads only": Text(r"distance < 4", "distance < 2", ATTENTION),
+    "sums that are not rescaled": Text(
+        r"sum\[j\]\[2 \* half\] \*= factor", "sum[j][2 * half] *= 1.0f", TURNS
+    ),
+    "keys past the last one": Text(r"column >= params\.s \|\| ", "", ATTENTION),
+    "a causal row that looks ahead": Text(r"column > row\)", "column > row + 1)", ATTENTION),
     "a parameter more": Text(
         r", const Parameters p\) \{", ", const Parameters p, float* more) {", operation("add")
     ),

@@ -58,11 +58,23 @@ static inline float powf(float x, float y) { return __builtin_powf(x, y); }
 static inline double pow(double x, double y) { return __builtin_pow(x, y); }
 static inline float fmodf(float x, float y) { return __builtin_fmodf(x, y); }
 static inline double fmod(double x, double y) { return __builtin_fmod(x, y); }
+static inline float fmaxf(float x, float y) { return __builtin_fmaxf(x, y); }
 static inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 static inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
 template <typename T> T __shfl_sync(unsigned, T value, int lane, int width = 32) {
     return emulation::from_lane(value, lane, width);
+}
+
+// Among the threads of a subgroup, all of which ask; others are not waited for.
+template <typename T> T __shfl_xor_sync(unsigned, T value, int mask) {
+    static T values[emulation::MAX_THREADS];
+    const unsigned index = emulation::place.index;
+    values[index] = value;
+    emulation::subgroup_barrier();
+    const T found = values[index ^ static_cast<unsigned>(mask)];
+    emulation::subgroup_barrier();
+    return found;
 }
 
 template <typename T> T atomicExch(T* a, T x) {

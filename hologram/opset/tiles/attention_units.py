@@ -1,0 +1,84 @@
+"""Attention by matrix units, where a device has them for the operands' dtype."""
+
+from __future__ import annotations
+
+from hologram.dtypes import f32, u32
+from hologram.layout import Layout, collapse
+from hologram.limits import Limits
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attention_operands import additive, batch_of
+from hologram.plan import Step, Tile
+
+SUBGROUPS = 4  # of a workgroup, of 16 rows each
+HEADS = {16: 64, 32: 64, 64: 64, 128: 32}  # elements of a row in workgroup memory: keys there at a time
+PIECE = 8  # elements that are loaded at once where they lie so
+AXES = ("offset", "batch", "head", "group", "row", "column")
+SCALARS = (
+    *((name, u32) for name in ("l", "s", "e", "ev", "groups")),
+    ("scale", f32),
+    *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in AXES),
+)
+
+
+def unit_steps(
+    steps: Steps,
+    operands: tuple[Layout, Layout, Layout],
+    mask: Layout | None,
+    out: Layout,
+    causal: bool,
+    scale: float,
+    limits: Limits,
+) -> bool:
+    """Appends the kernel; False, and nothing appended, where it does not apply.
+
+    Large heads, other dtypes, batches of more than three strides (grouped queries have three), strides backward.
+    """
+    q, k, v = operands
+    dtype = q.dtype
+    (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
+    head = next((n for n in HEADS if max(e, ev) <= n), 0)
+    if {i.dtype for i in (*operands, out)} - limits.matrix_dtypes or not head or min(e, keys) == 0:
+        return False
+    given = [q, k, v, q if mask is None else mask, out]
+    # A mask that is made additive keeps the axes along which it is the same.
+    if (
+        len(collapse([batch_of(i) for i in given])[0].shape) > 3
+        or min(s for i in given for s in i.strides) < 0
+    ):
+        return False
+    places = [Place(p, i) for p, i in enumerate(given)]
+    if mask is None:
+        places[3] = places[0]
+    elif mask.dtype is not f32:
+        places[3] = additive(steps, mask)
+    batches = collapse([batch_of(p.layout) for p in places])
+    outer, heads, groups = (*(1,) * (3 - batches[0].ndim), *batches[0].shape)
+    if max(outer, heads * groups) > limits.max_workgroups:
+        return False
+    scalars: list[int | float] = [rows, keys, e, ev, groups, scale]
+    for place, batch in zip(places, batches, strict=True):
+        lead = (*(0,) * (3 - batch.ndim), *batch.strides)
+        scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
+    constants = (("KEYS", HEADS[head]), ("HEAD", head), ("CAUSAL", causal), ("MASKED", mask is not None))
+    tile = Tile(
+        stem="attention_units",
+        entry="atlas_attention_units",
+        buffers=(
+            *((n, dtype, "read") for n in ("q", "k", "v")),
+            ("mask", f32 if mask is not None else dtype, "read"),
+            ("out", dtype, "write"),
+        ),
+        scalars=SCALARS,
+        types=(("T", dtype),),
+        constants=(*constants, ("K_WHOLE", _whole(k)), ("V_WHOLE", _whole(v))),
+        workgroup=(SUBGROUPS * limits.subgroup, 1, 1),
+    )
+    grid = (-(-rows // (16 * SUBGROUPS)), heads * groups, outer)
+    steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
+    return True
+
+
+def _whole(layout: Layout) -> bool:
+    """Whether rows lie in pieces of 16 bytes."""
+    across = (s for s, n in zip(layout.strides[:-1], layout.shape[:-1], strict=True) if n > 1)
+    return layout.strides[-1] == 1 and not any(s % PIECE for s in (layout.offset, *across))
