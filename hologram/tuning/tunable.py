@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.choices import Candidate, Problem
+from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.tiles import product_tile
@@ -53,8 +54,16 @@ def _product_trial(problem: Problem) -> Trial:
     )
 
 
-def _products(sizes: tuple[int, int, int, int], *lines: tuple[bool, bool]) -> tuple[Problem, ...]:
-    return tuple(Problem.of(product_tile.KERNEL, dtypes.f32, sizes, found) for found in lines)
+def _products(
+    sizes: tuple[int, int, int, int], *lines: tuple[bool, bool], dtype: DType = dtypes.f32
+) -> tuple[Problem, ...]:
+    return tuple(Problem.of(product_tile.KERNEL, dtype, sizes, found) for found in lines)
+
+
+def _halves(*sizes: tuple[int, int, int, int]) -> tuple[Problem, ...]:
+    """Layers of models in 16 bits, where matrix units take them as they are."""
+    kinds = (dtypes.f16, dtypes.bf16)
+    return tuple(p for s in sizes for d in kinds for p in _products(s, PLAIN, LINEAR, dtype=d))
 
 
 def _sizes(problem: Problem) -> tuple[int, int, int, int]:
@@ -80,6 +89,7 @@ TUNABLES = {
             *_products((1, 16, 1024, 1024), LINEAR),
             *_products((1, 1, 1024, 1024), PLAIN),
             *_products((1, 64, 16384, 64), PLAIN),
+            *_halves((1, 512, 512, 512), (1, 4096, 4096, 4096), (1, 16, 4096, 4096), (1, 64, 16384, 64)),
         ),
     )
 }

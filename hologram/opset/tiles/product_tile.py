@@ -39,7 +39,8 @@ WORKGROUPS = (
     (64, 1, 1, 1, 16), (1, 64, 1, 1, 16),
 )  # fmt: skip
 
-# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. The first of a size may be the default.
+# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. All take 48 KiB of workgroup memory at most,
+# which every device with matrix units has; the first of a size may be the default.
 UNIT_TILES = (
     (128, 128, 32, 2, 2, 3), (128, 128, 32, 2, 4, 3), (256, 128, 32, 4, 2, 2), (128, 256, 32, 2, 4, 2),
     (128, 64, 32, 2, 2, 4), (64, 128, 32, 2, 2, 4), (64, 64, 32, 2, 2, 4), (64, 64, 64, 2, 2, 3),
@@ -140,12 +141,12 @@ def _default_units(units: list[Candidate], sizes: tuple[int, int, int, int], lim
     """The larger square tile where it leaves no compute unit idle, else the smaller; a flat one for few rows."""
     _, m, _, n = sizes
     enough = limits.parallelism or ENOUGH_GROUPS
-    whole = [c for c in units if c.parts == 1]
+    first = {extent(c): c for c in reversed(units) if c.parts == 1}  # of each size
     if min(m, n) <= UNIT_SIDE:
-        chosen = next(c for c in whole if extent(c)[0 if m <= n else 1] == UNIT_SIDE)
+        chosen = first[16, 64] if m <= n else first[64, 16]
     else:
-        squares = [c for c in whole if extent(c) in ((128, 128), (64, 64))]
-        chosen = next((c for c in squares if groups(c, sizes) >= enough), squares[-1])
+        large, small = first[128, 128], first[64, 64]
+        chosen = large if groups(large, sizes) >= enough else small
     parts = [c for c in units if replace(c, parts=1) == chosen]
     return next((c for c in parts if groups(c, sizes) * c.parts >= enough), parts[-1])
 

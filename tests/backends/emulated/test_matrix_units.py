@@ -143,6 +143,7 @@ def test_the_default_tile_keeps_the_card_busy() -> None:
         for s in ((1, 4096, 4096, 4096), (1, 512, 512, 512), (1, 4, 4096, 4096))
     ]
     assert [product_tile.extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
+    assert [c.constant("STAGES") for c in chosen] == [3, 4, 4]
     assert [c.parts for c in chosen] == [1, 2, 4]  # 1024, 64 and 64 workgroups
     deep = product_tile.default((1, 64, 65536, 64), dtypes.f16, CARD)
     assert deep.parts == product_tile.MOST_PARTS
