@@ -32,11 +32,12 @@ body16:
   br label %latch17
 latch17:
   %i20 = add nsw i64 %i19, 1
-  br label %head15, !llvm.loop !2
+  br label %head15, !llvm.loop !3
 done18:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}

@@ -39,7 +39,7 @@ body27:
   br label %latch28
 latch28:
   %i31 = add nsw i64 %i30, 1
-  br label %head26, !llvm.loop !2
+  br label %head26, !llvm.loop !3
 done29:
   br label %head35
 head35:
@@ -103,7 +103,7 @@ done60:
   br label %latch49
 latch49:
   %i52 = add nsw i64 %i51, 4
-  br label %head47
+  br label %head47, !llvm.loop !6
 done50:
   br label %head91
 head91:
@@ -130,12 +130,12 @@ body99:
   br label %latch100
 latch100:
   %i103 = add nsw i64 %i102, 1
-  br label %head98, !llvm.loop !6
+  br label %head98, !llvm.loop !7
 done101:
   br label %latch93
 latch93:
   %i96 = add nsw i64 %i95, 1
-  br label %head91
+  br label %head91, !llvm.loop !8
 done94:
   br label %head114
 head114:
@@ -156,12 +156,12 @@ body115:
   br label %latch116
 latch116:
   %i119 = add nsw i64 %i118, 1
-  br label %head114, !llvm.loop !8
+  br label %head114, !llvm.loop !9
 done117:
   br label %latch37
 latch37:
   %i40 = add nsw i64 %i39, 256
-  br label %head35
+  br label %head35, !llvm.loop !10
 done38:
   br label %head129
 head129:
@@ -178,24 +178,26 @@ body130:
   br label %latch131
 latch131:
   %i134 = add nsw i64 %i133, 1
-  br label %head129, !llvm.loop !10
+  br label %head129, !llvm.loop !11
 done132:
   br label %latch19
 latch19:
   %i22 = add nsw i64 %i21, %v14
-  br label %head17
+  br label %head17, !llvm.loop !12
 done20:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
-!3 = !{!"llvm.loop.parallel_accesses", !0}
-!4 = distinct !{!4, !3}
-!5 = !{!"llvm.loop.parallel_accesses", !0}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}
+!4 = distinct !{!4, !1, !2}
+!5 = !{!"llvm.loop.unroll.runtime.disable"}
 !6 = distinct !{!6, !5}
-!7 = !{!"llvm.loop.parallel_accesses", !0}
-!8 = distinct !{!8, !7}
-!9 = !{!"llvm.loop.parallel_accesses", !0}
-!10 = distinct !{!10, !9}
+!7 = distinct !{!7, !1, !2}
+!8 = distinct !{!8, !5}
+!9 = distinct !{!9, !1, !2}
+!10 = distinct !{!10, !5}
+!11 = distinct !{!11, !1, !2}
+!12 = distinct !{!12, !5}

@@ -35,11 +35,12 @@ done25:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, 1
-  br label %head13, !llvm.loop !2
+  br label %head13, !llvm.loop !3
 done16:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}

@@ -38,7 +38,7 @@ body24:
   br label %latch25
 latch25:
   %i28 = add nsw i64 %i27, 1
-  br label %head23, !llvm.loop !2
+  br label %head23, !llvm.loop !3
 done26:
   br label %head35
 head35:
@@ -61,13 +61,15 @@ done38:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, 1
-  br label %head13
+  br label %head13, !llvm.loop !6
 done16:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
-!3 = !{!"llvm.loop.parallel_accesses", !0}
-!4 = distinct !{!4, !3}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}
+!4 = distinct !{!4, !1, !2}
+!5 = !{!"llvm.loop.unroll.runtime.disable"}
+!6 = distinct !{!6, !5}

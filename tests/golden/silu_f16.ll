@@ -61,11 +61,12 @@ body12:
   br label %latch13
 latch13:
   %i16 = add nsw i64 %i15, 1
-  br label %head11, !llvm.loop !2
+  br label %head11, !llvm.loop !3
 done14:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}

@@ -48,13 +48,13 @@ body34:
   br label %latch35
 latch35:
   %i38 = add nsw i64 %i37, 1
-  br label %head33, !llvm.loop !2
+  br label %head33, !llvm.loop !3
 done36:
   %v45 = call float @llvm.maximum.f32(float %c29, float %c39)
   br label %latch25
 latch25:
   %i28 = add nsw i64 %i27, 2048
-  br label %head23
+  br label %head23, !llvm.loop !5
 done26:
   br label %head46
 head46:
@@ -111,14 +111,14 @@ body57:
   br label %latch58
 latch58:
   %i61 = add nsw i64 %i60, 1
-  br label %head56, !llvm.loop !4
+  br label %head56, !llvm.loop !6
 done59:
   %v99 = fpext float %c62 to double
   %v100 = fadd reassoc double %c52, %v99
   br label %latch48
 latch48:
   %i51 = add nsw i64 %i50, 2048
-  br label %head46
+  br label %head46, !llvm.loop !7
 done49:
   %v101 = fptrunc double %c52 to float
   br label %head102
@@ -136,7 +136,7 @@ body103:
   br label %latch104
 latch104:
   %i107 = add nsw i64 %i106, 1
-  br label %head102, !llvm.loop !6
+  br label %head102, !llvm.loop !8
 done105:
   %v114 = zext i1 true to i64
   %v115 = add nsw i64 %c20, %v114
@@ -145,15 +145,18 @@ done105:
   br label %latch16
 latch16:
   %i19 = add nsw i64 %i18, 1
-  br label %head14
+  br label %head14, !llvm.loop !9
 done17:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
-!3 = !{!"llvm.loop.parallel_accesses", !0}
-!4 = distinct !{!4, !3}
-!5 = !{!"llvm.loop.parallel_accesses", !0}
-!6 = distinct !{!6, !5}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}
+!4 = !{!"llvm.loop.unroll.runtime.disable"}
+!5 = distinct !{!5, !4}
+!6 = distinct !{!6, !1, !2}
+!7 = distinct !{!7, !4}
+!8 = distinct !{!8, !1, !2}
+!9 = distinct !{!9, !4}

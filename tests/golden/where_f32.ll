@@ -39,11 +39,12 @@ body20:
   br label %latch21
 latch21:
   %i24 = add nsw i64 %i23, 1
-  br label %head19, !llvm.loop !2
+  br label %head19, !llvm.loop !3
 done22:
   ret void
 }
 
 !0 = distinct !{}
 !1 = !{!"llvm.loop.parallel_accesses", !0}
-!2 = distinct !{!2, !1}
+!2 = !{!"llvm.loop.vectorize.followup_epilogue", !{!"llvm.loop.unroll.runtime.disable"}, !{!"llvm.loop.isvectorized", i32 1}}
+!3 = distinct !{!3, !1, !2}

@@ -16,6 +16,12 @@ from hologram.dtypes import DType
 REGISTER = {"f32": "float", "f16": "float", "bf16": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}
 
+_ONCE = '!{!"llvm.loop.unroll.runtime.disable"}'  # loops whose length is known are still unrolled whole
+_LANES = (
+    '!{!"llvm.loop.parallel_accesses", !0}',
+    f'!{{!"llvm.loop.vectorize.followup_epilogue", {_ONCE}, !{{!"llvm.loop.isvectorized", i32 1}}}}',
+)
+
 
 def register_type(dtype: DType) -> str:
     """The LLVM type of a value."""
@@ -49,6 +55,7 @@ class Writer:
         self.metadata = metadata
         self.block = "entry"
         self._count = 0
+        self._loops = 0  # that stand in the innermost loop being written
 
     def name(self, stem: str = "v") -> str:
         self._count += 1
@@ -102,12 +109,12 @@ class Writer:
         less: str = "slt",
         flags: str = " nsw",
         lanes: bool = False,
-        hints: Sequence[str] = (),
     ) -> list[str]:
         """Counts from start below stop; (type, first value) of what is carried, whose last values return.
 
         With `lanes` the iterations are independent of each other, whatever the pointers may be: accesses in the body
-        carry the access group, so LLVM vectorises without asking whether buffers overlap.
+        carry the access group, so LLVM vectorises without asking whether buffers overlap. What is left over then is
+        few elements, and a loop around loops is long as it is: neither is unrolled.
         """
         before, head, inside, latch, after = (
             self.block,
@@ -125,13 +132,15 @@ class Writer:
         condition = self(f"icmp {less} {counter} {i}, {stop}")
         self.branch(condition, inside, after)
         self.place(inside)
+        loops, self._loops = self._loops, 0
         results = body(i, phis)
+        properties = [*_LANES] if lanes else []
+        if self._loops:
+            properties.append(_ONCE)
+        self._loops += loops + 1
         self.jump(latch)
         self.place(latch)
         self.do(f"{following} = add{flags} {counter} {i}, {step}")
-        properties = [*hints]
-        if lanes:
-            properties.append('!{!"llvm.loop.parallel_accesses", !0}')
         self.jump(head, self._loop_metadata(properties) if properties else "")
         for slot, phi, (type_, first), result in zip(slots, phis, carried, results, strict=True):
             self.lines[slot] = f"  {phi} = phi {type_} [ {first}, %{before} ], [ {result}, %{latch} ]"
@@ -140,10 +149,10 @@ class Writer:
 
     def _loop_metadata(self, properties: Sequence[str]) -> str:
         """`, !llvm.loop !N`, the node naming itself first, as LLVM asks. Node 0 is the access group."""
-        numbers = []
         for text in properties:
-            numbers.append(len(self.metadata))
-            self.metadata.append(text)
+            if text not in self.metadata:
+                self.metadata.append(text)
+        numbers = [self.metadata.index(text) for text in properties]
         own = len(self.metadata)
         self.metadata.append(f"distinct !{{{', '.join(f'!{n}' for n in [own, *numbers])}}}")
         return f", !llvm.loop !{own}"
