@@ -62,7 +62,8 @@ class Engine:
         machine = self._machine()
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        # Level 3 would copy every loop around rows for the case that these are empty.
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
         options.loop_vectorization = True
         options.slp_vectorization = True
         options.loop_unrolling = True
