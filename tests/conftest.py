@@ -95,6 +95,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def kept_apart() -> Iterator[None]:
+    """What a file's tests leave (kernels, plans, executors) is looked through once, not by every collection after."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def executors() -> Iterator[dict[str, hg.Executor]]:
     """The executors that are open, by backend: one each for a whole run."""
