@@ -82,6 +82,10 @@ class Kernel:
             k for k, a in enumerate(arguments) if "number" in str(a.type) or "Tensor" in str(a.type)
         )
         self._named_numbers = frozenset(a.name for a in arguments if "number" in str(a.type))
+        # A list of positions, by axis, which may lie on the host.
+        self._positions = next(
+            (k for k, a in enumerate(arguments) if str(a.type) == "List[Optional[Tensor]]"), None
+        )
         self._outputs = tuple(a.name for a in arguments if is_output(a))
         self._known: dict[Any, Expected] = {}
 
@@ -90,6 +94,8 @@ class Kernel:
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
         """A call's results, and what was expected of it."""
+        if self._positions is not None and is_ours(args[0]):
+            args = [_beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
         taken = Taken(self)
         operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]
         named: dict[str, Any] = {}
@@ -360,6 +366,15 @@ class Taken:
             f"hologram, {self.kernel.name}: Expected all tensors to be on the same device, but found at least two "
             f"devices, {first} and {x.device}!"
         )
+
+
+def _beside(x: torch.Tensor, y: Any, is_positions: bool = False) -> Any:
+    """Positions that lie on the host brought to a tensor's device, and values without axes; all else as it is."""
+    if is_positions and isinstance(y, (list, tuple)):
+        return [_beside(x, each, True) for each in y]
+    if isinstance(y, torch.Tensor) and y.device.type == "cpu" and (is_positions or not y.ndim):
+        return y.to(x.device)
+    return y
 
 
 def _takes_part(x: Any) -> bool:

@@ -133,3 +133,27 @@ def test_gradients_of_segments_are_pytorchs(reduce: str) -> None:
         return x.grad.cpu()
 
     torch.testing.assert_close(gradient("hologram"), gradient("cpu"), equal_nan=True)
+
+
+def test_positions_and_masks_of_the_host_index_tensors_of_the_device() -> None:
+    def call(x: torch.Tensor) -> list[torch.Tensor]:
+        rows, mask = torch.tensor([2, 0]), torch.tensor([[True, False], [False, False], [True, True]])
+        written = x.clone()
+        written[rows, torch.tensor([1])] = torch.tensor(7.0)
+        written[mask] = 9.0
+        written[:, torch.tensor([0])] *= 2
+        return [x[rows], x[mask], x[..., rows[1:]], written]
+
+    host = torch.arange(6.0).reshape(3, 2)
+    for here, there in zip(call(host), call(host.to("hologram")), strict=True):
+        assert there.device.type == "hologram"
+        assert torch.equal(there.cpu(), here)
+
+
+def test_positions_of_the_device_do_not_index_tensors_of_the_host() -> None:
+    (index,) = _device([0, 1])
+    with pytest.raises(RuntimeError, match="hologram"):
+        torch.ones(3)[index]
+    (x,) = _device([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[index] = torch.tensor(1, dtype=torch.float64)
