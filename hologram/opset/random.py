@@ -32,11 +32,11 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 
 
-def philox(counter: Value, key: Value) -> tuple[Value, Value, Value, Value]:
-    """Four random words for a counter and a key, both u32."""
+def philox(counter: Value, key: Value, turn: Value | None = None) -> tuple[Value, Value, Value, Value]:
+    """Four random words for a counter, a key and, where an element draws again, the number of its turn, all u32."""
     b = counter.builder
     zero = b.constant(0, u32)
-    c0, c1, c2, c3 = counter, zero, zero, zero
+    c0, c1, c2, c3 = counter, zero if turn is None else turn, zero, zero
     k0, k1 = key, zero
     for _ in range(ROUNDS):
         m0, m1 = b.constant(MULTIPLIERS[0], u32), b.constant(MULTIPLIERS[1], u32)
@@ -45,10 +45,10 @@ def philox(counter: Value, key: Value) -> tuple[Value, Value, Value, Value]:
     return c0, c1, c2, c3
 
 
-def philox_reference(counter: np.ndarray, key: int) -> tuple[np.ndarray, ...]:
+def philox_reference(counter: np.ndarray, key: int, turn: int = 0) -> tuple[np.ndarray, ...]:
     """The same in NumPy, on u64 arithmetic."""
     low = np.uint64(0xFFFFFFFF)
-    c = [counter.astype(np.uint64), *(np.zeros_like(counter, np.uint64) for _ in range(3))]
+    c = [counter.astype(np.uint64), *(np.full_like(counter, n, np.uint64) for n in (turn, 0, 0))]
     k0, k1 = key, 0
     for _ in range(ROUNDS):
         p0, p1 = np.uint64(MULTIPLIERS[0]) * c[0], np.uint64(MULTIPLIERS[1]) * c[2]
@@ -62,7 +62,7 @@ def philox_reference(counter: np.ndarray, key: int) -> tuple[np.ndarray, ...]:
     return tuple(x.astype(np.uint32) for x in c)
 
 
-def _linear(at: tuple[Value, ...]) -> Value:
+def linear(at: tuple[Value, ...]) -> Value:
     """The element's number in row-major order, as u32."""
     b = at[0].builder
     total = at[0]
@@ -72,7 +72,7 @@ def _linear(at: tuple[Value, ...]) -> Value:
 
 
 def _word(at: tuple[Value, ...], seed: Value, offset: Value) -> Value:
-    element = _linear(at)
+    element = linear(at)
     words = philox((element >> 2) + offset, seed)
     lane = element & 3
     return select(lane == 0, words[0], select(lane == 1, words[1], select(lane == 2, words[2], words[3])))
@@ -83,7 +83,7 @@ def _bits(dtype: DType) -> int:
     return {dtypes.f16: 11, dtypes.bf16: 8}.get(dtype, 24)
 
 
-def _unit(word: Value, dtype: DType, bits: int = 24) -> Value:
+def unit(word: Value, dtype: DType, bits: int = 24) -> Value:
     """A word as a float in [0, 1), from its upper bits."""
     return (word >> (32 - bits)).to(dtype) * 2.0**-bits
 
@@ -160,7 +160,7 @@ def random_words(at, key: IndexedOperand, *, shape, offset: Any = 0, word: int =
     seed, first = (key.at(at[0].builder.constant(k, dtypes.index)) for k in (0, 1))
     if word < 0:
         return _word(at, seed, first + offset)
-    return philox(_linear(at) + first + offset, seed)[word]
+    return philox(linear(at) + first + offset, seed)[word]
 
 
 def _units_of(words: Any, dtype: DType, bits: int = 24) -> Any:
@@ -205,7 +205,7 @@ def random_uniform(
     at, *, shape, low: Any = 0.0, high: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"
 ):
     """Floats in [low, high), 2^24 different ones (f16 2^11, bf16 2^8). `seed` and `offset` are in [0, 2^32)."""
-    return low + _unit(_word(at, seed, offset), low.dtype, _bits(dtypes.dtype(dtype))) * (high - low)
+    return low + unit(_word(at, seed, offset), low.dtype, _bits(dtypes.dtype(dtype))) * (high - low)
 
 
 def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
@@ -221,9 +221,9 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
          reference=_normal_reference, methods=False, parts=_normal_parts)  # fmt: skip
 def random_normal(at, *, shape, mean: Any = 0.0, std: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):
     """Normally distributed floats (Box, Muller 1958); element i uses the block whose counter is offset + i."""
-    first, second, _, _ = philox(_linear(at) + offset, seed)
+    first, second, _, _ = philox(linear(at) + offset, seed)
     radius = atlas.sqrt(-2.0 * atlas.log(((first >> 8) + 1).to(mean.dtype) * 2.0**-24))
-    return mean + std * (radius * atlas.cos(_unit(second, mean.dtype) * (2.0 * math.pi)))
+    return mean + std * (radius * atlas.cos(unit(second, mean.dtype) * (2.0 * math.pi)))
 
 
 def _dropout_reference(x, p=0.5, seed=0, offset=0):
@@ -250,5 +250,5 @@ def _dropped(cotangent, p, seed, offset):
          reference=_dropout_reference, gradient={"x": _dropped}, parts=_dropout_parts)  # fmt: skip
 def dropout(at, x: IndexedOperand, *, p: Any = 0.5, seed: Any = 0, offset: Any = 0):
     """x / (1 - p) where a random number is at least p, else 0; the numbers are random_uniform's in f32."""
-    keep = _unit(_word(at, seed, offset), p.dtype) >= p
+    keep = unit(_word(at, seed, offset), p.dtype) >= p
     return select(keep, x.at(*at) * (1.0 / (1.0 - p)), 0.0)

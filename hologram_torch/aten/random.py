@@ -12,6 +12,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.device.generator import draw
 from hologram_torch.kernels.numbers import highest
 from hologram_torch.kernels.registry import register
@@ -136,10 +137,13 @@ def bernoulli_(x: torch.Tensor, p: float = 0.5, *, generator: Generator) -> Tens
 
 def _probabilities(p: torch.Tensor) -> Tensor:
     if not p.is_floating_point():
-        raise RuntimeError(
+        raise NotImplementedError(
             f"hologram, bernoulli: expected probabilities tensor to have floating type, got {p.dtype}"
         )
-    return hologram_tensor(p).astype("f32", copy=False)
+    found = hologram_tensor(p)
+    inside = hg.logical_and(hg.greater_equal(found, 0.0), hg.less_equal(found, 1.0))  # NaN is not
+    refuse("bernoulli", hg.any(hg.logical_not(inside)), "probabilities must lie within [0, 1]")
+    return found.astype("f32", copy=False)
 
 
 @filled("bernoulli_.Tensor", lambda x, p: None)

@@ -219,8 +219,8 @@ _SERIES = tuple((-1) ** k / k for k in reversed(range(2, 19)))  # of m - log(1 +
 _OUTER, _INNER = 64, 32  # turns
 
 
-def _front(a: Value, x: Value) -> Value:
-    """x^a exp(-x) / gamma(a); of a large a near x from the distance between them, which is small."""
+def gamma_density(a: Value, x: Value) -> Value:
+    """x^a exp(-x) / gamma(a): x times the density; of a large a near x from their distance, which is small."""
     m = (x - a) / a
     bent = select(atlas.absolute(m) < _SERIES_LIMIT, m * m * polynomial(m, _SERIES), m - atlas.log1p(m))
     w = 1.0 / a
@@ -251,7 +251,7 @@ def _lower(a: Value, x: Value) -> Value:
 
     one = a.builder.constant(1.0, a.dtype)
     _, total, _ = a.builder.loop(0, _OUTER, turns, first=(one, one, a))
-    return _front(a, x) * total / a
+    return gamma_density(a, x) * total / a
 
 
 def _upper(a: Value, x: Value) -> Value:
@@ -279,7 +279,7 @@ def _upper(a: Value, x: Value) -> Value:
     first = 1.0 / select(b == 0.0, 1e-30, b)
     large = a.builder.constant(1e30, a.dtype)
     _, _, h, _, _ = a.builder.loop(0, _OUTER, turns, first=(large, first, first, zero, zero))
-    return _front(a, x) * h
+    return gamma_density(a, x) * h
 
 
 def _incomplete(a: Value, x: Value, complement: bool) -> Value:

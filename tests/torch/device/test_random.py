@@ -77,6 +77,12 @@ WRONG: dict[str, Callable[[Any], object]] = {
     "geometric": lambda x: x.geometric_(0),
     "bernoulli": lambda x: x.bernoulli_(1.5),
     "random": lambda x: x.random_(3, 3),
+    "bernoulli above": lambda x: torch.bernoulli(x * 1.5),
+    "bernoulli NaN": lambda x: torch.empty_like(x).bernoulli_(x * math.nan),
+    "bernoulli of integers": lambda x: torch.bernoulli(x.long()),
+    "poisson": lambda x: torch.poisson(-x),
+    "gamma of integers": lambda x: torch._standard_gamma(x.long()),
+    "binomial of two dtypes": lambda x: torch.binomial(x, x.double()),
     "multinomial": lambda x: torch.multinomial(x - 2, 1),
     "randperm": lambda x: torch.randperm(-1, device=x.device),
 }
@@ -99,6 +105,11 @@ DRAWS: dict[str, Callable[..., Any]] = {
     "randperm": lambda **g: torch.randperm(9, device="hologram", **g),
     "normal": lambda **g: torch.normal(torch.zeros(5, device="hologram"), 1.0, **g),
     "bernoulli": lambda **g: torch.bernoulli(torch.full((64,), 0.5, device="hologram"), **g),
+    "poisson": lambda **g: torch.poisson(torch.full((64,), 20.0, device="hologram"), **g),
+    "binomial": lambda **g: torch.binomial(
+        *torch.tensor([[9.0], [0.5]], device="hologram").expand(2, 64), **g
+    ),
+    "gamma": lambda **g: torch._standard_gamma(torch.full((64,), 0.5, device="hologram"), **g),
     "multinomial": lambda **g: torch.multinomial(torch.ones(9, device="hologram"), 5, **g),
     "kaiming_uniform_": lambda **g: torch.nn.init.kaiming_uniform_(torch.ones(3, 3, device="hologram"), **g),
     "trunc_normal_": lambda **g: torch.nn.init.trunc_normal_(torch.ones(3, 3, device="hologram"), **g),

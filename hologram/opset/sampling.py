@@ -1,0 +1,314 @@
+"""Random numbers of distributions that have no simple inverse: proposals, of which the first that is accepted counts.
+
+Element i proposes from the blocks of Philox whose counter is the key's offset + `offset` + i, a turn each. So it draws
+the same whatever the others do, and there are so many turns that none is left without an accepted proposal.
+"""
+
+# Declarations are annotated for those who call them; their bodies get Values.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from hologram import dtypes
+from hologram.atlas import builder as atlas
+from hologram.atlas.builder import Value, select
+from hologram.dtypes import DType, u32
+from hologram.errors import ShapeError
+from hologram.layout import Layout
+from hologram.opset.forms.map import IndexedOperand, indexed
+from hologram.opset.forms.operation import Sample
+from hologram.opset.random import linear, philox, philox_reference, unit
+from hologram.opset.special.gamma import gamma_density
+
+TURNS = 128  # the least lucky proposal, a binomial one, is refused three times out of four
+FEW = 10.0  # up to this mean, running sums of probabilities are shorter
+SUMS = 64  # probabilities that are added up then
+LEAST = 1e-8  # a probability too small to be met by the 24 bits of a uniform number
+
+Words = tuple[Value, Value, Value, Value]
+
+
+class Draws:
+    """The blocks of one element."""
+
+    def __init__(self, at: tuple[Value, ...], key: IndexedOperand, offset: Value) -> None:
+        self.builder = at[0].builder
+        self.seed, first = (key.at(self.builder.constant(k, dtypes.index)) for k in (0, 1))
+        self.counter = linear(at) + first + offset
+
+    def block(self, turn: Value | None = None) -> Words:
+        return philox(self.counter, self.seed, turn)
+
+    def accepted(self, propose: Callable[[Words], tuple[Value, Value]], first: Value) -> Value:
+        """The first number that a proposal says yes to; turns count from 1."""
+        none = self.builder.constant(0, u32)
+
+        def again(turn: Value, going: Value) -> tuple[Value, Value]:
+            number, yes = propose(self.block(turn.to(u32) + 1))
+            return number, select(yes, none, going)
+
+        def turns(turn: Value, number: Value, going: Value) -> tuple[Value, ...]:
+            return self.builder.if_(going > 0, lambda: again(turn, going), lambda: (number, going))
+
+        return self.builder.loop(0, TURNS, turns, first=(first, none + 1))[0]
+
+
+def positive(word: Value, dtype: DType) -> Value:
+    """A word as a float in (0, 1]."""
+    return 1.0 - unit(word, dtype)
+
+
+def counted(draws: Draws, none: Value, ratio: Callable[[Value], Value]) -> Value:
+    """The number at which the sum of probabilities passes a uniform one; `ratio` is of one to the one before."""
+    wanted = unit(draws.block()[0], none.dtype)
+
+    def turn(k: Value, probability: Value, total: Value, found: Value) -> tuple[Value, ...]:
+        further = (wanted >= total) & (probability > LEAST)
+        probability = probability * ratio(found + 1.0)
+        return select(further, probability, 0.0), total + probability, select(further, found + 1.0, found)
+
+    zero = draws.builder.constant(0.0, none.dtype)
+    first = select(none > LEAST, none, LEAST * 2.0)
+    return draws.builder.loop(0, SUMS, turn, first=(first, none, zero))[2]
+
+
+def poisson_mass(k: Value, rate: Value) -> Value:
+    """The probability of k events where `rate` are expected; exact for none (Loader 2000, by its gamma function)."""
+    some = select(k > 0.0, k, 1.0)
+    return select(k > 0.0, gamma_density(some, rate) / some, atlas.exp(-rate))
+
+
+# Declarations.
+
+
+def _shape_of(*operands: Layout, **rest: Any) -> Layout:
+    *parameters, key = operands
+    if key.shape != (2,) or key.dtype is not u32:
+        raise ShapeError(f"random numbers: a key is two u32, got {key.dtype} of shape {key.shape}")
+    if any(x.shape != parameters[0].shape or x.dtype is not parameters[0].dtype for x in parameters):
+        found = " and ".join(f"{x.dtype} of shape {x.shape}" for x in parameters)
+        raise ShapeError(f"random numbers: parameters must be of one shape and dtype, got {found}")
+    return Layout.contiguous(parameters[0].dtype, parameters[0].shape)
+
+
+def _samples(*parameters: Callable[[np.random.Generator, Any], Any]) -> Any:
+    def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+        for shape, seed, offset in (((211,), 7, 0), ((3, 5), 4_000_000_000, 3), ((), 1, 0), ((0,), 1, 0)):
+            given = [np.asarray(each(rng, shape)).astype(dtype.numpy) for each in parameters]
+            yield Sample((*given, np.array([seed, 12], np.uint32)), {"offset": offset})
+
+    return make
+
+
+def _unit_reference(word: np.ndarray) -> np.ndarray:
+    return (word >> np.uint32(8)).astype(np.float64) * 2.0**-24
+
+
+def _accepted_reference(
+    propose: Callable[..., tuple[np.ndarray, np.ndarray]], key: Any, offset: int, first: np.ndarray
+) -> np.ndarray:
+    """As Draws.accepted; `first` is the result where nothing is accepted."""
+    counter = np.arange(first.size, dtype=np.uint32) + np.uint32((int(key[1]) + offset) % 2**32)
+    found, going = first.copy(), np.ones(first.size, bool)
+    for turn in range(1, TURNS + 1):
+        number, yes = propose(philox_reference(counter, int(key[0]), turn))
+        found = np.where(going, number, found)
+        going &= ~yes
+        if not going.any():
+            break
+    return found
+
+
+def _first_reference(key: Any, offset: int, size: int) -> np.ndarray:
+    counter = np.arange(size, dtype=np.uint32) + np.uint32((int(key[1]) + offset) % 2**32)
+    return _unit_reference(philox_reference(counter, int(key[0]))[0])
+
+
+def _gamma_reference(alpha: Any, key: Any, offset: int = 0) -> np.ndarray:
+    shape, a = np.shape(alpha), np.ravel(alpha)
+    small = a < 1
+    d = np.where(small, a + 1, a) - 1 / 3
+    c = 1 / np.sqrt(9 * d)
+
+    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
+        radius = np.sqrt(-2 * np.log(1 - _unit_reference(words[0])))
+        x = radius * np.cos(2 * np.pi * _unit_reference(words[1]))
+        v = np.maximum(1 + c * x, 0) ** 3
+        u = 1 - _unit_reference(words[2])
+        return d * v, (v > 0) & (np.log(u) < 0.5 * x * x + d * (1 - v + np.log(np.maximum(v, 1e-300))))
+
+    found = _accepted_reference(propose, key, offset, np.zeros(a.size))
+    boost = np.log(1 - _first_reference(key, offset, a.size)) / np.where(small, a, 1)
+    return (found * np.where(small, np.exp(boost), 1)).reshape(shape)
+
+
+@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_gamma_reference, ulp=64, methods=False,
+         gradient={"alpha": None}, samples=_samples(lambda rng, shape: rng.uniform(0.3, 30, shape)))  # fmt: skip
+def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
+    """Numbers of the gamma distribution of shapes alpha and scale 1, for a key (Marsaglia, Tsang 2000)."""
+    draws, a = Draws(at, key, offset), alpha.at(*at)
+    small = a < 1.0
+    d = select(small, a + 1.0, a) - 1.0 / 3.0
+    c = 1.0 / atlas.sqrt(9.0 * d)
+
+    def propose(words: Words) -> tuple[Value, Value]:
+        radius = atlas.sqrt(-2.0 * atlas.log(positive(words[0], a.dtype)))
+        x = radius * atlas.cos(unit(words[1], a.dtype) * (2.0 * math.pi))
+        y = 1.0 + c * x
+        v = y * y * y
+        bound = 0.5 * x * x + d * (1.0 - v + atlas.log(select(v > 0.0, v, 1.0)))
+        return d * select(v < 0.0, 0.0, v), (v > 0.0) & (atlas.log(positive(words[2], a.dtype)) < bound)
+
+    found = draws.accepted(propose, a * 0.0)
+    boost = atlas.exp(atlas.log(positive(draws.block()[0], a.dtype)) / select(small, a, 1.0))
+    return found * select(small, boost, 1.0)
+
+
+def _poisson(draws: Draws, rate: Value) -> Value:
+    """By transformed rejection (Hoermann 1993: PTRS)."""
+    b = 0.931 + 2.53 * atlas.sqrt(rate)
+    a = -0.059 + 0.02483 * b
+
+    def propose(words: Words) -> tuple[Value, Value]:
+        u, v = unit(words[0], rate.dtype) - 0.5, unit(words[1], rate.dtype)
+        us = 0.5 - atlas.absolute(u)
+        k = atlas.floor((2.0 * a / us + b) * u + rate + 0.43)
+        inner = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
+        under = v * (1.1239 + 1.1328 / (b - 3.4)) <= poisson_mass(k, rate) * (a / (us * us) + b)
+        return k, inner | ((k >= 0.0) & ((us >= 0.013) | (v <= us)) & under)
+
+    return draws.accepted(propose, rate)
+
+
+def _mass_reference(k: np.ndarray, rate: Any) -> np.ndarray:
+    logs = np.vectorize(math.lgamma, otypes=[float])(np.maximum(k, 0) + 1.0)
+    return np.exp(k * np.log(rate) - rate - logs)
+
+
+def _counted_reference(
+    wanted: np.ndarray, none: np.ndarray, ratio: Callable[[int], np.ndarray]
+) -> np.ndarray:
+    found, total, probability = np.zeros(wanted.size), none.copy(), none.copy()
+    for k in range(1, SUMS + 1):
+        further = wanted >= total
+        found[further] = k
+        probability = probability * ratio(k)
+        total = np.where(further, total + probability, total)
+    return found
+
+
+def _poisson_reference(rate: Any, key: Any, offset: int = 0) -> np.ndarray:
+    shape, rate = np.shape(rate), np.ravel(rate)
+    many = np.maximum(rate, FEW)
+    b = 0.931 + 2.53 * np.sqrt(many)
+    a = -0.059 + 0.02483 * b
+
+    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
+        u, v = _unit_reference(words[0]) - 0.5, _unit_reference(words[1])
+        us = np.maximum(0.5 - np.abs(u), 1e-300)
+        k = np.floor((2 * a / us + b) * u + many + 0.43)
+        inner = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
+        under = v * (1.1239 + 1.1328 / (b - 3.4)) <= _mass_reference(k, many) * (a / us**2 + b)
+        return k, inner | ((k >= 0) & ((us >= 0.013) | (v <= us)) & under)
+
+    large = _accepted_reference(propose, key, offset, many)
+    small = np.minimum(rate, FEW)
+    few = _counted_reference(_first_reference(key, offset, rate.size), np.exp(-small), lambda k: small / k)
+    return np.where(rate < FEW, few, large).reshape(shape)
+
+
+@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_poisson_reference, methods=False,
+         gradient={"rate": None}, samples=_samples(lambda rng, shape: rng.uniform(0, 40, shape)))  # fmt: skip
+def random_poisson(at, rate, key: IndexedOperand, *, offset: Any = 0):
+    """How many events happen where `rate` are expected, for a key: whole numbers in the dtype of the rates."""
+    draws, mean = Draws(at, key, offset), rate.at(*at)
+    few = select(mean < FEW, mean, 1.0)
+    (found,) = draws.builder.if_(
+        mean < FEW,
+        lambda: (counted(draws, atlas.exp(-few), lambda k: few / k),),
+        lambda: (_poisson(draws, select(mean < FEW, FEW, mean)),),
+    )
+    return found
+
+
+def _binomial(draws: Draws, n: Value, p: Value) -> Value:
+    """By transformed rejection (Hoermann 1993: BTRS), for p up to 1/2."""
+    mean, q = n * p, 1.0 - p
+    deviation = atlas.sqrt(mean * q)
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    alpha = (2.83 + 5.1 / b) * deviation
+
+    def mass(k: Value) -> Value:  # but for what all k have in common
+        return poisson_mass(k, mean) * poisson_mass(n - k, n * q)
+
+    most = mass(atlas.floor((n + 1.0) * p))
+
+    def propose(words: Words) -> tuple[Value, Value]:
+        u, v = unit(words[0], n.dtype) - 0.5, unit(words[1], n.dtype)
+        us = 0.5 - atlas.absolute(u)
+        k = atlas.floor((2.0 * a / us + b) * u + mean + 0.5)
+        inside = (k >= 0.0) & (k <= n)
+        under = v * alpha * most <= mass(select(inside, k, 0.0)) * (a / (us * us) + b)
+        return k, inside & (((us >= 0.07) & (v <= 0.92 - 4.2 / b)) | under)
+
+    return draws.accepted(propose, mean)
+
+
+def _binomial_reference(count: Any, probability: Any, key: Any, offset: int = 0) -> np.ndarray:
+    shape, n, given = np.shape(count), np.ravel(count), np.ravel(probability)
+    p = np.where(given > 0.5, 1 - given, given)
+    first, odds = _first_reference(key, offset, n.size), p / (1 - p)
+    few = _counted_reference(first, (1 - p) ** n, lambda k: np.maximum(n - k + 1, 0) / k * odds)
+    large = n * p >= FEW
+    found = np.where(
+        large, _btrs_reference(np.where(large, n, 40), np.where(large, p, 0.5), key, offset), few
+    )
+    return np.where(given > 0.5, n - found, found).reshape(shape)
+
+
+def _btrs_reference(n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.ndarray:
+    deviation = np.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+
+    def mass(k: np.ndarray) -> np.ndarray:
+        return _mass_reference(k, n * p) * _mass_reference(n - k, n * (1 - p))
+
+    scale = (2.83 + 5.1 / b) * deviation * mass(np.floor((n + 1) * p))
+
+    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
+        u, v = _unit_reference(words[0]) - 0.5, _unit_reference(words[1])
+        us = np.maximum(0.5 - np.abs(u), 1e-300)
+        k = np.floor((2 * a / us + b) * u + n * p + 0.5)
+        inside = (k >= 0) & (k <= n)
+        under = v * scale <= mass(np.where(inside, k, 0)) * (a / us**2 + b)
+        return k, inside & (((us >= 0.07) & (v <= 0.92 - 4.2 / b)) | under)
+
+    return _accepted_reference(propose, key, offset, n * p)
+
+
+@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_binomial_reference, methods=False,
+         gradient={"count": None, "probability": None},
+         samples=_samples(lambda rng, shape: rng.integers(0, 120, shape),
+                          lambda rng, shape: rng.uniform(0, 1, shape)))  # fmt: skip
+def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any = 0):
+    """How many of `count` trials succeed, each with that probability, for a key: whole numbers in their dtype."""
+    draws, n, given = Draws(at, key, offset), count.at(*at), probability.at(*at)
+    p = select(given > 0.5, 1.0 - given, given)
+    few = n * p < FEW
+    some, part = select(few, 2.0 * FEW, n), select(few, 0.5, p)
+    (found,) = draws.builder.if_(
+        few,
+        lambda: (
+            counted(draws, atlas.exp(n * atlas.log1p(-p)), lambda k: (n - k + 1.0) / k * p / (1.0 - p)),
+        ),
+        lambda: (_binomial(draws, some, part),),
+    )
+    return select(given != given, given, select(given > 0.5, n - found, found))
