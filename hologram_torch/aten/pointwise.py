@@ -12,9 +12,11 @@ import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms.operation import Operation
+from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels.kernel import Promotion
 from hologram_torch.kernels.numbers import converted, scalar
 from hologram_torch.kernels.registry import implements, register
+from hologram_torch.memory import hologram_tensor
 
 SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
 
@@ -211,6 +213,19 @@ def _equal(x: torch.Tensor, y: torch.Tensor) -> bool:
 
 
 register("equal", _equal)
+
+
+def _assert_async(
+    x: torch.Tensor, words: str = "Expected Tensor with single nonzero value, but got zero"
+) -> None:
+    """Raises where the one element of a tensor is 0."""
+    if x.numel() != 1:
+        raise RuntimeError(f"hologram, _assert_async: one element is needed, got shape {tuple(x.shape)}")
+    refuse("_assert_async", hg.equal(hologram_tensor(x).reshape(()), 0), words)
+
+
+register("_assert_async", _assert_async)
+register("_assert_async.msg", _assert_async)
 
 
 @implements("polygamma")

@@ -156,7 +156,11 @@ class Kernel:
                     raise
                 results = self.overload(*map(_meta, self._tensors(args)), **given)
         except refusals.REFUSALS as error:
-            raise self.refusal(refusals.of_arguments(self.asked, args, kwargs) or error) from None
+            results = refusals.results(
+                self.asked, args, kwargs
+            )  # of the CPU, which may take what "meta" does not
+            if results is None or isinstance(results, Exception):
+                raise self.refusal(results or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
         casts, dtype = self._casts(args, kwargs)
         wraps = dtype if dtype is not None and dtype.is_integer else None

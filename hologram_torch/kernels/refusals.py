@@ -53,6 +53,20 @@ def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
     return _error(overload, *_on_host(args, kwargs))
 
 
+def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What the CPU gives for zeros of these shapes and dtypes; its error if it refuses them; None if not asked.
+
+    The kernels without elements refuse a few arguments that it takes (targets of losses in uint8).
+    """
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        return None
+    error = of_arguments(overload, args, kwargs)
+    if error is not None:
+        return error
+    args, kwargs = pytree.tree_map(lambda x: _zeros(x, False), (list(args), dict(kwargs)))
+    return overload(*args, **kwargs)
+
+
 def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
     """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]

@@ -157,3 +157,48 @@ def test_positions_of_the_device_do_not_index_tensors_of_the_host() -> None:
     (x,) = _device([1.0, 2.0])
     with pytest.raises(RuntimeError, match="dtypes match"):
         x[index] = torch.tensor(1, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.bool])
+@pytest.mark.parametrize(
+    "call",
+    [lambda x, i: x.index_select(0, i), lambda x, i: x.index_add(0, i, x), lambda x, i: x.gather(0, i)],
+    ids=["index_select", "index_add", "gather"],
+)
+def test_positions_of_other_dtypes_are_refused(
+    call: Callable[[torch.Tensor, torch.Tensor], object], dtype: torch.dtype
+) -> None:
+    for device in ("cpu", "hologram"):
+        x, index = torch.ones(2, device=device), torch.tensor([0, 1], dtype=dtype, device=device)
+        with pytest.raises(RuntimeError, match="hologram" if device == "hologram" else "index"):
+            call(x, index)
+
+
+def test_indices_of_short_integers_are_refused() -> None:
+    x, index = _device([1.0, 2.0], torch.tensor([0, 1], dtype=torch.int16))
+    with pytest.raises(IndexError, match="hologram"):
+        x[index]
+
+
+def test_assertions_are_about_elements() -> None:
+    (right, wrong, several) = _device(True, 0.0, [1.0, 1.0])
+    torch.ops.aten._assert_async(right)
+    with pytest.raises(RuntimeError, match="all of it"):
+        torch.ops.aten._assert_async.msg(wrong, "all of it")
+    with pytest.raises(RuntimeError, match="hologram"):
+        torch.ops.aten._assert_async(several)
+
+
+def test_targets_of_losses_may_be_bytes() -> None:
+    def call(x: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
+        x = x.detach().requires_grad_()
+        loss = torch.nn.functional.cross_entropy(x, target, ignore_index=255)
+        loss.backward()
+        assert x.grad is not None
+        return [loss.detach(), x.grad]
+
+    x, target = torch.arange(12.0).reshape(3, 4).sin(), torch.tensor([0, 3, 255], dtype=torch.uint8)
+    for here, there in zip(call(x, target), call(*_device(x, target)), strict=True):
+        torch.testing.assert_close(there.cpu(), here)
+    with pytest.raises(IndexError, match="hologram"):
+        call(*_device(x, target + 4))

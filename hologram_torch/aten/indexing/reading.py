@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
@@ -14,7 +16,14 @@ from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
 
 
-@implements("index_select")
+def of_positions(x: Any, dim: int, index: Any, *rest: Any) -> str | None:
+    """Positions along an axis are int32 or int64 to PyTorch."""
+    if index.dtype not in (torch.int32, torch.int64):
+        return f"Expected dtype int32 or int64 for index, but got: {index.dtype}"
+    return None
+
+
+@implements("index_select", refuses=of_positions)
 def index_select(x: Any, dim: int, index: Any) -> Any:
     whole, index = at_least_1d(x), at_least_1d(index)
     check("index_select", index, whole.shape[dim])
@@ -129,7 +138,7 @@ def picked(name: str, x: Tensor, indices: Sequence[Any], unchecked: bool = False
         if index is None:
             axis += 1
             continue
-        if index.dtype.is_float:
+        if index.dtype.name not in ("i64", "i32", "u8", "bool"):
             raise IndexError(
                 f"hologram, {name}: tensors used as indices must be long, int, byte or bool tensors"
             )

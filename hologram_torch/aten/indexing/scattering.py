@@ -7,7 +7,7 @@ from typing import Any
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
-from hologram_torch.aten.indexing.reading import added
+from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
 
@@ -124,7 +124,7 @@ def _rows(
     return whole, along(index, source.shape, axis), source, axis
 
 
-@implements("index_add")
+@implements("index_add", refuses=of_positions)
 def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     if not index.size:
         return x
