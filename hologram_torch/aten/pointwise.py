@@ -16,7 +16,7 @@ from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels.kernel import Promotion
 from hologram_torch.kernels.numbers import converted, scalar
 from hologram_torch.kernels.registry import implements, register
-from hologram_torch.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor
 
 SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
 

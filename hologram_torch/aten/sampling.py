@@ -17,10 +17,10 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.random import Key
 from hologram_torch.aten.indexing.positions import refuse
-from hologram_torch.generator import draw
+from hologram_torch.device.generator import draw
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements, register
-from hologram_torch.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 Generator = torch.Generator | None
 

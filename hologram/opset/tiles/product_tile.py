@@ -39,8 +39,8 @@ WORKGROUPS = (
     (64, 1, 1, 1, 16), (1, 64, 1, 1, 16),
 )  # fmt: skip
 
-# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. All take 48 KiB of workgroup memory at most,
-# which every device with matrix units has; the first of a size may be the default.
+# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. All take 48 KiB of workgroup memory at
+# most, which every device with matrix units has; the first of a size may be the default.
 UNIT_TILES = (
     (128, 128, 32, 2, 2, 3), (128, 128, 32, 2, 4, 3), (256, 128, 32, 4, 2, 2), (128, 256, 32, 2, 4, 2),
     (128, 64, 32, 2, 2, 4), (64, 128, 32, 2, 2, 4), (64, 64, 32, 2, 2, 4), (64, 64, 64, 2, 2, 3),
