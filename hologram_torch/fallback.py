@@ -53,8 +53,8 @@ def unknown(overload: Any, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"hologram, {name}: complex numbers are not supported")
     if not allowed():
         raise NotImplementedError(
-            f"hologram has no kernel for aten::{name}. Set {VARIABLE}=1 to run it on the CPU, which copies its tensors "
-            "there and back; torch.hologram.fallbacks() then lists it. Please report it as missing"
+            f"hologram has no kernel for {overload.name()}. Set {VARIABLE}=1 to run it on the CPU, which copies its "
+            "tensors there and back; torch.hologram.fallbacks() then lists it. Please report it as missing"
         )
     return on_host(overload, args, kwargs)
 

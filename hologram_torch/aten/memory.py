@@ -101,6 +101,9 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
     """Copies into a tensor, converting and broadcasting: within a device, between devices, to and from the host."""
     if is_ours(target):
         refuse_overlap("copy_", [target], [source])
+        if not target.numel():  # where there is nothing to copy shapes matter all the same
+            _refuse_others(source, target)
+            return target
         _into(hologram_tensor(target), source)
     else:
         found = hologram_tensor(source)
@@ -108,6 +111,14 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
         unread.read(found.executor)
         target.copy_(host_tensor(found.to_numpy()))
     return target
+
+
+def _refuse_others(source: torch.Tensor, target: torch.Tensor) -> None:
+    """Raises unless a source broadcasts to a target's shape."""
+    try:
+        source.expand(target.shape)
+    except RuntimeError as error:
+        raise RuntimeError(f"hologram, copy_: {error}") from None
 
 
 def _into(target: Tensor, source: torch.Tensor) -> None:

@@ -43,7 +43,7 @@ class Stream:
         if offset + count > LANES:  # blocks of one draw are not split
             epoch, offset = epoch + 1, 0
         self.drawn = epoch * LANES + offset + count
-        return ((self.seed ^ self.seed >> 32) + 0x9E37_79B9 * epoch) % LANES, offset
+        return ((self.seed ^ _mixed(self.seed >> 32)) + 0x9E37_79B9 * epoch) % LANES, offset
 
     @property
     def state(self) -> torch.Tensor:
@@ -55,6 +55,17 @@ class Stream:
         if not isinstance(given, torch.Tensor) or given.dtype != torch.uint8 or given.numel() != 16:
             raise TypeError(f"hologram: the state of a generator is 16 bytes (torch.uint8), got {given!r}")
         self.seed, self.drawn = struct.unpack("<QQ", bytes(given.tolist()))
+
+
+def _mixed(word: int) -> int:
+    """A word of 32 bits for another (MurmurHash3's finaliser), 0 for 0.
+
+    Philox has the lower half of a seed with the upper half mixed in: seeds of one upper half never share a stream, and
+    others not by the patterns that seeds are made of (0, -1, 2**32 + 1).
+    """
+    word = (word ^ word >> 16) * 0x85EB_CA6B % LANES
+    word = (word ^ word >> 13) * 0xC2B2_AE35 % LANES
+    return word ^ word >> 16
 
 
 def _seed(given: Any) -> int:

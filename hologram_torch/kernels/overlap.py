@@ -20,6 +20,8 @@ def refuse_overlap(packet: str, outputs: Iterable[torch.Tensor], read: Iterable[
     """Raises RuntimeError where writing an output would change another element of it, or one that is read."""
     sources = list(read)
     for output in outputs:
+        if not output.numel():
+            continue
         if any(not step and n > 1 for n, step in zip(output.shape, output.stride(), strict=True)):
             raise RuntimeError(
                 f"hologram, {packet}: unsupported operation: more than one element of the written-to tensor refers to "

@@ -132,3 +132,13 @@ def test_adam_goes_on_after_parameters_became_parts() -> None:
         return p.detach().cpu()
 
     torch.testing.assert_close(stepped("hologram"), stepped("cpu"))
+
+
+def test_tensors_without_elements_overlap_nothing_but_have_shapes() -> None:
+    empty = torch.empty(0, 1, device="hologram").expand(0, 4)
+    assert empty.add_(1).shape == (0, 4)
+    assert torch.empty(0, 1).expand(0, 4).clone().to("hologram").shape == (0, 4)
+    assert empty.copy_(torch.ones(1, 4)).shape == (0, 4)
+    for source in (torch.ones(2, 4), torch.ones(2, 4, device="hologram")):
+        with pytest.raises(RuntimeError, match="hologram"):
+            empty.copy_(source)

@@ -51,6 +51,15 @@ def test_a_seed_starts_the_stream_anew(name: str) -> None:
     assert not torch.equal(first, second)
 
 
+def test_other_seeds_draw_other_numbers() -> None:
+    drawn = set()
+    seeds = (0, 1, -1, 2**32, 2**32 + 1, 2**40 + 1, 5 << 32 | 5, 2**63)
+    for seed in seeds:
+        torch.manual_seed(seed)
+        drawn.add(tuple(_made("uniform_").tolist()[:4]))
+    assert len(drawn) == len(seeds)
+
+
 def test_integers_reach_their_whole_range() -> None:
     torch.manual_seed(2)
     assert set(torch.randint(-2, 3, (1000,), device="hologram").tolist()) == {-2, -1, 0, 1, 2}
