@@ -7,8 +7,8 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contenders.numpy_models import WORDS
-from bench.models import Arrays, Model, first_losses, split
+from hologram.benchmark.models import Arrays, Model, first_losses, split
+from hologram.benchmark.numpy_models import WORDS
 
 
 def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:

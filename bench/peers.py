@@ -27,9 +27,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import FULL, QUICK, Pace, busy, microseconds
 from bench.work import parse_size
 from bench.worker import Worker
+from hologram.benchmark.timing import FULL, QUICK, Pace, busy, microseconds
 
 SUITES = (
     "cpu",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from bench.contenders import our_models
-from bench.models import MODELS
 from bench.suites import Result
-from bench.timing import Pace, microseconds, take_turn
+from hologram.benchmark import our_models
+from hologram.benchmark.models import MODELS
+from hologram.benchmark.timing import Pace, microseconds, take_turn
 
 
 def shapes_of(

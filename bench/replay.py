@@ -9,7 +9,7 @@ import numpy as np
 
 import hologram as hg
 from bench.suites import Goal, Result
-from bench.timing import Pace, microseconds
+from hologram.benchmark.timing import Pace, microseconds
 
 KERNELS = 50
 ELEMENTS = 16

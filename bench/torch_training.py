@@ -27,7 +27,7 @@ from torch import nn
 from torch.nn import functional
 
 import hologram_torch  # noqa: F401  (it makes the device)
-from bench.timing import busy
+from hologram.benchmark.timing import busy
 
 
 @dataclass(frozen=True)

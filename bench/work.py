@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import model_references, models, training
-from bench.models import Arrays
-from bench.wide import wide_gelu, wide_softmax
+from bench import model_references, training
+from hologram.benchmark import models
+from hologram.benchmark.models import Arrays
+from hologram.benchmark.wide import wide_gelu, wide_softmax
 
 Array = NDArray[np.float32]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on

@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.contenders import Job, open_contender
-from bench.timing import Pace, take_turn
 from bench.work import check, make_inputs
+from hologram.benchmark.timing import Pace, take_turn
 
 # Threads that spin for a while after their work would disturb whoever is next; OpenBLAS's do for 2^26 cycles, which
 # are 27 ms at 2.45 GHz.

@@ -10,9 +10,10 @@ import numpy as np
 
 import hologram as hg
 from bench import training
-from bench.contenders import Job, model_job, our_models
-from bench.models import Model
+from bench.contenders import Job, model_job
 from bench.work import ADAM, Arrays
+from hologram.benchmark import our_models
+from hologram.benchmark.models import Model
 
 Tensors = list[hg.Tensor]
 

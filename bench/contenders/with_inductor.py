@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from bench.contenders import Job, model_job, torch_models
+from bench.contenders import Job, model_job
 from bench.work import Arrays
+from hologram.benchmark import torch_models
 
 FUNCTIONS: dict[str, Any] = {
     "chain": lambda a, b: torch.sigmoid(a * b + a) * torch.tanh(b) + torch.exp(a),

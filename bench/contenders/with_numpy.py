@@ -7,8 +7,9 @@ import functools
 import numpy as np
 
 from bench import training
-from bench.contenders import Job, model_job, numpy_models
+from bench.contenders import Job, model_job
 from bench.work import Array, Arrays
+from hologram.benchmark import numpy_models
 
 
 class NumPy:

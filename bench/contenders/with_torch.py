@@ -11,9 +11,10 @@ import numpy as np
 import torch
 
 from bench import training
-from bench.contenders import Job, model_job, torch_models
+from bench.contenders import Job, model_job
 from bench.contenders.torch_adam import Tensors, job
 from bench.work import ADAM, Arrays
+from hologram.benchmark import torch_models
 
 
 def _chain(inputs: Arrays) -> Job:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.timing import Pace
 from bench.work import WORKS
+from hologram.benchmark.timing import Pace
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace, microseconds, take_turn
 from bench.work import format_size, parse_size
+from hologram.benchmark.timing import Pace, microseconds, take_turn
 
 CALL = Goal(us=3)  # at 1K: what a call costs, Python included
 STRICTER = {"exp": 0.5, "tanh": 0.5, "gelu": 0.7}

@@ -9,8 +9,8 @@ import numpy as np
 import hologram as hg
 from bench.host import TOGETHER, host_us
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace
 from bench.work import parse_size
+from hologram.benchmark.timing import Pace
 
 NONE_SLOWER = Goal(ratio=1.0)
 PRODUCTS = Goal(ratio=1 / 0.9)  # of cuBLAS

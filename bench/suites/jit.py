@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bench.replay import replay
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace
 from bench.work import parse_size
+from hologram.benchmark.timing import Pace
 
 PER_KERNEL = Goal(us=2)  # of a replayed graph
 

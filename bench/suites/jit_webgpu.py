@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bench.replay import replay
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace
 from bench.work import parse_size
+from hologram.benchmark.timing import Pace
 
 SLOWEST = 0.9  # no row may be slower, beside the better peer
 PER_KERNEL = Goal(us=5)  # of a replayed graph

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench import memory, products
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace
+from hologram.benchmark.timing import Pace
 
 COMPILERS = ("jax", "inductor", "torch")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bench.suites import Goal, Result, Row, Suite
 from bench.suites.models import rows as rows_of_cpu
-from bench.timing import Pace
+from hologram.benchmark.timing import Pace
 
 GOALS = {"mlp_step": Goal(ratio=0.4)}
 

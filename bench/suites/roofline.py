@@ -11,10 +11,10 @@ import numpy as np
 
 import hologram as hg
 from bench.suites import Goal, Result, Row, Suite
-from bench.timing import Pace, microseconds, take_turn
 from bench.work import format_size, parse_size
 from hologram.atlas.builder import Builder, Value, fma
 from hologram.atlas.program import Access, Program
+from hologram.benchmark.timing import Pace, microseconds, take_turn
 from hologram.dtypes import f32
 
 SHARE_OF_PEAK = 0.5

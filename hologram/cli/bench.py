@@ -1,117 +1,105 @@
-"""`hologram bench --tune`: measures the tiles of the tuned kernels on a device, and keeps the fastest."""
+"""`hologram bench`: the benchmark matrix over every adapter of the machine, reports of it, and their comparison."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hologram.choices import Problem
+from hologram.benchmark import machine, pages
+from hologram.benchmark.matrix import Run, Settings
+from hologram.benchmark.piece import Piece
+from hologram.benchmark.report import Adapter, BadReport, Report, load
+from hologram.benchmark.tables import tables
+from hologram.benchmark.terminal import show
 from hologram.cli.display import BACKENDS, errors, output, print_json
-from hologram.display import duration, table
-from hologram.frontend.executor import Executor
-from hologram.tuning import tuner
-from hologram.tuning.tuner import Measured
-from hologram.tuning.winners import Winners, record
+from hologram.cli.tune import tune as tune_device
+
+QUICK_SECONDS, USUAL_SECONDS = 40.0, 300.0
+
+app = typer.Typer(name="bench", add_completion=False, invoke_without_command=True)
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """What tuning a device found."""
-
-    backend: str
-    device: str
-    measured: tuple[Measured, ...]
-
-
+@app.callback()
 def bench(
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Measure the tiles of the tuned kernels, and keep the fastest.")
+    context: typer.Context,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="In less than a minute, with smaller models.")
     ] = False,
-    backend: Annotated[str, typer.Option(help=f"{BACKENDS}.")] = "auto",
+    large: Annotated[bool, typer.Option("--large", help="Arrays of 100M elements too.")] = False,
+    seconds: Annotated[
+        float | None, typer.Option(min=1, help=f"Time to measure; {USUAL_SECONDS:.0f} by default.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Times that all of it is measured, within the time.")] = 1,
+    backend: Annotated[str | None, typer.Option(help=f"One of {BACKENDS}; all by default.")] = None,
     device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    folder: Annotated[Path, typer.Option("--output", help="Folder for the report.")] = Path("hologram-bench"),
+    tune: Annotated[
+        bool,
+        typer.Option("--tune", help="Find the fastest tiles of the tuned kernels instead, and keep them."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Measure a device: --tune finds the fastest tiles for it, which later programs use."""
-    if not tune:
-        raise typer.BadParameter("say what to measure: --tune is all there is so far")
-    found = tuned(backend, device)
-    if as_json:
-        print_json(as_dict(found))
-    else:
-        show(found)
-
-
-def show(found: Tuning) -> None:
-    """A table for people."""
-    output.print(f"{found.backend}: {found.device}", highlight=False, markup=False)
-    if not found.measured:
-        output.print("This backend has no tiles to choose between.")
+    """Measure every adapter of this machine, and write a report: table, JSON, Markdown, plots, HTML."""
+    if context.invoked_subcommand is not None:
         return
-    rows = table(
-        "kernel", "shape", "default", "winner", "ratio", "GFLOP/s", "tile",
-        numbers=("default", "winner", "ratio", "GFLOP/s"),
-    )  # fmt: skip
-    for one in found.measured:
-        default, winner = one.seconds[one.default], one.seconds[one.winner]
-        rows.add_row(
-            one.problem.kernel,
-            shape(one.problem),
-            duration(default),
-            duration(winner),
-            f"{winner / default:.2f}",
-            f"{one.operations / winner / 1e9:.1f}",
-            escape(str(one.winner)),
+    if tune:
+        tune_device(backend or "auto", device, as_json)
+        return
+    chosen = machine.adapters(None if backend == "auto" else backend, device)
+    limit = seconds or (QUICK_SECONDS if quick else USUAL_SECONDS)
+    folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
+    report = measure(chosen, Settings.of(limit, quick, large, runs))
+    finish(report, folder, as_json)
+    raise typer.Exit(130 if report.interrupted else 0)
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(help="A report.json of `hologram bench`.")],
+    folder: Annotated[Path, typer.Option("--output", help="Folder for the pages.")] = Path("hologram-bench"),
+) -> None:
+    """Show a report that was written before, and write its pages again."""
+    finish(read(file), folder, as_json=False)
+
+
+def measure(adapters: tuple[Adapter, ...], settings: Settings) -> Report:
+    """Measures, and shows on stderr how far it is and how long it will take."""
+    run = Run(adapters, settings)
+    pieces = run.pieces()
+    columns = (TextColumn("{task.description:28}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=errors, transient=True) as progress:
+        task = progress.add_task(pieces[0].title, total=sum(piece.share for piece in pieces))
+
+        def advance(done: Piece, following: Piece | None) -> None:
+            progress.update(task, advance=done.share, description=following.title if following else "done")
+
+        return run.run(pieces, advance)
+
+
+def finish(report: Report, folder: Path, as_json: bool) -> None:
+    """Shows a report and writes its pages into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        show(tables(report), output)
+    for path in pages.write(report, folder):
+        errors.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+    if report.unfinished:
+        errors.print(f"[bold yellow]not finished[/] {report.unfinished}", highlight=False)
+    missing = pages.missing()
+    if missing:
+        errors.print(
+            f"Plots and the HTML page need {missing}: pip install 'hologram\\[bench]'", highlight=False
         )
-    output.print(rows)
 
 
-def tuned(backend: str, device: str | None) -> Tuning:
-    """Tunes the usual problems on a device, and shows how far it is on stderr."""
-    number = int(device) if device is not None and device.isdigit() else device
-    with Executor(backend, number) as executor:
-        winners = Winners(executor.device.info)
-        problems = tuner.usual(executor.limits)
-        measured = []
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=errors, transient=True) as progress:
-            task = progress.add_task("tuning", total=len(problems))
-            for one in tuner.tune(executor, problems, winners):
-                measured.append(one)
-                progress.update(task, advance=1, description=shape(one.problem))
-        return Tuning(executor.backend, executor.device.info.name, tuple(measured))
-
-
-def shape(problem: Problem) -> str:
-    """A product's operands, as they lie."""
-    batch, m, k, n = problem.sizes
-    a, b = (f"{k} x {m}.T", f"{m} x {k}")[problem.lines[0]], (f"{k} x {n}", f"{n} x {k}.T")[problem.lines[1]]
-    return f"{f'{batch} of ' if batch > 1 else ''}{a} @ {b} {problem.dtype}"
-
-
-def as_dict(found: Tuning) -> dict[str, Any]:
-    """Everything as plain values: sizes of products are batch, m, k, n."""
-    return {
-        "backend": found.backend,
-        "device": found.device,
-        "measured": [
-            {
-                "kernel": one.problem.kernel,
-                "dtype": one.problem.dtype.name,
-                "sizes": list(one.problem.sizes),
-                "lines": list(one.problem.lines),
-                "default": record(one.default),
-                "winner": record(one.winner),
-                "default_s": one.seconds[one.default],
-                "winner_s": one.seconds[one.winner],
-                "gflops": one.operations / one.seconds[one.winner] / 1e9,
-                "candidates": [
-                    {**record(candidate), "seconds": seconds} for candidate, seconds in one.seconds.items()
-                ],
-            }
-            for one in found.measured
-        ],
-    }
+def read(file: Path) -> Report:
+    """A report; what is wrong with the file is told as a message."""
+    try:
+        return load(file)
+    except BadReport as error:
+        raise typer.BadParameter(str(error)) from error

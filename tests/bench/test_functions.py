@@ -9,8 +9,8 @@ import hologram as hg
 from bench.contenders import ours_jit
 from bench.replay import KERNELS, replay
 from bench.suites import Goal
-from bench.timing import QUICK
 from bench.work import check, make_inputs
+from hologram.benchmark.timing import QUICK
 
 SIZES = {
     "chain": 4096,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from bench.contenders import our_models
 from bench.model_references import losses, scores
-from bench.models import MODELS, first_losses
 from bench.work import WORKS, check, make_inputs
+from hologram.benchmark import our_models
+from hologram.benchmark.models import MODELS, first_losses
 
 SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "transformer": 1}
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import models, peers, timing
+from bench import peers
 from bench.contenders import MODULES
 from bench.suites import Goal, Result, Row, cpu, jit, jit_webgpu, webgpu
-from bench.timing import Pace, microseconds, take_turn
 from bench.work import WORKS, check, format_size, make_inputs, parse_size
 from bench.worker import Worker
+from hologram.benchmark import models, timing
+from hologram.benchmark.timing import Pace, microseconds, take_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 

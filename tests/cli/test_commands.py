@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import hologram as hg
 from hologram import dtypes
 from hologram.choices import Problem
-from hologram.cli import app, bench, doctor
+from hologram.cli import app, doctor, tune
 from hologram.cli import display as cli_display
 from hologram.device import DeviceInfo
 from hologram.tuning import tuner
@@ -137,12 +137,6 @@ def test_what_cannot_be_written_is_a_message_not_a_traceback(tmp_path: Path) -> 
     assert "Traceback" not in result.stderr
 
 
-def test_bench_says_what_it_offers() -> None:
-    result = runner.invoke(app, ["bench"])
-    assert result.exit_code == 2
-    assert "--tune" in result.output
-
-
 def test_bench_tunes_what_has_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
     found = json.loads(invoke("bench", "--tune", "--backend", "cpu", "--json"))
@@ -153,10 +147,10 @@ def test_bench_tunes_what_has_a_choice(tmp_path: Path, monkeypatch: pytest.Monke
 def test_bench_shows_what_was_measured(executor: hg.Executor, capsys: pytest.CaptureFixture[str]) -> None:
     problem = Problem.of("matmul", dtypes.f32, (2, 16, 32, 16), (True, True))
     pace = tuner.Pace(rounds=2, turn_seconds=1e-5)
-    found = bench.Tuning(executor.backend, "a device", (tuner.measure(executor, problem, pace),))
-    (one,) = bench.as_dict(found)["measured"]
+    found = tune.Tuning(executor.backend, "a device", (tuner.measure(executor, problem, pace),))
+    (one,) = tune.as_dict(found)["measured"]
     assert json.loads(json.dumps(one)) == one
     assert one["sizes"] == [2, 16, 32, 16]
     assert one["winner_s"] <= one["default_s"]
-    bench.show(found)
+    tune.show(found)
     assert "2 of 16 x 32" in " ".join(capsys.readouterr().out.split())

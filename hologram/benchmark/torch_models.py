@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from bench.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
 
 WORDS = Words(
     linear=lambda x, weight, bias: functional.linear(x, weight.T, bias),

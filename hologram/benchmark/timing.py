@@ -14,6 +14,8 @@ from statistics import median
 
 SAMPLE_SECONDS = 100e-6  # shorter calls are repeated until a sample takes about as long
 
+TURNS = 5  # of a measurement
+
 SLOW_SECONDS = 0.5  # of what takes longer, a turn is one call to warm up and one sample
 
 
@@ -54,6 +56,28 @@ def take_turn(
         if once > SLOW_SECONDS:
             break
     return samples
+
+
+def turn_medians(call: Callable[[], object], seconds: float, turns: int = TURNS) -> tuple[float, ...]:
+    """Seconds of a call, the median of each of some turns that take about so many seconds in all.
+
+    Where there is no time for that, a turn is one call, and there are as many as fit: one at the least.
+    """
+    start = time.perf_counter()
+    call()
+    once = time.perf_counter() - start
+    if 4 * once * turns > seconds:
+        count = max(1, min(turns, int(seconds / once) - 1))
+        return tuple(single(call) for _ in range(count))
+    pace = Pace(turns, seconds / turns - 2 * once, samples=1)
+    return tuple(median(take_turn(call, pace)) for _ in range(turns))
+
+
+def single(call: Callable[[], object]) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def microseconds(samples: list[float]) -> float:

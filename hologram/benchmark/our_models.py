@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hologram as hg
-from bench.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
 
 WORDS = Words(
     linear=lambda x, weight, bias: x @ weight if bias is None else x @ weight + bias,

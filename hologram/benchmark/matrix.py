@@ -1,0 +1,121 @@
+"""The matrix: its pieces, in an order that leaves something to compare whenever it is stopped, run in a given time.
+
+Every piece gets its share of the time that is left: one that compiles for long takes it from those behind it, and none
+goes without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+import hologram as hg
+from hologram.benchmark import machine, operations, start
+from hologram.benchmark.piece import Piece
+from hologram.benchmark.report import HOST, Adapter, Measurement, Report, merged
+from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
+from hologram.errors import HologramError
+
+SHARES = {"peaks": 2.0, "launches": 1.0, "transfers": 0.5, "start": 3.0}
+TRANSFERRED = ("1K", "100K", "10M")
+SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
+LEAST_SECONDS = 0.05  # of a piece, however late it is
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to measure, and how long that may take."""
+
+    seconds: float
+    quick: bool = False  # smaller models
+    sizes: tuple[str, ...] = tuple(SIZES)
+    rows: tuple[str, ...] = tuple(row.operation for row in ROWS)
+    runs: int = 1  # times that all of it is done
+
+    @classmethod
+    def of(cls, seconds: float, quick: bool = False, large: bool = False, runs: int = 1) -> Settings:
+        return cls(seconds, quick, (*SIZES, *(LARGE_SIZES if large else ())), runs=runs)
+
+
+@dataclass
+class Run:
+    """A run of the matrix as it goes on: the pieces, and what is found so far."""
+
+    adapters: tuple[Adapter, ...]
+    settings: Settings
+    found: list[Measurement] = field(default_factory=list)
+    unfinished: str = ""
+    _open: dict[str, hg.Executor] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def pieces(self) -> list[Piece]:
+        """In order."""
+        made = [self._piece(a, "peaks", operations.peaks) for a in self.adapters]
+        rows = tuple(row for row in ROWS if row.operation in self.settings.rows)
+        who = [operations.Operations("NumPy", HOST, rows, None)]
+        who += [
+            operations.Operations("hologram", a.name, rows, partial(self.opened, a)) for a in self.adapters
+        ]
+        for size in self.settings.sizes:
+            share = SIZE_SHARES.get(size, 2.0)
+            made += [Piece(f"{w.adapter} operations, {size}", share, partial(w.measure, size)) for w in who]
+        for adapter in self.adapters:
+            made.append(self._piece(adapter, "launches", operations.launches))
+            for size in TRANSFERRED:
+                title = f"{adapter.name} transfers, {size}"
+                run = partial(operations.transfers, adapter.name, partial(self.opened, adapter), size)
+                made.append(Piece(title, SHARES["transfers"], run))
+            made.append(
+                Piece(f"{adapter.name} start", SHARES["start"], partial(start.first_results, adapter))
+            )
+        return made * self.settings.runs
+
+    def run(self, pieces: Sequence[Piece], advance: Callable[[Piece, Piece | None], None]) -> Report:
+        """Measures; an interrupt (Ctrl-C) ends it, and what is done is kept.
+
+        `advance` is told which piece is done, and which comes next.
+        """
+        begun, waiting, interrupted = time.perf_counter(), list(pieces), False
+        try:
+            with self._stack:
+                while waiting:
+                    remaining = self.settings.seconds - (time.perf_counter() - begun)
+                    share = waiting[0].share / sum(piece.share for piece in waiting)
+                    self._measure(waiting[0], max(remaining * share, LEAST_SECONDS))
+                    done = waiting.pop(0)
+                    advance(done, waiting[0] if waiting else None)
+        except KeyboardInterrupt:
+            interrupted = True
+            done_count = len(pieces) - len(waiting)
+            where = f"in {waiting[0].title}" if waiting else "at the end"
+            self.unfinished = f"interrupted {where}: {done_count} of {len(pieces)} pieces are done"
+        return Report(
+            machine.facts(),
+            self.adapters,
+            merged(self.found),
+            round(time.perf_counter() - begun, 1),
+            self.unfinished,
+            interrupted,
+            machine.absent(),
+        )
+
+    def _measure(self, piece: Piece, seconds: float) -> None:
+        try:
+            for one in piece.run(seconds):
+                self.found.append(one)
+        except HologramError as error:  # the adapter itself fails: the others go on
+            self.unfinished = f"{piece.title} failed: {type(error).__name__}: {error}"
+
+    def opened(self, adapter: Adapter) -> hg.Executor:
+        """The adapter's executor, open until the run ends."""
+        if adapter.name not in self._open:
+            executor = hg.Executor(adapter.backend, adapter.index)
+            self._open[adapter.name] = self._stack.enter_context(executor)
+        return self._open[adapter.name]
+
+    def _piece(self, adapter: Adapter, name: str, measure: Callable) -> Piece:
+        run = partial(measure, adapter.name, partial(self.opened, adapter))
+        return Piece(f"{adapter.name} {name}", SHARES[name], run)

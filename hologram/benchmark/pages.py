@@ -1,0 +1,25 @@
+"""The files of a report: JSON, Markdown, and, where the libraries of the extra `bench` are, plots and the HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from hologram.benchmark import markdown
+from hologram.benchmark.report import Report
+
+REQUIRED = ("matplotlib", "jinja2")  # the extra `bench`
+
+
+def missing() -> str:
+    """What is not installed of what plots and the HTML page need, nothing where all of it is."""
+    return " and ".join(name for name in REQUIRED if find_spec(name) is None)
+
+
+def write(report: Report, folder: Path) -> Iterator[Path]:
+    """Writes them one after the other, the measurements first."""
+    report.save(folder / "report.json")
+    yield folder / "report.json"
+    (folder / "report.md").write_text(markdown.page(report), encoding="utf-8")
+    yield folder / "report.md"

@@ -1,0 +1,51 @@
+"""A piece of the matrix: what is measured without a break, in its share of the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from hologram.benchmark.jobs import Job
+from hologram.benchmark.report import Measurement
+from hologram.benchmark.timing import turn_medians
+from hologram.errors import HologramError
+
+PATIENCE = 4  # times its share of the time that a call may take
+TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`run` measures within about so many seconds; `share` is how much of the time it gets beside the others."""
+
+    title: str
+    share: float
+    run: Callable[[float], Iterator[Measurement]]
+
+
+def measured(
+    blank: Measurement,
+    job: AbstractContextManager[Job],
+    problem: Callable[[Job], str],
+    seconds: float,
+    expected: float = 0.0,
+) -> Measurement:
+    """Prepares, checks and times; a measurement without times says why there are none.
+
+    `expected` are the seconds a call should take: what does not fit is left out.
+    """
+    if expected > PATIENCE * seconds:
+        return replace(blank, why=TOO_LONG)
+    begun = time.perf_counter()
+    try:
+        with job as ready:
+            ready.call()
+            why = problem(ready)
+            if why:
+                return replace(blank, why=why)
+            left = max(seconds - (time.perf_counter() - begun), seconds / 4)
+            return replace(blank, turns=turn_medians(ready.call, left))
+    except HologramError as error:
+        return replace(blank, why=f"{type(error).__name__}: {str(error).splitlines()[0]}")

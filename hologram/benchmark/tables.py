@@ -1,0 +1,172 @@
+"""A report as tables of words, which the terminal, Markdown and HTML show each in their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from hologram.benchmark.report import HOST, TITLES, Adapter, Key, Kind, Measurement, Report
+from hologram.benchmark.rows import ALL_SIZES
+from hologram.display import duration
+
+MISSING = "–"
+PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the columns' heads, and rows of as many cells; all columns but the first are numbers or `words`."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+def tables(report: Report) -> Iterator[Table]:
+    """All that a report has, in order."""
+    yield adapters(report)
+    for adapter in report.adapters:
+        if report.of(Kind.OPERATION, adapter.name):
+            yield operations(report, adapter)
+    if report.of(Kind.OPERATION, HOST):
+        yield _numpy(report)
+    for kind in (Kind.LAUNCH, Kind.START):
+        if report.of(kind):
+            yield pivot(TITLES[kind], report.of(kind), lambda key: key.row, lambda key: key.adapter)
+    for adapter in report.adapters:
+        found = report.of(Kind.TRANSFER, adapter.name)
+        if found:
+            title = f"{TITLES[Kind.TRANSFER]}: {adapter.title}"
+            yield _rated(pivot(title, found, lambda key: key.row, lambda key: key.size), found)
+    for kind in (Kind.INFERENCE, Kind.TRAINING):
+        if report.of(kind):
+            yield pivot(
+                TITLES[kind],
+                report.of(kind),
+                contender,
+                lambda key: f"{key.row}, {key.size}",
+                corner="who, where",
+            )
+
+
+def contender(key: Key) -> str:
+    """Who computes, and where."""
+    return key.who if key.adapter == HOST else f"{key.who}, {key.adapter}"
+
+
+def adapters(report: Report) -> Table:
+    """The adapters with their peaks."""
+    columns = ("adapter", "device", "driver", "played by", "copies", "products")
+    rows = tuple(
+        (
+            a.name,
+            a.device,
+            a.driver,
+            "software" if a.software else "hardware",
+            rate(report.copy_peak(a.name), "B/s"),
+            rate(report.arithmetic_peak(a.name), "FLOP/s"),
+        )
+        for a in report.adapters
+    )
+    return Table("Adapters", columns, rows, frozenset(columns[:4]))
+
+
+def operations(report: Report, adapter: Adapter) -> Table:
+    """Latency by size; and of the largest the rate, its share of the adapter's own peak, and NumPy's time over it."""
+    found = report.of(Kind.OPERATION, adapter.name)
+    sizes = tuple(size for size in ALL_SIZES if any(m.key.size == size for m in found))
+    columns = ("operation", *sizes, "rate", "peak", "NumPy")
+    rows = []
+    for name in dict.fromkeys(m.key.row for m in found):
+        own = {m.key.size: m for m in found if m.key.row == name}
+        last = next((own[size] for size in reversed(sizes) if size in own and own[size].turns), None)
+        ending = (MISSING,) * 3 if last is None else (best_rate(last), *_beside(report, last))
+        rows.append((name, *(time(own.get(size)) for size in sizes), *ending))
+    return Table(f"{TITLES[Kind.OPERATION]}: {adapter.title}", columns, tuple(rows), notes=reasons(found))
+
+
+def _beside(report: Report, one: Measurement) -> tuple[str, str]:
+    return percent(report.share(one)), times(speed_up(report, one))
+
+
+def speed_up(report: Report, one: Measurement) -> float | None:
+    """NumPy's time over this one."""
+    theirs = report.by_key.get(Key(one.key.kind, one.key.row, one.key.size, "NumPy", HOST))
+    return theirs.seconds / one.seconds if theirs and theirs.seconds and one.seconds else None
+
+
+def _numpy(report: Report) -> Table:
+    return pivot(
+        f"{TITLES[Kind.OPERATION]}: NumPy on the host",
+        report.of(Kind.OPERATION, HOST),
+        lambda key: key.row,
+        lambda key: key.size,
+        corner="operation",
+    )
+
+
+def pivot(
+    title: str,
+    found: list[Measurement],
+    row: Callable[[Key], str],
+    column: Callable[[Key], str],
+    corner: str = "",
+) -> Table:
+    """A table of measurements by two words of their keys."""
+    rows, columns = (tuple(dict.fromkeys(word(m.key) for m in found)) for word in (row, column))
+    at = {(row(m.key), column(m.key)): m for m in found}
+    shown = tuple((r, *(time(at.get((r, c))) for c in columns)) for r in rows)
+    return Table(title, (corner, *columns), shown, notes=reasons(found))
+
+
+def _rated(shown: Table, found: list[Measurement]) -> Table:
+    """With the rate at the largest size behind each row."""
+    last = {m.key.row: rate(m.bytes_per_second, "B/s") for m in found if m.turns}
+    rows = tuple((*row, last.get(row[0], MISSING)) for row in shown.rows)
+    return replace(shown, columns=(*shown.columns, "rate"), rows=rows)
+
+
+def reasons(found: list[Measurement]) -> tuple[str, ...]:
+    """Why times are missing: each reason once, with what it is about."""
+    about: dict[str, dict[str, list[str]]] = {}
+    for m in found:
+        if m.why:
+            about.setdefault(m.why, {}).setdefault(m.key.row, []).append(m.key.size)
+    return tuple(f"{_rows(rows)}: {why}" for why, rows in about.items())
+
+
+def _rows(sizes: dict[str, list[str]]) -> str:
+    """Rows with the same sizes together."""
+    together: dict[str, list[str]] = {}
+    for row, found in sizes.items():
+        together.setdefault(", ".join(dict.fromkeys(found)), []).append(row)
+    return "; ".join(f"{', '.join(rows)} ({those})" for those, rows in together.items())
+
+
+def time(one: Measurement | None) -> str:
+    return duration(one.seconds) if one is not None and one.seconds else MISSING
+
+
+def best_rate(one: Measurement) -> str:
+    """GFLOP/s of what arithmetic bounds, GB/s elsewhere."""
+    if one.flops:
+        return rate(one.flops_per_second, "FLOP/s")
+    return rate(one.bytes_per_second, "B/s")
+
+
+def rate(value: float | None, unit: str) -> str:
+    """With three digits and a decimal prefix."""
+    if not value:
+        return MISSING
+    prefix, scale = next(((p, s) for p, s in PREFIXES if value >= s), ("", 1.0))
+    return f"{value / scale:.3g} {prefix}{unit}"
+
+
+def percent(share: float | None) -> str:
+    return MISSING if share is None else f"{share:.0%}"
+
+
+def times(ratio: float | None) -> str:
+    return MISSING if ratio is None else f"{ratio:.3g} x"

@@ -1,0 +1,107 @@
+"""`hologram bench --tune`: measures the tiles of the tuned kernels on a device, and keeps the fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hologram.choices import Problem
+from hologram.cli.display import errors, output, print_json
+from hologram.display import duration, table
+from hologram.frontend.executor import Executor
+from hologram.tuning import tuner
+from hologram.tuning.tuner import Measured
+from hologram.tuning.winners import Winners, record
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What tuning a device found."""
+
+    backend: str
+    device: str
+    measured: tuple[Measured, ...]
+
+
+def tune(backend: str, device: str | None, as_json: bool) -> None:
+    """Finds the fastest tiles for a device, which later programs use, and shows them."""
+    found = tuned(backend, device)
+    if as_json:
+        print_json(as_dict(found))
+    else:
+        show(found)
+
+
+def show(found: Tuning) -> None:
+    """A table for people."""
+    output.print(f"{found.backend}: {found.device}", highlight=False, markup=False)
+    if not found.measured:
+        output.print("This backend has no tiles to choose between.")
+        return
+    rows = table(
+        "kernel", "shape", "default", "winner", "ratio", "GFLOP/s", "tile",
+        numbers=("default", "winner", "ratio", "GFLOP/s"),
+    )  # fmt: skip
+    for one in found.measured:
+        default, winner = one.seconds[one.default], one.seconds[one.winner]
+        rows.add_row(
+            one.problem.kernel,
+            shape(one.problem),
+            duration(default),
+            duration(winner),
+            f"{winner / default:.2f}",
+            f"{one.operations / winner / 1e9:.1f}",
+            escape(str(one.winner)),
+        )
+    output.print(rows)
+
+
+def tuned(backend: str, device: str | None) -> Tuning:
+    """Tunes the usual problems on a device, and shows how far it is on stderr."""
+    number = int(device) if device is not None and device.isdigit() else device
+    with Executor(backend, number) as executor:
+        winners = Winners(executor.device.info)
+        problems = tuner.usual(executor.limits)
+        measured = []
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=errors, transient=True) as progress:
+            task = progress.add_task("tuning", total=len(problems))
+            for one in tuner.tune(executor, problems, winners):
+                measured.append(one)
+                progress.update(task, advance=1, description=shape(one.problem))
+        return Tuning(executor.backend, executor.device.info.name, tuple(measured))
+
+
+def shape(problem: Problem) -> str:
+    """A product's operands, as they lie."""
+    batch, m, k, n = problem.sizes
+    a, b = (f"{k} x {m}.T", f"{m} x {k}")[problem.lines[0]], (f"{k} x {n}", f"{n} x {k}.T")[problem.lines[1]]
+    return f"{f'{batch} of ' if batch > 1 else ''}{a} @ {b} {problem.dtype}"
+
+
+def as_dict(found: Tuning) -> dict[str, Any]:
+    """Everything as plain values: sizes of products are batch, m, k, n."""
+    return {
+        "backend": found.backend,
+        "device": found.device,
+        "measured": [
+            {
+                "kernel": one.problem.kernel,
+                "dtype": one.problem.dtype.name,
+                "sizes": list(one.problem.sizes),
+                "lines": list(one.problem.lines),
+                "default": record(one.default),
+                "winner": record(one.winner),
+                "default_s": one.seconds[one.default],
+                "winner_s": one.seconds[one.winner],
+                "gflops": one.operations / one.seconds[one.winner] / 1e9,
+                "candidates": [
+                    {**record(candidate), "seconds": seconds} for candidate, seconds in one.seconds.items()
+                ],
+            }
+            for one in found.measured
+        ],
+    }
