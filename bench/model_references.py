@@ -20,4 +20,4 @@ def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:
 
 def losses(model: Model, inputs: Arrays) -> NDArray[np.float64]:
     """The loss at each of the first steps, in torch."""
-    return first_losses(import_module("bench.contenders.torch_models").trained(model, inputs))
+    return first_losses(import_module("hologram.benchmark.torch_models").trained(model, inputs))

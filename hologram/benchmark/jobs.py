@@ -118,11 +118,8 @@ TRANSFER_LIMITS = {
     "JSON and back": 100 << 10
 }  # elements: at a microsecond an element, more would show nothing
 
-MOVED = {
-    "JSON and back": 2,
-    "bytes and back": 2,
-    "from_numpy and to_numpy": 2,
-}  # times that each number is; the rest need not
+# Times that each number is moved; what is not named need not move it.
+MOVED = {"JSON and back": 2, "bytes and back": 2, "from_numpy and to_numpy": 2}
 
 
 def transfers(executor: hg.Executor, array: Array) -> dict[str, Callable[[], Any]]:

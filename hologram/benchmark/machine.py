@@ -12,6 +12,7 @@ from pathlib import Path
 import hologram
 from hologram.backends import registry
 from hologram.benchmark.report import Adapter
+from hologram.benchmark.timing import busy
 from hologram.device import Probe
 from hologram.errors import BackendUnavailable
 
@@ -24,6 +25,7 @@ def facts() -> dict[str, str]:
         "machine": platform.machine(),
         "processor": processor(),
         "cores": str(available_cores()),
+        "busy": busy(available_cores()) or "",
         "system": platform.platform(),
         "Python": platform.python_version(),
         "hologram": hologram.__version__,

@@ -13,16 +13,29 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import hologram as hg
-from hologram.benchmark import machine, operations, start
+from hologram.benchmark import machine, operations, pipelines, start, torch_process
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import HOST, Adapter, Measurement, Report, merged
 from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
 from hologram.errors import HologramError
 
-SHARES = {"peaks": 2.0, "launches": 1.0, "transfers": 0.5, "start": 3.0}
+SHARES = {
+    "peaks": 2.0,
+    "launches": 1.0,
+    "transfers": 0.5,
+    "start": 3.0,
+    "model": 2.0,
+    "torch": 9.0,
+    "hologram_torch": 16.0,
+}
 TRANSFERRED = ("1K", "100K", "10M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
+LATE = 0.15  # of the time: so far may the first pieces overrun it
 LEAST_SECONDS = 0.05  # of a piece, however late it is
+
+
+class _TimeIsOver(Exception):
+    """What is left goes without."""
 
 
 @dataclass(frozen=True)
@@ -71,29 +84,52 @@ class Run:
             made.append(
                 Piece(f"{adapter.name} start", SHARES["start"], partial(start.first_results, adapter))
             )
-        return made * self.settings.runs
+        return (made + self._pipelines()) * self.settings.runs
+
+    def _pipelines(self) -> list[Piece]:
+        """Models by everyone in turn; PyTorch last, whose processes can be stopped where the time ends."""
+        found = pipelines.QUICK if self.settings.quick else pipelines.USUAL
+        ways = [pipelines.of_numpy()]
+        for adapter in self.adapters:
+            opened = partial(self.opened, adapter)
+            ways += [pipelines.of_hologram(adapter.name, opened, jit) for jit in (True, False)]
+        made = [
+            Piece(f"{way.adapter} {way.who}, {one.name}", SHARES["model"], partial(way.measure, one))
+            for one in found
+            for way in ways
+        ]
+        torch = partial(torch_process.measure, torch_process.ON_HOST, HOST, ("PyTorch",), found)
+        made.append(Piece("PyTorch's models", SHARES["torch"], torch))
+        who = ("hologram_torch eager", "hologram_torch compiled")
+        for adapter in self.adapters:
+            torch = partial(torch_process.measure, torch_process.ON_ADAPTER, adapter.name, who, found)
+            made.append(Piece(f"{adapter.name} hologram_torch's models", SHARES["hologram_torch"], torch))
+        return made
 
     def run(self, pieces: Sequence[Piece], advance: Callable[[Piece, Piece | None], None]) -> Report:
         """Measures; an interrupt (Ctrl-C) ends it, and what is done is kept.
 
         `advance` is told which piece is done, and which comes next.
         """
+        facts = machine.facts()  # before this process makes the machine busy
         begun, waiting, interrupted = time.perf_counter(), list(pieces), False
         try:
             with self._stack:
                 while waiting:
                     remaining = self.settings.seconds - (time.perf_counter() - begun)
+                    if remaining < -LATE * self.settings.seconds:
+                        raise _TimeIsOver
                     share = waiting[0].share / sum(piece.share for piece in waiting)
                     self._measure(waiting[0], max(remaining * share, LEAST_SECONDS))
                     done = waiting.pop(0)
                     advance(done, waiting[0] if waiting else None)
-        except KeyboardInterrupt:
-            interrupted = True
-            done_count = len(pieces) - len(waiting)
-            where = f"in {waiting[0].title}" if waiting else "at the end"
-            self.unfinished = f"interrupted {where}: {done_count} of {len(pieces)} pieces are done"
+        except (KeyboardInterrupt, _TimeIsOver) as stopped:
+            interrupted = isinstance(stopped, KeyboardInterrupt)
+            why = "interrupted" if interrupted else "the time is over (give it more --seconds)"
+            where = f" before {waiting[0].title}" if waiting else ""
+            self.unfinished = f"{why}{where}: {len(pieces) - len(waiting)} of {len(pieces)} pieces are done"
         return Report(
-            machine.facts(),
+            facts,
             self.adapters,
             merged(self.found),
             round(time.perf_counter() - begun, 1),

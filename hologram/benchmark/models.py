@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 RATE, MOMENTUM = 0.05, 0.9
 CHECKED_STEPS = 5  # after each of which the losses are compared
 
-HEADS, FEATURES, LAYERS, VOCABULARY, LENGTH = 8, 256, 4, 1000, 128  # of the transformer
-
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -105,16 +103,16 @@ def _cnn(side: int, channels: tuple[int, int, int]) -> Model:
     return Model(shapes, batch, forward, f"{colours}x{side}x{side}, {first}-{second} channels")
 
 
-def _transformer() -> Model:
+def _transformer(length: int, layers: int, features: int, heads: int, vocabulary: int) -> Model:
     """Pre-norm blocks of attention and a gelu layer; every token is asked for its class."""
-    shapes: dict[str, tuple[int, ...]] = {"words": (VOCABULARY, FEATURES), "places": (LENGTH, FEATURES)}
-    for k in range(LAYERS):
+    shapes: dict[str, tuple[int, ...]] = {"words": (vocabulary, features), "places": (length, features)}
+    for k in range(layers):
         sizes = {"qkv": 3, "out": 1, "up": 4}
         for name, times in sizes.items():
-            shapes |= {f"{name}{k}": (FEATURES, times * FEATURES), f"{name}{k}_bias": (times * FEATURES,)}
-        shapes |= {f"down{k}": (4 * FEATURES, FEATURES), f"down{k}_bias": (FEATURES,)}
-        shapes |= {f"{n}{k}_{part}": (FEATURES,) for n in ("before", "between") for part in ("scale", "bias")}
-    shapes |= {"last_scale": (FEATURES,), "last_bias": (FEATURES,), "head": (FEATURES, VOCABULARY)}
+            shapes |= {f"{name}{k}": (features, times * features), f"{name}{k}_bias": (times * features,)}
+        shapes |= {f"down{k}": (4 * features, features), f"down{k}_bias": (features,)}
+        shapes |= {f"{n}{k}_{part}": (features,) for n in ("before", "between") for part in ("scale", "bias")}
+    shapes |= {"last_scale": (features,), "last_bias": (features,), "head": (features, vocabulary)}
 
     def forward(words: Words, p: Mapping[str, Any], x: Any) -> Any:
         size = len(x)
@@ -125,24 +123,24 @@ def _transformer() -> Model:
         def norm(x: Any, name: str) -> Any:
             return words.layer_norm(x, p[f"{name}_scale"], p[f"{name}_bias"])
 
-        def heads(x: Any) -> Any:
-            return words.swap(x.reshape((size, LENGTH, HEADS, FEATURES // HEADS)))
+        def parted(x: Any) -> Any:
+            return words.swap(x.reshape((size, length, heads, features // heads)))
 
         x = words.embedding(p["words"], x) + p["places"]
-        for k in range(LAYERS):
+        for k in range(layers):
             mixed = linear(norm(x, f"before{k}"), f"qkv{k}")
-            q, v_k, v = (heads(mixed[:, :, n * FEATURES : (n + 1) * FEATURES]) for n in range(3))
-            seen = words.swap(words.attention(q, v_k, v)).reshape((size, LENGTH, FEATURES))
+            q, v_k, v = (parted(mixed[:, :, n * features : (n + 1) * features]) for n in range(3))
+            seen = words.swap(words.attention(q, v_k, v)).reshape((size, length, features))
             x = x + linear(seen, f"out{k}")
             x = x + linear(words.gelu(linear(norm(x, f"between{k}"), f"up{k}")), f"down{k}")
         scores = words.linear(norm(x, "last"), p["head"], None)
-        return scores.reshape((size * LENGTH, VOCABULARY))
+        return scores.reshape((size * length, vocabulary))
 
     def batch(size: int, rng: np.random.Generator) -> Any:
-        tokens = rng.integers(0, VOCABULARY, (size, LENGTH + 1)).astype(np.int32)
+        tokens = rng.integers(0, vocabulary, (size, length + 1)).astype(np.int32)
         return tokens[:, :-1].copy(), tokens[:, 1:].reshape(-1)
 
-    return Model(shapes, batch, forward, f"{LENGTH}, {LAYERS} layers of {FEATURES}, {HEADS} heads")
+    return Model(shapes, batch, forward, f"{length}, {layers} layers of {features}, {heads} heads")
 
 
 MODELS: dict[str, Model] = {
@@ -150,7 +148,8 @@ MODELS: dict[str, Model] = {
     "mlp": _dense((784, 512, 512, 10)),
     "small_cnn": _cnn(8, (1, 16, 32)),
     "cnn": _cnn(32, (3, 32, 64)),
-    "transformer": _transformer(),
+    "small_transformer": _transformer(32, 2, 64, 4, 256),
+    "transformer": _transformer(128, 4, 256, 8, 1000),
 }
 
 

@@ -19,18 +19,22 @@ def _attention(q, k, v):
     return wide_softmax(q @ k.swapaxes(-2, -1) / np.sqrt(q.shape[-1])) @ v
 
 
-def _conv(x, weight, bias):
+def windows(x):
+    """What each place of a convolution of 3 x 3 sees, as the last two axes."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
-    return np.einsum("nchwij,ocij->nohw", windows, weight, optimize=True) + bias[:, None, None]
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
 
 
-def _pool(x):
+def conv(x, weight, bias):
+    return np.einsum("nchwij,ocij->nohw", windows(x), weight, optimize=True) + bias[:, None, None]
+
+
+def pool(x):
     n, c, h, w = x.shape
     return x.reshape(n, c, h // 2, 2, w // 2, 2).max(axis=(3, 5))
 
 
-def _cross_entropy(scores, classes):
+def cross_entropy(scores, classes):
     shifted = scores - scores.max(axis=1, keepdims=True)
     return np.mean(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(classes)), classes])
 
@@ -43,9 +47,9 @@ WORDS = Words(
     attention=_attention,
     swap=lambda x: x.swapaxes(1, 2),
     embedding=lambda table, tokens: table[tokens],
-    conv=_conv,
-    pool=_pool,
-    cross_entropy=_cross_entropy,
+    conv=conv,
+    pool=pool,
+    cross_entropy=cross_entropy,
 )
 
 

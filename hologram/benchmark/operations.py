@@ -13,13 +13,13 @@ from hologram.benchmark import jobs
 from hologram.benchmark.jobs import Job
 from hologram.benchmark.piece import measured
 from hologram.benchmark.report import Key, Kind, Measurement
-from hologram.benchmark.rows import ALL_SIZES, ELEMENT_BYTES, ROWS, Row
+from hologram.benchmark.rows import ALL_SIZES, BY_NAME, ELEMENT_BYTES, Row
 
 Open = Callable[[], hg.Executor]
 COPIED = "10M"  # elements of the copy that is the peak
 PRODUCT = "1M"  # of the product
 TOLERANCE = 1e-4
-MATMUL = next(row for row in ROWS if row.operation == "matmul")
+MATMUL = BY_NAME["matmul"]
 
 
 class Operations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import hologram as hg
@@ -27,13 +28,16 @@ def _placed(executor: hg.Executor, inputs: Arrays) -> tuple[Any, Any, dict[str, 
     return executor.tensor(x), executor.tensor(y), {n: executor.tensor(a) for n, a in parameters.items()}
 
 
-def forward(executor: hg.Executor, model: Model, inputs: Arrays) -> Callable[[], Any]:
+def forward(executor: hg.Executor, model: Model, inputs: Arrays, jit: bool = True) -> Callable[[], Any]:
     x, _, parameters = _placed(executor, inputs)
-    compiled = hg.jit(lambda p, x: model.forward(WORDS, p, x))
-    return lambda: compiled(parameters, x)
+
+    def function(p: Any, x: Any) -> Any:
+        return model.forward(WORDS, p, x)
+
+    return partial(hg.jit(function) if jit else function, parameters, x)
 
 
-def update(model: Model) -> hg.Jitted:
+def update(model: Model) -> Callable[..., Any]:
     """A step as a function of parameters, velocities, the batch and its classes."""
 
     def updated(p: Any, v: Any, x: Any, y: Any) -> Any:
@@ -41,14 +45,14 @@ def update(model: Model) -> hg.Jitted:
         v = {name: MOMENTUM * v[name] + g[name] for name in p}
         return {name: p[name] - RATE * v[name] for name in p}, v, loss
 
-    return hg.jit(updated, donate=(0, 1))
+    return updated
 
 
-def trained(executor: hg.Executor, model: Model, inputs: Arrays) -> Callable[[], Any]:
+def trained(executor: hg.Executor, model: Model, inputs: Arrays, jit: bool = True) -> Callable[[], Any]:
     """A step, which gives the loss before it."""
     x, y, parameters = _placed(executor, inputs)
     velocities = {name: executor.zeros(p.shape) for name, p in parameters.items()}
-    compiled = update(model)
+    compiled = hg.jit(update(model), donate=(0, 1)) if jit else update(model)
 
     def step() -> Any:
         nonlocal parameters, velocities

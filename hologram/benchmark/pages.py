@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from hologram.benchmark import markdown
+from hologram.benchmark import html, markdown, plots
 from hologram.benchmark.report import Report
 
 REQUIRED = ("matplotlib", "jinja2")  # the extra `bench`
@@ -23,3 +23,12 @@ def write(report: Report, folder: Path) -> Iterator[Path]:
     yield folder / "report.json"
     (folder / "report.md").write_text(markdown.page(report), encoding="utf-8")
     yield folder / "report.md"
+    if missing():
+        return
+    drawn = list(plots.plots(report))
+    for plot in drawn:
+        path = folder / f"{plot.stem}.png"
+        path.write_bytes(plot.image(plots.WIDE, "png"))
+        yield path
+    (folder / "report.html").write_text(html.page(report, drawn), encoding="utf-8")
+    yield folder / "report.html"

@@ -137,16 +137,16 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         found = asdict(self)
-        found["measurements"] = [{**asdict(m.key), **_given(m)} for m in self.measurements]
+        found["measurements"] = list(map(as_dict, self.measurements))
         return {"format": FORMAT, **found}
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.as_dict(), indent=1), encoding="utf-8")
 
 
-def _given(one: Measurement) -> dict[str, Any]:
-    """What a measurement says beside its key; what it does not say is left out."""
-    return {f.name: v for f in fields(one)[1:] if (v := getattr(one, f.name))}
+def as_dict(one: Measurement) -> dict[str, Any]:
+    """A measurement as plain values; what it does not say beside its key is left out."""
+    return asdict(one.key) | {f.name: v for f in fields(one)[1:] if (v := getattr(one, f.name))}
 
 
 def merged(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:

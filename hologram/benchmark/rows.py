@@ -48,6 +48,7 @@ class Row:
     tolerance: float = 1e-5
     scale: Callable[[tuple[Shape, ...]], float] = lambda shapes: 1.0
     products: Callable[[tuple[Shape, ...]], int] = lambda shapes: 0  # multiply-adds, of what is bound by them
+    arithmetic: float = 1.0  # of an element, about: where it stands beside the roofs of memory and arithmetic
     attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -124,21 +125,22 @@ ROWS = (
     Row("add", _vectors(2), _same, numpy_rows.add, split=(0, 1)),
     Row("multiply", _vectors(2), _same, numpy_rows.multiply, split=(0, 1)),
     Row("relu", _vectors(1), _same, numpy_rows.relu),
-    Row("exp", _vectors(1), _same, numpy_rows.exp),
-    Row("tanh", _vectors(1), _same, numpy_rows.tanh),
-    Row("gelu", _vectors(1), _same),  # NumPy has no erf
+    Row("exp", _vectors(1), _same, numpy_rows.exp, arithmetic=10),
+    Row("tanh", _vectors(1), _same, numpy_rows.tanh, arithmetic=16),
+    Row("gelu", _vectors(1), _same, arithmetic=24),  # NumPy has no erf
     Row(
         "sum", _vectors(1), lambda shapes: (), numpy_rows.total, split=(), tolerance=1e-3,
         scale=lambda shapes: math.sqrt(shapes[0][0]),  # that of one serial sum over random signs
     ),
-    Row("softmax", _matrix(), _same, numpy_rows.softmax),
-    Row("layer_norm", _matrix((COLUMNS,), (COLUMNS,)), _same, numpy_rows.layer_norm, tolerance=1e-4),
-    Row("cumsum", _matrix(), _same, numpy_rows.running_sum, tolerance=1e-4, attributes={"axis": 1},
+    Row("softmax", _matrix(), _same, numpy_rows.softmax, arithmetic=14),
+    Row("layer_norm", _matrix((COLUMNS,), (COLUMNS,)), _same, numpy_rows.layer_norm, arithmetic=7, tolerance=1e-4),
+    Row("cumsum", _matrix(), _same, numpy_rows.running_sum, arithmetic=1.5, tolerance=1e-4, attributes={"axis": 1},
         scale=lambda shapes: math.sqrt(COLUMNS)),
-    Row("sort", _matrix(), _same, numpy_rows.sort),
+    Row("sort", _matrix(), _same, numpy_rows.sort, arithmetic=50),
     Row(
         "matmul", _squares, _same, numpy_rows.matmul, tolerance=1e-4,
         scale=lambda shapes: math.sqrt(shapes[0][0]),
         products=lambda shapes: shapes[0][0] ** 3,
     ),
 )  # fmt: skip
+BY_NAME = {row.operation: row for row in ROWS}

@@ -1,4 +1,4 @@
-"""Models in PyTorch on the CPU: autograd, and its fused optimiser."""
+"""Models in PyTorch, on the CPU where no other device is named: autograd, and its fused optimiser."""
 
 # pyright: reportPrivateImportUsage=false
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn import functional
 
@@ -32,11 +33,13 @@ def as_it_is(function: Any) -> Any:
     return function
 
 
-def forward(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Callable[[], torch.Tensor]:
+def forward(
+    model: Model, inputs: Arrays, compiled: Compile = as_it_is, device: str = "cpu"
+) -> Callable[[], torch.Tensor]:
     """The forward pass, without autograd."""
     x, _, given = split(inputs)
-    parameters = {name: torch.from_numpy(a) for name, a in given.items()}
-    tokens = torch.from_numpy(x)
+    parameters = {name: torch.from_numpy(a).to(device) for name, a in given.items()}
+    tokens = torch.from_numpy(x).to(device)
     function = compiled(lambda p, x: model.forward(WORDS, p, x))
 
     def call() -> torch.Tensor:
@@ -46,11 +49,13 @@ def forward(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Calla
     return call
 
 
-def trained(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Callable[[], torch.Tensor]:
+def trained(
+    model: Model, inputs: Arrays, compiled: Compile = as_it_is, device: str = "cpu"
+) -> Callable[[], torch.Tensor]:
     """A step, which gives the loss before it."""
     given, classes, start = split(inputs)
-    x, y = torch.from_numpy(given), torch.from_numpy(classes).long()
-    parameters = {name: torch.from_numpy(a.copy()).requires_grad_() for name, a in start.items()}
+    x, y = torch.from_numpy(given).to(device), torch.from_numpy(classes).long().to(device)
+    parameters = {name: torch.from_numpy(a.copy()).to(device).requires_grad_() for name, a in start.items()}
     optimiser = torch.optim.SGD(parameters.values(), lr=RATE, momentum=MOMENTUM, fused=True)
     loss_of = compiled(lambda p, x, y: WORDS.cross_entropy(model.forward(WORDS, p, x), y))
 
@@ -63,3 +68,7 @@ def trained(model: Model, inputs: Arrays, compiled: Compile = as_it_is) -> Calla
         return loss.detach()
 
     return step
+
+
+def to_numpy(found: torch.Tensor) -> np.ndarray:
+    return found.detach().cpu().numpy()

@@ -14,6 +14,7 @@ from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import Adapter, BadReport, Report, load
 from hologram.benchmark.tables import tables
 from hologram.benchmark.terminal import show
+from hologram.benchmark.timing import busy
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.cli.tune import tune as tune_device
 
@@ -50,6 +51,9 @@ def bench(
         return
     chosen = machine.adapters(None if backend == "auto" else backend, device)
     limit = seconds or (QUICK_SECONDS if quick else USUAL_SECONDS)
+    others = busy(machine.available_cores())
+    if others:
+        errors.print(f"[bold yellow]busy[/] {others}", highlight=False)
     folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
     report = measure(chosen, Settings.of(limit, quick, large, runs))
     finish(report, folder, as_json)

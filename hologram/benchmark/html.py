@@ -1,0 +1,35 @@
+"""A report as one HTML file that needs nothing else: pictures inside, light and dark, wide and narrow."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from hologram.benchmark.plots import NARROW, WIDE, Look, Plot
+from hologram.benchmark.report import Report
+from hologram.benchmark.tables import tables
+
+TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def page(report: Report, plots: Iterable[Plot]) -> str:
+    """The template, filled."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(report=report, tables=list(tables(report)), plots=list(map(_inside, plots)))
+
+
+def _inside(plot: Plot) -> dict[str, str]:
+    looks = {"wide": WIDE, "narrow": NARROW}
+    looks |= {f"{name}_dark": replace(look, dark=True) for name, look in looks.items()}
+    return {"stem": plot.stem, "title": plot.title} | {
+        name: _address(plot, look) for name, look in looks.items()
+    }
+
+
+def _address(plot: Plot, look: Look) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(plot.image(look, 'svg')).decode()}"

@@ -1,0 +1,207 @@
+"""The words of models in NumPy with their gradients, by reverse mode: training steps that nobody writes by hand.
+
+Each word gives its value and, for each argument, the function from the value's gradient to the argument's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hologram.benchmark import numpy_models
+from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.wide import erf, wide_softmax
+
+Pull = Callable[[Any], Any]
+
+
+class Recorded:
+    """An array, and the arrays that it was computed from, each with its pull."""
+
+    def __init__(self, value: Any, *sources: tuple[Recorded, Pull]) -> None:
+        self.value, self.sources = value, sources
+        self.gradient: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __add__(self, other: Recorded) -> Recorded:
+        return Recorded(
+            self.value + other.value, (self, lambda d: _fitted(d, self)), (other, lambda d: _fitted(d, other))
+        )
+
+    def reshape(self, shape: tuple[int, ...]) -> Recorded:
+        return Recorded(self.value.reshape(shape), (self, lambda d: d.reshape(self.shape)))
+
+    def __getitem__(self, position: Any) -> Recorded:
+        def pull(d: Any) -> Any:
+            whole = np.zeros_like(self.value)
+            whole[position] = d
+            return whole
+
+        return Recorded(self.value[position], (self, pull))
+
+
+def _fitted(d: Any, target: Recorded) -> Any:
+    """Summed over the axes along which the target was repeated."""
+    return d.sum(axis=tuple(range(d.ndim - target.value.ndim)))
+
+
+def backward(last: Recorded) -> None:
+    """Gives all that a number was computed from its gradient."""
+    order: list[Recorded] = []
+    seen: set[int] = set()
+
+    def visit(node: Recorded) -> None:
+        if id(node) not in seen:
+            seen.add(id(node))
+            for source, _ in node.sources:
+                visit(source)
+            order.append(node)
+
+    visit(last)
+    last.gradient = np.ones_like(last.value)
+    for node in reversed(order):
+        for source, pull in node.sources:
+            d = pull(node.gradient)
+            source.gradient = d if source.gradient is None else source.gradient + d
+
+
+def _linear(x: Recorded, weight: Recorded, bias: Recorded | None) -> Recorded:
+    def weights_gradient(d: Any) -> Any:
+        return x.value.reshape(-1, x.shape[-1]).T @ d.reshape(-1, d.shape[-1])
+
+    product = Recorded(x.value @ weight.value, (x, lambda d: d @ weight.value.T), (weight, weights_gradient))
+    return product if bias is None else product + bias
+
+
+def _relu(x: Recorded) -> Recorded:
+    return Recorded(np.maximum(x.value, 0), (x, lambda d: d * (x.value > 0)))
+
+
+def _gelu(x: Recorded) -> Recorded:
+    below = 0.5 * (1.0 + erf(x.value / np.float32(np.sqrt(2.0))))  # the normal distribution's share
+
+    def pull(d: Any) -> Any:
+        return d * (below + x.value * np.exp(-0.5 * x.value * x.value) / np.float32(np.sqrt(2 * np.pi)))
+
+    return Recorded(x.value * below, (x, pull))
+
+
+def _layer_norm(x: Recorded, scale: Recorded, bias: Recorded) -> Recorded:
+    centred = x.value - x.value.mean(axis=-1, keepdims=True)
+    inverse = 1 / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
+    normal = centred * inverse
+
+    def pull(d: Any) -> Any:
+        d = d * scale.value
+        along = normal * (d * normal).mean(axis=-1, keepdims=True)
+        return inverse * (d - d.mean(axis=-1, keepdims=True) - along)
+
+    scaled = Recorded(normal * scale.value, (x, pull), (scale, lambda d: _fitted(d * normal, scale)))
+    return scaled + bias
+
+
+def _attention(q: Recorded, k: Recorded, v: Recorded) -> Recorded:
+    factor = 1 / np.float32(np.sqrt(q.shape[-1]))
+    weights = wide_softmax(q.value @ k.value.swapaxes(-2, -1) * factor)
+
+    def scores_gradient(d: Any) -> Any:
+        d = d @ v.value.swapaxes(-2, -1)
+        return weights * (d - (d * weights).sum(axis=-1, keepdims=True)) * factor
+
+    return Recorded(
+        weights @ v.value,
+        (q, lambda d: scores_gradient(d) @ k.value),
+        (k, lambda d: scores_gradient(d).swapaxes(-2, -1) @ q.value),
+        (v, lambda d: weights.swapaxes(-2, -1) @ d),
+    )
+
+
+def _swap(x: Recorded) -> Recorded:
+    return Recorded(x.value.swapaxes(1, 2), (x, lambda d: d.swapaxes(1, 2)))
+
+
+def _embedding(table: Recorded, tokens: Recorded) -> Recorded:
+    def pull(d: Any) -> Any:
+        whole = np.zeros_like(table.value)
+        np.add.at(whole, tokens.value, d)
+        return whole
+
+    return Recorded(table.value[tokens.value], (table, pull))
+
+
+def _conv(x: Recorded, weight: Recorded, bias: Recorded) -> Recorded:
+    nothing = np.float32(0)
+
+    def weights_gradient(d: Any) -> Any:
+        return np.einsum("nchwij,nohw->ocij", numpy_models.windows(x.value), d, optimize=True)
+
+    def pull(d: Any) -> Any:
+        turned = weight.value[:, :, ::-1, ::-1].swapaxes(0, 1)
+        return numpy_models.conv(d, turned, np.broadcast_to(nothing, turned.shape[:1]))
+
+    value = numpy_models.conv(x.value, weight.value, bias.value)
+    return Recorded(value, (x, pull), (weight, weights_gradient), (bias, lambda d: d.sum(axis=(0, 2, 3))))
+
+
+def _pool(x: Recorded) -> Recorded:
+    n, c, h, w = x.shape
+    value = numpy_models.pool(x.value)
+
+    def pull(d: Any) -> Any:
+        most = x.value.reshape(n, c, h // 2, 2, w // 2, 2) == value[:, :, :, None, :, None]
+        return (most * d[:, :, :, None, :, None]).reshape(x.shape)
+
+    return Recorded(value, (x, pull))
+
+
+def _cross_entropy(scores: Recorded, classes: Recorded) -> Recorded:
+    rows = np.arange(len(scores))
+
+    def pull(d: Any) -> Any:
+        found = wide_softmax(scores.value)
+        found[rows, classes.value] -= 1
+        return found * (d / np.float32(len(rows)))
+
+    return Recorded(numpy_models.cross_entropy(scores.value, classes.value), (scores, pull))
+
+
+WORDS = Words(
+    linear=_linear,
+    relu=_relu,
+    gelu=_gelu,
+    layer_norm=_layer_norm,
+    attention=_attention,
+    swap=_swap,
+    embedding=_embedding,
+    conv=_conv,
+    pool=_pool,
+    cross_entropy=_cross_entropy,
+)
+
+
+def trained(model: Model, inputs: Arrays, dtype: Any = np.float32) -> Callable[[], Any]:
+    """A step, which gives the loss before it."""
+    x, y, given = split(inputs)
+    x = x.astype(dtype) if x.dtype.kind == "f" else x
+    parameters = {name: a.astype(dtype) for name, a in given.items()}
+    velocities = {name: np.zeros_like(a) for name, a in parameters.items()}
+
+    def step() -> Any:
+        recorded = {name: Recorded(a) for name, a in parameters.items()}
+        loss = WORDS.cross_entropy(model.forward(WORDS, recorded, Recorded(x)), Recorded(y))
+        backward(loss)
+        for name, one in recorded.items():
+            velocities[name] *= MOMENTUM
+            velocities[name] += one.gradient
+            parameters[name] -= RATE * velocities[name]
+        return loss.value
+
+    return step

@@ -1,0 +1,96 @@
+"""PyTorch's part of the pipelines, in a process of its own, which says what it measures line by line.
+
+Two OpenMP runtimes in a process disturb one another, and a compiler that takes too long can be stopped. The parent
+calls `measure`; `python -m hologram.benchmark.torch_process` is PyTorch on the host, and hologram_torch's own module of
+the same kind is PyTorch on an adapter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import hologram
+from hologram.benchmark.piece import TOO_LONG
+from hologram.benchmark.pipelines import Pipeline, Way
+from hologram.benchmark.report import Key, Kind, Measurement, as_dict, measurement
+
+ON_HOST = "hologram.benchmark.torch_process"
+ON_ADAPTER = "hologram_torch.benchmark"
+KINDS = (Kind.INFERENCE, Kind.TRAINING)
+NO_TORCH = "PyTorch is not installed: pip install 'hologram[torch]'"
+
+
+def measure(
+    module: str, adapter: str, who: Sequence[str], pipelines: Sequence[Pipeline], seconds: float
+) -> Iterator[Measurement]:
+    """What the process measures, as it comes; then what is missing, and why."""
+    keys = [
+        Key(kind, p.name, str(p.batch), name, adapter) for name in who for p in pipelines for kind in KINDS
+    ]
+    if find_spec("torch") is None:
+        yield from (Measurement(key, why=NO_TORCH) for key in keys)
+        return
+    task = {"adapter": adapter, "seconds": seconds, "pipelines": [asdict(p) for p in pipelines]}
+    environment = os.environ | {"PYTHONPATH": _path()}
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, json.dumps(task)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    seen = set()
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = measurement(json.loads(line))
+            seen.add(found.key)
+            yield found
+        said = process.stderr.read() if process.stderr else ""
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+    late = process.returncode < 0
+    why = (
+        TOO_LONG if late else f"its process failed: {(said.strip().splitlines() or ['it said nothing'])[-1]}"
+    )
+    yield from (Measurement(key, why=why) for key in keys if key not in seen)
+
+
+def _path() -> str:
+    """Where the process finds this hologram."""
+    return os.pathsep.join(
+        filter(None, (str(Path(hologram.__file__).parents[1]), os.environ.get("PYTHONPATH")))
+    )
+
+
+def answer(ways: Callable[[str], Sequence[Way]], arguments: Sequence[str]) -> None:
+    """What the process does: everyone's pipelines, the simpler way first, each in its share of the time left."""
+    begun = time.perf_counter()
+    task: dict[str, Any] = json.loads(arguments[0])
+    pipelines = [Pipeline(**p) for p in task["pipelines"]]
+    wanted = [(way, p, kind) for way in ways(task["adapter"]) for p in pipelines for kind in KINDS]
+    for done, (way, pipeline, kind) in enumerate(wanted):
+        left = task["seconds"] * 0.9 - (time.perf_counter() - begun)
+        found = way.measure_one(kind, pipeline, max(left / (len(wanted) - done), 0.05))
+        print(json.dumps(as_dict(found)), flush=True)
+
+
+def on_host(adapter: str) -> list[Way]:
+    from hologram.benchmark import torch_models  # torch is an optional peer
+
+    return [Way("PyTorch", adapter, torch_models.forward, torch_models.trained, torch_models.to_numpy)]
+
+
+if __name__ == "__main__":
+    answer(on_host, sys.argv[1:])

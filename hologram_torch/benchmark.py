@@ -1,0 +1,46 @@
+"""PyTorch's part of `hologram bench` on an adapter: `python -m hologram_torch.benchmark TASK`, eager and compiled."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import torch
+
+from hologram.benchmark import torch_models
+from hologram.benchmark.pipelines import Way
+from hologram.benchmark.torch_process import answer
+from hologram_torch import module
+
+
+def ways(adapter: str) -> list[Way]:
+    """The adapter as the device of PyTorch, and torch.compile for it."""
+    backend, _, index = adapter.partition(":")
+    module.set_backend(backend)
+    device = f"hologram:{index}"
+    compiled = partial(torch.compile, backend="hologram", dynamic=False)
+    return [
+        _way("hologram_torch eager", adapter, device),
+        _way("hologram_torch compiled", adapter, device, compiled),
+    ]
+
+
+def _way(who: str, adapter: str, device: str, compiled: Any = torch_models.as_it_is) -> Way:
+    def waiting(call: Any) -> Any:
+        def called() -> None:
+            call()
+            module.synchronize(device)
+
+        return called
+
+    def make(function: Any) -> Any:
+        return partial(function, compiled=compiled, device=device)
+
+    return Way(
+        who, adapter, make(torch_models.forward), make(torch_models.trained), torch_models.to_numpy, waiting
+    )
+
+
+if __name__ == "__main__":
+    answer(ways, sys.argv[1:])
