@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
-from hologram.benchmark.plots import NARROW, WIDE, Look, Plot
+from hologram.benchmark.plots import NARROW, WIDE, Plot, dark
 from hologram.benchmark.report import Report
 from hologram.benchmark.tables import tables
 
@@ -24,12 +23,10 @@ def page(report: Report, plots: Iterable[Plot]) -> str:
 
 
 def _inside(plot: Plot) -> dict[str, str]:
-    looks = {"wide": WIDE, "narrow": NARROW}
-    looks |= {f"{name}_dark": replace(look, dark=True) for name, look in looks.items()}
-    return {"stem": plot.stem, "title": plot.title} | {
-        name: _address(plot, look) for name, look in looks.items()
-    }
+    wide, narrow = plot.svg(WIDE), plot.svg(NARROW)
+    looks = {"wide": wide, "narrow": narrow, "wide_dark": dark(wide), "narrow_dark": dark(narrow)}
+    return {"stem": plot.stem, "title": plot.title} | {name: _address(svg) for name, svg in looks.items()}
 
 
-def _address(plot: Plot, look: Look) -> str:
-    return f"data:image/svg+xml;base64,{b64encode(plot.image(look, 'svg')).decode()}"
+def _address(svg: str) -> str:
+    return f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode()}"

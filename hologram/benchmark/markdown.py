@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hologram.benchmark.report import Report
 from hologram.benchmark.tables import Table, tables
@@ -10,8 +10,13 @@ from hologram.benchmark.tables import Table, tables
 
 def page(report: Report) -> str:
     """Facts of the machine, and all tables."""
-    lines = ["# hologram bench", "", *_facts(report)]
-    for one in tables(report):
+    return document("hologram bench", tables(report), tuple(_facts(report)))
+
+
+def document(title: str, shown: Iterable[Table], facts: tuple[str, ...] = ()) -> str:
+    """Tables below a title."""
+    lines = [f"# {title}", *(("", *facts) if facts else ())]
+    for one in shown:
         lines += ["", f"## {one.title}", "", *table(one)]
     return "\n".join(lines) + "\n"
 
@@ -36,5 +41,5 @@ def table(one: Table) -> Iterator[str]:
         yield f"*{note}*"
 
 
-def _line(cells) -> str:
+def _line(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

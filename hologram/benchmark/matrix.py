@@ -1,7 +1,6 @@
 """The matrix: its pieces, in an order that leaves something to compare whenever it is stopped, run in a given time.
 
-Every piece gets its share of the time that is left: one that compiles for long takes it from those behind it, and none
-goes without.
+Every piece gets its share of the time that is left: one that compiles for long takes it from those behind it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SHARES = {
 }
 TRANSFERRED = ("1K", "100K", "10M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
-LATE = 0.15  # of the time: so far may the first pieces overrun it
+LATE_SECONDS = 8.0  # so far may pieces overrun the time, before those behind them go without
 LEAST_SECONDS = 0.05  # of a piece, however late it is
 
 
@@ -117,7 +116,7 @@ class Run:
             with self._stack:
                 while waiting:
                     remaining = self.settings.seconds - (time.perf_counter() - begun)
-                    if remaining < -LATE * self.settings.seconds:
+                    if remaining < -LATE_SECONDS:
                         raise _TimeIsOver
                     share = waiting[0].share / sum(piece.share for piece in waiting)
                     self._measure(waiting[0], max(remaining * share, LEAST_SECONDS))

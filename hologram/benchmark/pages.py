@@ -28,7 +28,7 @@ def write(report: Report, folder: Path) -> Iterator[Path]:
     drawn = list(plots.plots(report))
     for plot in drawn:
         path = folder / f"{plot.stem}.png"
-        path.write_bytes(plot.image(plots.WIDE, "png"))
+        path.write_bytes(plot.png())
         yield path
     (folder / "report.html").write_text(html.page(report, drawn), encoding="utf-8")
     yield folder / "report.html"

@@ -1,4 +1,4 @@
-"""A report's pictures: rooflines, latency by size, and speed beside NumPy; in light and dark, wide and narrow."""
+"""A report's pictures: rooflines, latency by size, and speed beside NumPy."""
 
 from __future__ import annotations
 
@@ -9,58 +9,46 @@ from typing import TYPE_CHECKING, Any
 
 from hologram.benchmark.report import Adapter, Kind, Measurement, Report
 from hologram.benchmark.rows import ALL_SIZES, BY_NAME
-from hologram.benchmark.tables import rate, speed_up
+from hologram.benchmark.tables import rate, speed_up, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKERS = "osD^vP"
 COLOURS = (
-    "#4c78a8",
-    "#f58518",
-    "#54a24b",
-    "#e45756",
-    "#72b7b2",
-    "#b279a2",
-    "#9d755d",
-    "#eeca3b",
-    "#ff9da6",
-    "#79706e",
-)
+    "#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2",
+    "#9d755d", "#d4b106", "#ff9da6", "#8f8f8f", "#1f9e89", "#c44e9b",
+)  # fmt: skip
+
+
+INK, FAINT = "#24292f", "#d0d7de"  # of letters and lines, on a light page
+ON_DARK = {INK: "#e6e6e6", FAINT: "#4a4f57"}
+SETTINGS: dict[Any, Any] = dict.fromkeys(
+    ("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK
+) | {
+    "axes.edgecolor": FAINT,
+    "grid.color": FAINT,
+    "axes.grid": True,
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    "font.size": 9,
+    "svg.hashsalt": "hologram",  # the same picture for the same report
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Look:
-    """A size in inches and whether the page is dark."""
+    """A size in inches."""
 
     width: float
     height: float
-    dark: bool = False
 
     @property
     def narrow(self) -> bool:
         return self.width < 5
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """For matplotlib."""
-        ink, faint = ("#e6e6e6", "#4a4f57") if self.dark else ("#24292f", "#d0d7de")
-        inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
-        return inks | {
-            "axes.edgecolor": faint,
-            "grid.color": faint,
-            "axes.grid": True,
-            "grid.linewidth": 0.6,
-            "axes.axisbelow": True,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "figure.facecolor": "none",
-            "axes.facecolor": "none",
-            "savefig.facecolor": "none",
-            "font.size": 9,
-            "axes.titlesize": 10,
-            "svg.hashsalt": "hologram",  # the same picture for the same report
-        }
 
 
 WIDE, NARROW = Look(7.4, 4.2), Look(3.7, 5.2)
@@ -75,21 +63,33 @@ class Plot:
     draw: Callable[[Axes, Look], None]
     tall: float = 1.0
 
-    def image(self, look: Look, kind: str) -> bytes:
-        """The picture as 'svg' or 'png'; a PNG stands alone, so it has a background."""
+    def svg(self, look: Look) -> str:
+        """The picture for a light page, without a background."""
+        return self._image(look, "svg", facecolor="none", metadata={"Date": None}).decode()
+
+    def png(self) -> bytes:
+        """The picture with a title and a background: it stands alone."""
+        return self._image(WIDE, "png", self.title, facecolor="white", dpi=160)
+
+    def _image(self, look: Look, kind: str, title: str = "", **options: Any) -> bytes:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-        with rc_context(look.settings):
-            size = (look.width, look.height * self.tall)
-            figure = Figure(figsize=size, layout="constrained")
-            if kind == "png":
-                figure.set_facecolor("white")
-                figure.suptitle(self.title, fontsize=10)
+        with rc_context(SETTINGS):
+            figure = Figure(figsize=(look.width, look.height * self.tall), layout="constrained")
+            if title:
+                figure.suptitle(title, fontsize=10)
             self.draw(figure.subplots(), look)
             target = io.BytesIO()
-            figure.savefig(target, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+            figure.savefig(target, format=kind, **options)
             return target.getvalue()
+
+
+def dark(svg: str) -> str:
+    """The same for a dark page."""
+    for light, other in ON_DARK.items():
+        svg = svg.replace(light, other)
+    return svg
 
 
 def plots(report: Report) -> Iterator[Plot]:
@@ -151,8 +151,7 @@ class _Roofline:
         left = min(x for x, _ in places.values()) / 2
         right = max(*(x for x, _ in places.values()), arithmetic / memory) * 2
         ridge = arithmetic / memory
-        ink = look.settings["text.color"]
-        axes.loglog([left, ridge, right], [left * memory, arithmetic, arithmetic], color=ink, lw=1.2)
+        axes.loglog([left, ridge, right], [left * memory, arithmetic, arithmetic], color=INK, lw=1.2)
         axes.annotate(
             f"copies {rate(memory, 'B/s')}", (left, left * memory), (2, 10), textcoords="offset points"
         )
@@ -160,6 +159,7 @@ class _Roofline:
         axes.annotate(products, (right, arithmetic), (0, 5), textcoords="offset points", ha="right")
         for name, (x, y) in places.items():
             axes.plot([x], [y], ls="none", ms=6.5, label=name, **_look_of(name))
+        axes.minorticks_off()
         axes.set_xlabel("arithmetic per byte that must move")
         axes.set_ylabel("operations a second")
         axes.margins(y=0.12)
@@ -218,14 +218,15 @@ class _Bars:
         axes.barh(places, [ratio - 1 for ratio in ratios], left=1, color=colours, height=0.7)
         axes.set_xscale("log")
         axes.set_yticks(places, names)
+        axes.minorticks_off()
+        axes.xaxis.set_major_formatter(lambda value, _: times(value))
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
-        axes.axvline(1, color=look.settings["text.color"], lw=1)
+        axes.axvline(1, color=INK, lw=1)
         for place, ratio in zip(places, ratios, strict=True):
-            side = {"ha": "left"} if ratio >= 1 else {"ha": "right"}
-            offset = (4 if ratio >= 1 else -4, 0)
+            side, points = ("left", 4) if ratio >= 1 else ("right", -4)
             axes.annotate(
-                f"{ratio:.3g}x", (ratio, place), offset, textcoords="offset points", va="center", **side
+                times(ratio), (ratio, place), (points, 0), textcoords="offset points", va="center", ha=side
             )
-        axes.set_xlim(min(*ratios, 0.5) / 2.5, max(*ratios, 2) * 2.5)
+        axes.set_xlim(min(*ratios, 0.5) / 4, max(*ratios, 2) * 4)
         axes.set_xlabel("NumPy's time / hologram's time")

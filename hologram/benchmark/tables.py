@@ -165,8 +165,11 @@ def rate(value: float | None, unit: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    return MISSING if share is None else f"{share:.0%}"
+    return MISSING if share is None else f"{share:.0%}" if share >= 0.01 else "<1%"
 
 
 def times(ratio: float | None) -> str:
-    return MISSING if ratio is None else f"{ratio:.3g} x"
+    """With three digits, and none behind a point that need not be."""
+    if ratio is None:
+        return MISSING
+    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hologram.benchmark import machine, pages
+from hologram.benchmark import compare as comparison
+from hologram.benchmark import machine, markdown, pages
+from hologram.benchmark.compare import Verdict
 from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import Adapter, BadReport, Report, load
@@ -67,6 +70,40 @@ def report(
 ) -> None:
     """Show a report that was written before, and write its pages again."""
     finish(read(file), folder, as_json=False)
+
+
+@app.command()
+def compare(
+    files: Annotated[
+        list[Path], typer.Argument(help="Reports, report.json; the first is what the others are beside.")
+    ],
+    threshold: Annotated[
+        float, typer.Option(min=0, help="Changes below this share of the time are not told.")
+    ] = comparison.THRESHOLD,
+    page: Annotated[Path | None, typer.Option("--output", help="A Markdown file for the tables.")] = None,
+) -> None:
+    """Flag what became slower beyond noise (exit status 1), and lay machines side by side."""
+    if len(files) < 2:
+        raise typer.BadParameter(f"two reports are needed at the least, got {len(files)}")
+    reports = {str(number): read(file) for number, file in enumerate(files, 1)}
+    for number, file in zip(reports, files, strict=True):
+        output.print(f"\\[{number}] {escape(str(file))}", highlight=False)
+    first, *others = reports.values()
+    found, slower = [], 0
+    for number, other in enumerate(others, 2):
+        alike = comparison.same_machine(first, other)
+        changes = comparison.changes(first, other, threshold)
+        slower += alike * sum(c.verdict is Verdict.SLOWER for c in changes)
+        title = f"[{number}] beside [1]" + (
+            "" if alike else ": not the same machine, nothing is a regression"
+        )
+        found.append(comparison.change_table(changes, title))
+    found += comparison.side_by_side(reports)
+    show(found, output)
+    if page is not None:
+        page.write_text(markdown.document("Benchmark matrix", found), encoding="utf-8")
+        errors.print(f"written: {page}", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(1 if slower else 0)
 
 
 def measure(adapters: tuple[Adapter, ...], settings: Settings) -> Report:

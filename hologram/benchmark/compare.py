@@ -1,0 +1,136 @@
+"""Reports beside one another: what became slower or faster beyond noise, and adapters side by side.
+
+The ratio of two medians has an interval by the percentile bootstrap (Efron and Tibshirani 1993, An Introduction to the
+Bootstrap, chapter 13): turns are drawn again with replacement, and so is the ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from hologram.benchmark.report import HOST, TITLES, Key, Kind, Measurement, Report
+from hologram.benchmark.tables import Table, adapters, time, times
+
+RESAMPLES = 2000
+CONFIDENCE = 0.99  # hundreds of rows are looked at: at 0.95, one in forty would seem slower by chance
+THRESHOLD = 0.1  # of the time before: less is not told
+LEAST_TURNS = 3  # that an interval can be had of
+
+
+class Verdict(str, Enum):
+    """What a comparison shows."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "same"  # within noise, or the threshold
+    UNKNOWN = "too few turns"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One measurement in two reports: the time now over the time before, and the interval it lies in."""
+
+    before: Measurement
+    after: Measurement
+    ratio: float
+    low: float
+    high: float
+    verdict: Verdict
+
+
+def changes(before: Report, after: Report, threshold: float = THRESHOLD) -> list[Change]:
+    """Everything that both reports have times of."""
+    rng = np.random.default_rng(0)
+    return [
+        _change(before.by_key[m.key], m, threshold, rng)
+        for m in after.measurements
+        if m.turns and m.key in before.by_key and before.by_key[m.key].turns
+    ]
+
+
+def _change(before: Measurement, after: Measurement, threshold: float, rng: np.random.Generator) -> Change:
+    ratio = float(np.median(after.turns) / np.median(before.turns))
+    if min(len(before.turns), len(after.turns)) < LEAST_TURNS:
+        return Change(before, after, ratio, 0.0, float("inf"), Verdict.UNKNOWN)
+    ratios = _medians(after.turns, rng) / _medians(before.turns, rng)
+    outside = (1 - CONFIDENCE) / 2
+    low, high = (float(q) for q in np.quantile(ratios, (outside, 1 - outside)))
+    verdict = Verdict.SAME
+    if low > 1 + threshold:
+        verdict = Verdict.SLOWER
+    elif high < 1 / (1 + threshold):
+        verdict = Verdict.FASTER
+    return Change(before, after, ratio, low, high, verdict)
+
+
+def _medians(turns: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    return np.median(rng.choice(np.asarray(turns), (RESAMPLES, len(turns))), axis=1)
+
+
+def same_machine(before: Report, after: Report) -> bool:
+    """Whether a slower time means slower code: on other processors or devices it means another machine."""
+
+    def who(report: Report) -> tuple[object, ...]:
+        devices = tuple((a.name, a.device) for a in report.adapters)
+        return (report.machine.get("processor"), report.machine.get("cores"), devices)
+
+    return who(before) == who(after)
+
+
+def change_table(found: list[Change], title: str) -> Table:
+    """Those beyond noise, the worst first."""
+    told = sorted((c for c in found if c.verdict in (Verdict.SLOWER, Verdict.FASTER)), key=lambda c: -c.ratio)
+    rows = tuple(
+        (
+            f"{c.after.key.row} {c.after.key.size}",
+            c.after.key.who,
+            c.after.key.adapter,
+            c.after.key.kind.value,
+            time(c.before),
+            time(c.after),
+            times(c.ratio),
+            f"{c.low:.2f} to {c.high:.2f}",
+            c.verdict.value,
+        )
+        for c in told
+    )
+    columns = ("row", "who", "where", "of", "before", "after", "ratio", f"{CONFIDENCE:.0%} interval", "is")
+    count = {verdict: sum(c.verdict is verdict for c in found) for verdict in Verdict}
+    note = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items())
+    return Table(title, columns, rows, frozenset({*columns[:4], "is"}), (f"{len(found)} in both: {note}",))
+
+
+def side_by_side(reports: dict[str, Report]) -> list[Table]:
+    """Adapters x work: a column for each adapter of each report, a table for each kind of work."""
+    columns: dict[str, Callable[[Key], Measurement | None]] = {}
+    where: list[tuple[str, ...]] = []
+    for name, report in reports.items():
+        where += [(f"{row[0]} [{name}]", *row[1:]) for row in adapters(report).rows]
+        host = (report.machine.get("processor", ""), report.machine.get("system", ""))
+        where.append((f"{HOST} [{name}]", *host, "", "", ""))
+        for found in (*(a.name for a in report.adapters), HOST):
+            columns[f"{found} [{name}]"] = _of(report, found)
+    keys = dict.fromkeys(_work(m.key) for report in reports.values() for m in report.measurements if m.turns)
+    tables = [replace(adapters(next(iter(reports.values()))), rows=tuple(where))]
+    for kind in Kind:
+        rows = tuple(
+            (f"{key.row} {key.size}", key.who, *(time(find(key)) for find in columns.values()))
+            for key in keys
+            if key.kind is kind
+        )
+        if rows:
+            tables.append(Table(TITLES[kind], ("work", "who", *columns), rows, frozenset({"work", "who"})))
+    return tables
+
+
+def _work(key: Key) -> Key:
+    """The same wherever it is done."""
+    return Key(key.kind, key.row, key.size, key.who, "")
+
+
+def _of(report: Report, adapter: str) -> Callable[[Key], Measurement | None]:
+    return lambda key: report.by_key.get(Key(key.kind, key.row, key.size, key.who, adapter))

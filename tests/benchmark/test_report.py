@@ -1,0 +1,190 @@
+"""Reports: measured, kept where they are interrupted, written, read, shown, and compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from hologram.benchmark import compare, machine, markdown, matrix, start
+from hologram.benchmark.compare import Verdict
+from hologram.benchmark.matrix import Run, Settings
+from hologram.benchmark.report import BadReport, Key, Kind, Measurement, Report, load, merged
+from hologram.benchmark.tables import tables
+from hologram.cli import app
+from hologram.errors import BackendUnavailable
+
+runner = CliRunner()
+
+
+def slower(report: Report, factor: float, row: str = "exp") -> Report:
+    """The report with one row on the adapter changed."""
+    changed = (
+        replace(m, turns=tuple(t * factor for t in m.turns))
+        if (m.key.row, m.key.adapter) == (row, "cpu:0")
+        else m
+        for m in report.measurements
+    )
+    return replace(report, measurements=tuple(changed))
+
+
+def steady(report: Report) -> Report:
+    """The same times in every turn, so that nothing is noise."""
+    return replace(report, measurements=tuple(replace(m, turns=m.turns[:1] * 5) for m in report.measurements))
+
+
+def test_a_report_says_what_where_and_how_fast(report: Report) -> None:
+    assert not report.unfinished
+    assert {"processor", "Python", "hologram", "time"} <= report.machine.keys()
+    for row in ("exp", "matmul"):
+        for who, where in (("hologram", "cpu:0"), ("NumPy", "host")):
+            one = report.by_key[Key(Kind.OPERATION, row, "10K", who, where)]
+            assert one.seconds
+            assert one.bytes_per_second
+    matmul = report.by_key[Key(Kind.OPERATION, "matmul", "10K", "hologram", "cpu:0")]
+    assert matmul.flops_per_second == pytest.approx(2 * 96**3 / (matmul.seconds or 1))
+    assert 0 < (report.share(matmul) or 0) <= 1
+    assert report.copy_peak("cpu:0")
+
+
+def test_json_keeps_all_of_it(report: Report, tmp_path: Path) -> None:
+    report.save(tmp_path / "report.json")
+    assert load(tmp_path / "report.json") == report
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nothing", "no JSON"),
+        ("[]", "no format number"),
+        ('{"a": 1}', "no format number"),
+        ('{"format": 99}', "format 99"),
+        ('{"format": 1, "adapters": 3}', "damaged"),
+    ],
+)
+def test_files_that_are_no_reports_are_refused(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(BadReport, match=said):
+        load(path)
+    for command in (["report", str(path)], ["compare", str(path), str(path)]):
+        result = runner.invoke(app, ["bench", *command])
+        assert result.exit_code == 2
+        assert said.split()[0] in result.output
+
+
+def test_an_interrupt_keeps_what_is_done() -> None:
+    run = Run(machine.adapters("cpu"), Settings(2.0, sizes=("1K",), rows=("exp",)))
+    pieces = [piece for piece in run.pieces() if "operations" in piece.title]
+
+    def interrupted(done: object, following: object) -> None:
+        raise KeyboardInterrupt
+
+    found = run.run(pieces, interrupted)
+    assert [m.key.who for m in found.measurements] == ["NumPy"]
+    assert found.interrupted
+    assert "1 of 2 pieces are done" in found.unfinished
+
+
+def test_time_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "LATE_SECONDS", 0.0)
+    run = Run(machine.adapters("cpu"), Settings(1e-3, sizes=("1K",), rows=("exp",)))
+    found = run.run(
+        [piece for piece in run.pieces() if "operations" in piece.title], lambda done, following: None
+    )
+    assert "1 of 2 pieces are done" in found.unfinished
+    assert not found.interrupted
+
+
+def test_runs_are_merged() -> None:
+    key = Key(Kind.LAUNCH, "a", "1K", "hologram", "cpu:0")
+    one, other, none = Measurement(key, (1.0,)), Measurement(key, (3.0, 2.0)), Measurement(key, why="no")
+    assert merged([one, none, other]) == (Measurement(key, (1.0, 3.0, 2.0)),)
+    assert merged([none]) == (none,)
+
+
+def test_tables_and_markdown_have_every_row(report: Report) -> None:
+    shown = list(tables(report))
+    for one in shown:
+        assert all(len(row) == len(one.columns) for row in one.rows)
+    text = markdown.page(report)
+    for word in ("| exp |", "| matmul |", "GFLOP/s", report.adapters[0].device):
+        assert word in text
+
+
+def test_commands_write_and_compare(report: Report, tmp_path: Path) -> None:
+    calm = steady(report)
+    for name, one in (("a", calm), ("b", slower(calm, 2.0)), ("c", slower(calm, 1.01))):
+        one.save(tmp_path / f"{name}.json")
+    result = runner.invoke(
+        app, ["bench", "report", str(tmp_path / "a.json"), "--output", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 0, result.output
+    for name in ("report.json", "report.md", "report.html"):
+        assert (tmp_path / "out" / name).stat().st_size > 1000
+    for stem in ("roofline-cpu-0", "latency-cpu-0", "speed-cpu-0"):
+        assert Image.open(tmp_path / "out" / f"{stem}.png").width > 1000
+    page = tmp_path / "page.md"
+    a, b, c = (str(tmp_path / f"{name}.json") for name in "abc")
+    assert runner.invoke(app, ["bench", "compare", a, b, "--output", str(page)]).exit_code == 1
+    assert "slower" in page.read_text()
+    assert runner.invoke(app, ["bench", "compare", a, c]).exit_code == 0
+    assert runner.invoke(app, ["bench", "compare", a, b, "--threshold", "2"]).exit_code == 0
+    assert runner.invoke(app, ["bench", "compare", a]).exit_code == 2
+
+
+def test_noise_is_no_regression(report: Report) -> None:
+    key = Key(Kind.OPERATION, "exp", "1K", "hologram", "cpu:0")
+
+    def verdict(before: tuple[float, ...], after: tuple[float, ...]) -> Verdict:
+        first, second = (
+            replace(report, measurements=(Measurement(key, turns),)) for turns in (before, after)
+        )
+        (found,) = compare.changes(first, second)
+        return found.verdict
+
+    assert verdict((1.0, 1.1, 0.9, 1.0, 1.2), (1.5, 1.6, 1.4, 1.5, 1.6)) is Verdict.SLOWER
+    assert verdict((1.5, 1.6, 1.4, 1.5, 1.6), (1.0, 1.1, 0.9, 1.0, 1.2)) is Verdict.FASTER
+    assert verdict((1.0, 2.0, 0.5, 1.5, 0.9), (1.5, 0.6, 2.4, 1.0, 1.6)) is Verdict.SAME
+    assert verdict((1.0,) * 5, (1.05,) * 5) is Verdict.SAME  # below the threshold
+    assert verdict((1.0,), (2.0,)) is Verdict.UNKNOWN
+
+
+def test_another_machine_is_no_regression(report: Report, tmp_path: Path) -> None:
+    calm = steady(report)
+    calm.save(tmp_path / "a.json")
+    other = slower(calm, 3.0)
+    replace(other, machine=other.machine | {"processor": "an abacus"}).save(tmp_path / "b.json")
+    result = runner.invoke(app, ["bench", "compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")])
+    assert result.exit_code == 0
+    assert "an abacus" in " ".join(result.output.split())
+
+
+def test_adapters_are_chosen_and_refused() -> None:
+    (cpu,) = machine.adapters("cpu")
+    assert machine.adapters("cpu", cpu.device.lower()) == (cpu,)
+    assert machine.adapters("cpu", "0") == (cpu,)
+    assert cpu in machine.adapters()
+    for backend, device in (("cpu", "7"), (None, "no such thing"), ("abacus", None)):
+        with pytest.raises(BackendUnavailable, match=r"cpu"):
+            machine.adapters(backend, device)
+
+
+def test_first_results_of_new_processes() -> None:
+    cold, warm = start.first_results(machine.adapters("cpu")[0], 0.1)
+    assert (cold.why, warm.why) == ("", "")
+    assert (cold.seconds or 0) > (warm.seconds or 0) > 0
+
+
+def test_the_command_prints_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Run, "_pipelines", lambda self: [])
+    command = ["bench", "--backend", "cpu", "--seconds", "4", "--output", str(tmp_path), "--json"]
+    result = runner.invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["adapters"][0]["backend"] == "cpu"
+    kinds = {m.key.kind for m in load(tmp_path / "report.json").measurements}
+    assert {Kind.PEAK, Kind.OPERATION} <= kinds
