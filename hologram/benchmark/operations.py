@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 import hologram as hg
 from hologram.benchmark import jobs
 from hologram.benchmark.jobs import Job
-from hologram.benchmark.piece import measured
+from hologram.benchmark.piece import PATIENCE, TOO_LONG, measured
 from hologram.benchmark.report import Key, Kind, Measurement
 from hologram.benchmark.rows import ALL_SIZES, BY_NAME, ELEMENT_BYTES, Row
 
@@ -40,10 +41,11 @@ class Operations:
         blank = Measurement(key, (), row.elements(size), row.bytes(size), row.flops(size))
         if self.opened is None and row.numpy is None:
             return Measurement(key, why="NumPy has no such function")
+        if self._rates.get(row.operation, 0.0) * amount > PATIENCE * seconds:
+            return replace(blank, why=TOO_LONG)
         inputs = row.inputs(size)
         job = jobs.operation(self.opened(), row, inputs) if self.opened else jobs.numpy_operation(row, inputs)
-        expected = self._rates.get(row.operation, 0.0) * amount
-        found = measured(blank, job, lambda ready: row.problem(inputs, ready.result()), seconds, expected)
+        found = measured(blank, job, lambda ready: row.problem(inputs, ready.result()), seconds)
         if found.turns:
             self._rates[row.operation] = min(found.turns) / amount
         return found

@@ -26,18 +26,9 @@ class Piece:
 
 
 def measured(
-    blank: Measurement,
-    job: AbstractContextManager[Job],
-    problem: Callable[[Job], str],
-    seconds: float,
-    expected: float = 0.0,
+    blank: Measurement, job: AbstractContextManager[Job], problem: Callable[[Job], str], seconds: float
 ) -> Measurement:
-    """Prepares, checks and times; a measurement without times says why there are none.
-
-    `expected` are the seconds a call should take: what does not fit is left out.
-    """
-    if expected > PATIENCE * seconds:
-        return replace(blank, why=TOO_LONG)
+    """Prepares, checks and times; a measurement without times says why there are none."""
     begun = time.perf_counter()
     try:
         with job as ready:

@@ -31,16 +31,24 @@ NO_TORCH = "PyTorch is not installed: pip install 'hologram[torch]'"
 
 
 def measure(
-    module: str, adapter: str, who: Sequence[str], pipelines: Sequence[Pipeline], seconds: float
+    module: str,
+    adapter: str,
+    who: Sequence[str],
+    pipelines: Sequence[Pipeline],
+    seconds: float,
+    share: float = 0.9,
 ) -> Iterator[Measurement]:
-    """What the process measures, as it comes; then what is missing, and why."""
+    """What the process measures, as it comes; then what is missing, and why.
+
+    It is stopped after so many seconds, and plans with a share of them.
+    """
     keys = [
         Key(kind, p.name, str(p.batch), name, adapter) for name in who for p in pipelines for kind in KINDS
     ]
     if find_spec("torch") is None:
         yield from (Measurement(key, why=NO_TORCH) for key in keys)
         return
-    task = {"adapter": adapter, "seconds": seconds, "pipelines": [asdict(p) for p in pipelines]}
+    task = {"adapter": adapter, "seconds": share * seconds, "pipelines": [asdict(p) for p in pipelines]}
     environment = os.environ | {"PYTHONPATH": _path()}
     process = subprocess.Popen(
         [sys.executable, "-m", module, json.dumps(task)],
@@ -81,7 +89,7 @@ def answer(ways: Callable[[str], Sequence[Way]], arguments: Sequence[str]) -> No
     pipelines = [Pipeline(**p) for p in task["pipelines"]]
     wanted = [(way, p, kind) for way in ways(task["adapter"]) for p in pipelines for kind in KINDS]
     for done, (way, pipeline, kind) in enumerate(wanted):
-        left = task["seconds"] * 0.9 - (time.perf_counter() - begun)
+        left = task["seconds"] - (time.perf_counter() - begun)
         found = way.measure_one(kind, pipeline, max(left / (len(wanted) - done), 0.05))
         print(json.dumps(as_dict(found)), flush=True)
 
