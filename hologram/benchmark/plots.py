@@ -152,9 +152,9 @@ class _Roofline:
         right = max(*(x for x, _ in places.values()), arithmetic / memory) * 2
         ridge = arithmetic / memory
         axes.loglog([left, ridge, right], [left * memory, arithmetic, arithmetic], color=INK, lw=1.2)
-        axes.annotate(
-            f"copies {rate(memory, 'B/s')}", (left, left * memory), (2, 10), textcoords="offset points"
-        )
+        middle = (left * ridge) ** 0.5
+        copies = f"copies {rate(memory, 'B/s')}"
+        axes.annotate(copies, (middle, middle * memory), (7, -2), textcoords="offset points", va="top")
         products = f"products {rate(arithmetic, 'FLOP/s')}"
         axes.annotate(products, (right, arithmetic), (0, 5), textcoords="offset points", ha="right")
         for name, (x, y) in places.items():
@@ -224,9 +224,7 @@ class _Bars:
         axes.grid(visible=False, axis="y")
         axes.axvline(1, color=INK, lw=1)
         for place, ratio in zip(places, ratios, strict=True):
-            side, points = ("left", 4) if ratio >= 1 else ("right", -4)
-            axes.annotate(
-                times(ratio), (ratio, place), (points, 0), textcoords="offset points", va="center", ha=side
-            )
-        axes.set_xlim(min(*ratios, 0.5) / 4, max(*ratios, 2) * 4)
+            beside = max(ratio, 1)  # where nothing else is
+            axes.annotate(times(ratio), (beside, place), (4, 0), textcoords="offset points", va="center")
+        axes.set_xlim(min(*ratios, 0.5) / 1.5, max(*ratios, 2) * 6)
         axes.set_xlabel("NumPy's time / hologram's time")
