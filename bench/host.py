@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 import hologram as hg
-from bench.timing import Pace, microseconds
+from hologram.benchmark.timing import Pace, microseconds
 
 TOGETHER = 100  # launches that are timed as one
 UNCOUNTED = 5  # turns that compile, and make graphs

@@ -59,13 +59,13 @@ class Way:
     def measure_one(self, kind: Kind, pipeline: Pipeline, seconds: float) -> Measurement:
         """One of the two."""
         blank = Measurement(self.key(kind, pipeline))
-        return measured(blank, self._job(kind, pipeline), partial(_problem, kind, pipeline), seconds)
+        return measured(blank, self.job(kind, pipeline), partial(problem, kind, pipeline), seconds)
 
     def key(self, kind: Kind, pipeline: Pipeline) -> Key:
         return Key(kind, pipeline.name, str(pipeline.batch), self.who, self.adapter)
 
     @contextmanager
-    def _job(self, kind: Kind, pipeline: Pipeline) -> Iterator[Job]:
+    def job(self, kind: Kind, pipeline: Pipeline) -> Iterator[Job]:
         given = inputs(pipeline)
         if kind is Kind.INFERENCE:
             call = self.forward(pipeline.model, given)
@@ -113,7 +113,7 @@ def _losses(pipeline: Pipeline) -> NDArray[np.float64]:
     return np.array([float(step()) for _ in range(CHECKED_STEPS)])
 
 
-def _problem(kind: Kind, pipeline: Pipeline, job: Job) -> str:
+def problem(kind: Kind, pipeline: Pipeline, job: Job) -> str:
     """What is wrong with scores or losses."""
     wanted = (_scores if kind is Kind.INFERENCE else _losses)(pipeline)
     found = job.result()
