@@ -7,12 +7,14 @@ crashes does not take the others with it.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import multiprocessing
 import os
 import sys
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from bench.contenders import Job, open_contender
@@ -38,6 +40,20 @@ class CountDispatches:
     """Asks how many kernels a call of the prepared job launches."""
 
 
+def exchange(checkout: str) -> None:
+    """Makes `hologram` that of another checkout, before anything has used it.
+
+    What the benchmarks are made of stays as it is (this process has its clock from there), and is added to a checkout
+    that has none yet.
+    """
+    kept = "hologram.benchmark"
+    for name in [n for n in sys.modules if n.partition(".")[0] == "hologram" and not n.startswith(kept)]:
+        del sys.modules[name]
+    sys.path.insert(0, checkout)
+    package = importlib.import_module("hologram")
+    package.__path__.append(str(Path(__file__).parents[1] / "hologram"))
+
+
 def serve(pipe: Connection, name: str, backend: str, checkout: str) -> None:
     """Runs in the worker: opens the contender, then prepares works and takes turns until told to stop.
 
@@ -45,7 +61,7 @@ def serve(pipe: Connection, name: str, backend: str, checkout: str) -> None:
     """
     os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
     if checkout:
-        sys.path.insert(0, checkout)
+        exchange(checkout)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # libraries that greet
             contender = open_contender(name, backend)
