@@ -109,7 +109,9 @@ class CudaDevice(CompilingDevice[CudaKernel]):
     def close(self) -> None:
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
         with self.context.lock:
-            if self.context.unusable is None:
-                self.context.synchronize()  # raises what is wrong with the work that waits
-            super().close()
-            self.context.close()
+            try:
+                if self.context.unusable is None:
+                    self.context.synchronize()  # raises what is wrong with the work that waits
+            finally:
+                super().close()
+                self.context.close()
