@@ -115,7 +115,7 @@ def launches(executor: hg.Executor) -> Iterator[dict[str, Job]]:
 
 
 TRANSFER_LIMITS = {
-    "JSON and back": 100 << 10
+    "JSON and back": 10 << 10
 }  # elements: at a microsecond an element, more would show nothing
 
 # Times that each number is moved; what is not named need not move it.

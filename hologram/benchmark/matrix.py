@@ -27,7 +27,7 @@ SHARES = {
     "torch": 9.0,
     "hologram_torch": 16.0,
 }
-TRANSFERRED = ("1K", "100K", "10M")
+TRANSFERRED = ("1K", "10K", "1M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
 LATE_SECONDS = 8.0  # so far may pieces overrun the time, before those behind them go without
 LEAST_SECONDS = 0.05  # of a piece, however late it is
