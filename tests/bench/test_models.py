@@ -11,7 +11,7 @@ from bench.work import WORKS, check, make_inputs
 from hologram.benchmark import our_models
 from hologram.benchmark.models import MODELS, first_losses
 
-SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "transformer": 1}
+SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "small_transformer": 4, "transformer": 1}
 
 
 @pytest.mark.parametrize("name", MODELS)
