@@ -15,8 +15,8 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Access, Block, Instruction, Program
-from hologram.atlas.rewrite import rewrite
+from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.forms.steps import Place, Steps
@@ -59,8 +59,8 @@ def add_epilogue(
     """Appends the epilogue as the element-wise program it is.
 
     `target` has `columns` for its last axis; `reads` are the positions of what else the epilogue reads. Values and
-    results that lie otherwise than row by row, or in another dtype, go through scratch memory. Of several `parts`,
-    one behind the other in `value`, the sum is the epilogue's value.
+    results that lie otherwise than row by row go through scratch memory, and so do values of another dtype. Of several
+    `parts`, one behind the other in `value`, the sum is the epilogue's value.
     """
     shape = target.layout.shape
     dtype = epilogue.buffer("value").dtype
@@ -68,13 +68,16 @@ def add_epilogue(
     if value.layout != lying:
         given, value = value, steps.place(dtype, lying.shape)
         steps.copy(given, value)
-    needed = Layout.contiguous(dtype, shape)
-    result = target if target.layout == needed else steps.place(dtype, shape)
     program = epilogue if parts == 1 else summing(epilogue, parts)
+    stored = target.layout.dtype
+    direct = target.layout == Layout.contiguous(stored, shape) and (stored == dtype or stored.is_float)
+    result = target if direct else steps.place(dtype, shape)
+    if direct and stored != dtype:
+        program = storing(program, stored)
     ends = {"value": value.position, "result": result.position}
     further = iter(reads)
     places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
-    steps.add(Step(program, tuple(range(len(places))), (), (needed.size // columns, columns)), places)
+    steps.add(Step(program, tuple(range(len(places))), (), (result.layout.size // columns, columns)), places)
     if result is not target:
         steps.copy(result, target)
 
@@ -87,6 +90,23 @@ def identity(dtype: DType) -> Program:
     value = b.load(b.buffer("value", dtype, Access.READ), place)
     b.store(b.buffer("result", dtype, Access.WRITE), place, value)
     return b.build()
+
+
+@lru_cache(maxsize=256)
+def storing(epilogue: Program, dtype: DType) -> Program:
+    """The epilogue as a program of its own whose result has another dtype."""
+
+    def converted(buffer: BufferParameter) -> BufferParameter:
+        return replace(buffer, dtype=dtype) if buffer.name == "result" else buffer
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> tuple[()] | None:
+        if i.opcode is not Opcode.STORE:
+            return None
+        b.store(converted(epilogue.buffer("result")), operands[0], operands[1].to(dtype))
+        return ()
+
+    found = rewrite(epilogue, rule, parameters=Parameters(buffer=converted))
+    return replace(found, name=f"{epilogue.name}_to_{dtype}")
 
 
 @lru_cache(maxsize=256)

@@ -13,6 +13,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 
 import hologram as hg
 from hologram import dtypes
+from hologram.atlas.program import Program
 from hologram.backends import registry
 from hologram.backends.cuda import usual
 from hologram.backends.cuda.compiler import NVRTC
@@ -121,6 +122,15 @@ def planned(
     m, k, n = sizes
     a, b, out = (Layout.contiguous(dtype, s) for s in ((m, k), (k, n), (m, n)))
     return product_plan(a, b, out, dtype, Target(found, lambda problem: candidate))
+
+
+def test_parts_are_added_up_and_rounded_by_one_launch() -> None:
+    candidate = replace(CANDIDATES[6], parts=4)
+    products, last = planned(dtypes.bf16, (64, 1024, 64), CARD, candidate).steps
+    assert isinstance(products.kernel, Tile)
+    assert products.grid[2] == 4
+    assert isinstance(last.kernel, Program)
+    assert last.kernel.buffer("result").dtype == dtypes.bf16
 
 
 def tiles(plan: Plan) -> list[Tile]:
