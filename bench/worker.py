@@ -60,9 +60,9 @@ def serve(pipe: Connection, name: str, backend: str, checkout: str) -> None:
     `checkout` is the folder whose `hologram` is imported; that of this file where it is empty.
     """
     os.environ["ENABLE_TAICHI_HEADER_PRINT"] = "0"
-    if checkout:
-        exchange(checkout)
     try:
+        if checkout:
+            exchange(checkout)
         with contextlib.redirect_stdout(sys.stderr):  # libraries that greet
             contender = open_contender(name, backend)
     except ImportError as error:

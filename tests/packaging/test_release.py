@@ -125,7 +125,7 @@ def test_a_fresh_environment_of_every_python_computes(wheel: Path, tmp_path: Pat
         uv("pip", "install", "--quiet", "--only-binary=:all:", "--python", folder, wheel)
         bin = folder / ("Scripts" if sys.platform == "win32" else "bin")
         done = subprocess.run(
-            [bin / "python", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60
+            [bin / "python", "-I", "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 0, f"Python {version}: {done.stderr}"
         found = json.loads(done.stdout)
