@@ -21,9 +21,9 @@ from bench.contenders import Job, open_contender
 from bench.work import check, make_inputs
 from hologram.benchmark.timing import Pace, take_turn
 
-# Threads that spin for a while after their work would disturb whoever is next; OpenBLAS's do for 2^26 cycles, which
-# are 27 ms at 2.45 GHz.
-SETTLE_SECONDS = 0.05
+# Threads that spin for a while after their work would disturb whoever is next: OpenBLAS's do for 2^28 cycles, which are
+# 110 ms at 2.45 GHz, and whoever comes after NumPy has one core of two as long.
+SETTLE_SECONDS = 0.15
 
 
 @dataclass(frozen=True)
