@@ -32,6 +32,7 @@ NEEDS = (
     "jinja2",
     "fsspec>=0.8.5",
 )
+UV = find_uv_bin()  # before there are threads, which sysconfig is not made for
 UNREACHABLE = re.compile("error sending request|HTTP status server error|operation timed out")
 
 
@@ -60,7 +61,7 @@ def test_every_extra_is_asked_for_and_torch_is_the_pinned_one() -> None:
 
 def resolved(python: str, torch: Path) -> subprocess.CompletedProcess[str]:
     """What uv says of the environment on that Python."""
-    command = [find_uv_bin(), "pip", "compile", "--quiet", "--only-binary=:all:", "--python-version", python]
+    command = [UV, "pip", "compile", "--quiet", "--only-binary=:all:", "--python-version", python]
     command += [f"--extra={extra}" for extra in EXTRAS.split(",")]
     return subprocess.run(
         [*command, *map(str, SOURCES), str(torch)], cwd=ROOT, capture_output=True, text=True, timeout=280
