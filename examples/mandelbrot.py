@@ -1,25 +1,26 @@
 """A kernel of your own: the Mandelbrot set as an Atlas program, which runs on every backend.
 
-python examples/mandelbrot.py [backend] writes mandelbrot.pgm, a picture in bytes that any viewer opens.
+python examples/mandelbrot.py --backend webgpu writes mandelbrot.png.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import hologram as hg
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
+from hologram.demo.gallery import run
 from hologram.dtypes import f32, u32
 
-WIDTH, HEIGHT, STEPS = 1200, 800, 200
+STEPS = 200
 
 
 def mandelbrot() -> Program:
-    """One lane a pixel of a (HEIGHT, WIDTH) grid: counts the steps of z -> z^2 + c for which |z| <= 2."""
+    """One lane a pixel of a (height, width) grid: counts the steps of z -> z^2 + c for which |z| <= 2."""
     b = Builder("mandelbrot", rank=2)
     counts = b.buffer("counts", u32, Access.WRITE)
     left, top, pixel = (b.scalar(name, f32) for name in ("left", "top", "pixel"))
@@ -42,17 +43,16 @@ def mandelbrot() -> Program:
     return b.build()
 
 
-def main(backend: str = "auto") -> None:
-    with hg.Executor(backend=backend) as executor:
-        counts = executor.allocate((HEIGHT, WIDTH), dtype=np.uint32)
-        executor.run(
-            mandelbrot(), {"counts": counts}, lanes=(HEIGHT, WIDTH), left=-2.2, top=1.1, pixel=2.2 / HEIGHT
-        )
-        steps = counts.to_numpy()
+def main(width: int = 720, height: int = 480, output: Path = Path("mandelbrot.png")) -> None:
+    executor = hg.default_executor()
+    counts = executor.allocate((height, width), dtype=np.uint32)
+    corner = {"left": -0.7 - 1.1 * width / height, "top": 1.1, "pixel": 2.2 / height}
+    executor.run(mandelbrot(), {"counts": counts}, lanes=(height, width), **corner)
+    steps = counts.to_numpy()
     shades = (255 * (1 - np.log1p(steps) / np.log1p(STEPS))).astype(np.uint8)
-    Path("mandelbrot.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + shades.tobytes())
-    print(f"mandelbrot.pgm: {np.mean(steps == STEPS):.1%} of the pixels never left")
+    Image.fromarray(shades).save(output)
+    print(f"{output}: {np.mean(steps == STEPS):.1%} of the pixels never left")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run(main)

@@ -1,4 +1,6 @@
-"""Sentences compared by meaning, with real weights, on any GPU: python examples/torch_sentences.py
+"""Sentences compared by meaning, with real weights, on any GPU.
+
+python examples/torch_sentences.py --backend webgpu prints what is most like each sentence.
 
 The weights are WordLlama's (pip install wordllama): 32,000 vectors of a language model's tokens, 256 numbers each.
 """
@@ -14,7 +16,9 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import nn
 
-import hologram_torch  # noqa: F401  (it makes the device)
+import hologram as hg
+import hologram_torch.module  # it makes the device
+from hologram.demo.gallery import run
 
 SENTENCES = [
     "The cat is asleep on the sofa.",
@@ -55,6 +59,7 @@ def load(device: str = "hologram") -> Sentences:
 
 
 def main() -> None:
+    hologram_torch.module.set_backend(hg.default_executor().backend)
     found = load()(SENTENCES)
     likeness = (found @ found.T).fill_diagonal_(-1.0)
     for sentence, other, share in zip(SENTENCES, likeness.argmax(1).tolist(), likeness.amax(1), strict=True):
@@ -62,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -123,23 +123,6 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-def test_mandelbrot(executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    specification = importlib.util.spec_from_file_location("mandelbrot", ROOT / "examples" / "mandelbrot.py")
-    assert specification is not None
-    assert specification.loader is not None
-    example = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(example)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(example, "WIDTH", 120)
-    monkeypatch.setattr(example, "HEIGHT", 80)
-    example.main(executor.backend)
-    picture = (tmp_path / "mandelbrot.pgm").read_bytes()
-    shades = picture.removeprefix(b"P5 120 80 255\n")
-    assert len(shades) == 120 * 80
-    inside = shades.count(0) / len(shades)
-    assert 0.18 < inside < 0.28  # the set's area is 1.5066 of the window's 7.26
-
-
 def test_the_table_of_operations_is_that_of_the_declarations() -> None:
     specification = importlib.util.spec_from_file_location("operations", ROOT / "docs" / "operations.py")
     assert specification is not None

@@ -18,8 +18,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (info.info, doctor.doctor, demo.demo, explain.explain, kernels.kernels):
+for command in (info.info, doctor.doctor, explain.explain, kernels.kernels):
     app.command()(command)
+app.add_typer(demo.app, name="demo")
 app.add_typer(bench.app)
 
 

@@ -1,4 +1,4 @@
-"""`hologram demo`: a photograph filtered and a digit classifier trained, timed beside NumPy, and drawn as a PNG."""
+"""`hologram demo`: a photograph filtered and digits learned, timed beside NumPy and drawn; NAME runs an example."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from typer.core import TyperGroup
 
 import hologram as hg
 from hologram.cli.display import BACKENDS, errors, output, print_json
-from hologram.demo import digits, image
+from hologram.demo import digits, gallery, image
 from hologram.demo.library import Library, hologram_library, numpy_library
 from hologram.display import duration, table
 from hologram.runtime import selector
@@ -58,13 +59,40 @@ class Outcome:
         return tuple(found)
 
 
+class Examples(TyperGroup):
+    """The commands of `hologram demo`: a file each, imported when it is asked for."""
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        path = gallery.demos().get(cmd_name)
+        if path is None:
+            return None
+        try:
+            return gallery.command(gallery.load(path).main)
+        except ModuleNotFoundError as error:
+            raise typer.BadParameter(
+                f"{cmd_name} needs {error.name}: pip install 'hologram[demo,torch]'"
+            ) from error
+
+
+app = typer.Typer(cls=Examples, invoke_without_command=True, subcommand_metavar="[NAME [OPTIONS]]")
+
+
+@app.callback()
 def demo(
+    context: typer.Context,
     backend: Annotated[str, typer.Option(help=f"{BACKENDS}.")] = "auto",
     device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
     output_dir: Annotated[Path, typer.Option("--output", help="Folder for the picture.")] = Path("."),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the examples that NAME can be.")] = False,
 ) -> None:
-    """Filter a photograph and train a digit classifier on a backend, and compare with NumPy."""
+    """Filter a photograph and train a digit classifier on a backend, and compare with NumPy; or run an example."""
+    if context.invoked_subcommand is not None:
+        refuse_misplaced(context)
+        return
+    if listed:
+        show_list()
+        return
     missing = [package for module, package in REQUIRED.items() if find_spec(module) is None]
     if missing:
         errors.print(f"The demo needs {' and '.join(missing)}: pip install 'hologram\\[demo]'")
@@ -85,6 +113,24 @@ def demo(
     else:
         show(outcome, path)
     raise typer.Exit(1 if outcome.problems else 0)
+
+
+def refuse_misplaced(context: typer.Context) -> None:
+    """An option before an example's name would be lost: each example has its own."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"options stand after the name: hologram demo {context.invoked_subcommand} --..."
+            )
+
+
+def show_list() -> None:
+    """Prints the examples."""
+    lines = table("demo", "what it shows")
+    for name, path in gallery.demos().items():
+        lines.add_row(name, gallery.subject(path))
+    output.print(lines)
 
 
 def run(library: Library, where: str) -> tuple[Outcome, Any]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +15,7 @@ from hologram.atlas.builder import Value, select
 from hologram.dtypes import ALL, NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
-from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.map import Elementwise, elementwise
 from hologram.opset.forms.named import named
 from hologram.opset.forms.samples import binary, ternary, unary
 
@@ -110,8 +113,28 @@ def _pow_reference(x, y):
     return np.power(x, y)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)), ulp=2,
-             aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
+@dataclass(frozen=True, eq=False, repr=False)
+class Power(Elementwise):
+    """The second power is a product: a thirtieth of the cost, and exactly rounded."""
+
+    @cached_property
+    def common(self) -> tuple[int, dict[str, Any]]:
+        return -1, {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        (x, exponent), _ = self.bind(args, kwargs)
+        return square(x) if self.squares(x, exponent) else super().__call__(x, exponent)
+
+    @staticmethod
+    def squares(x: Any, exponent: Any) -> bool:
+        """Whether a tensor to the power of a number is its square, in the same dtype."""
+        if type(exponent) not in (int, float) or exponent != 2 or not hasattr(x, "__apply__"):
+            return False
+        return x.dtype.is_float or (type(exponent) is int and x.dtype.is_integer)
+
+
+@named(Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
+       ulp=2, aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
 def pow_(x, y):
     """x to the power y. Integers wrap; a negative integer exponent gives 0 unless x is 1 or -1."""
     return atlas.power(x, y)

@@ -13,7 +13,8 @@ from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms.operation import Operation
 from hologram_torch.aten.indexing.positions import refuse
-from hologram_torch.kernels.kernel import Promotion
+from hologram_torch.kernels import registry
+from hologram_torch.kernels.kernel import Promotes, Promotion
 from hologram_torch.kernels.numbers import converted, scalar
 from hologram_torch.kernels.registry import implements, register
 from hologram_torch.tensors.memory import hologram_tensor
@@ -30,6 +31,22 @@ def times(x: Any, factor: Any) -> Any:
 def power_of(base: bool | int | float, exponent: Tensor) -> Tensor:
     """PyTorch's decomposition calls itself where it computes eagerly."""
     return hg.pow(scalar(exponent, base), exponent)
+
+
+def _power(x: Any, exponent: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The operation that computes it, its operands and its attributes."""
+    if hg.pow.squares(hologram_tensor(x), exponent):
+        return hg.square, (x,), {}
+    return hg.pow, (x, exponent), {}
+
+
+def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
+    if not x.dtype.is_float and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    return hg.pow(x, exponent)
+
+
+registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0), bind=_power)
 
 
 @implements("add.Tensor", "add.Scalar", promotes=SAME, operation=hg.add)

@@ -148,3 +148,19 @@ def test_ranges() -> None:
     )
     with pytest.raises(RuntimeError, match="hologram"):
         torch.arange(0, 5, -1, device="hologram")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int32, torch.bool])
+@pytest.mark.parametrize("exponent", [2, 2.0, 3, -1, 0.5])
+def test_powers_by_numbers(dtype: Any, exponent: int | float) -> None:
+    host = torch.tensor([0, 1, 2, 3]).to(dtype)
+    try:
+        wanted = host**exponent
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError, match=str(error)):
+            host.to("hologram") ** exponent
+        return
+    for _ in range(3):  # the long way, then the short one
+        found = host.to("hologram") ** exponent
+        assert found.dtype == wanted.dtype
+        torch.testing.assert_close(found.cpu(), wanted)

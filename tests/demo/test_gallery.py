@@ -1,0 +1,106 @@
+"""Every demo runs on every backend, and computes what its own functions compute on NumPy's arrays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import hologram as hg
+from hologram.cli import app
+from hologram.demo import gallery
+from hologram.demo.race import race
+
+ROOT = Path(__file__).parents[2]
+# Options that make each one short. All but the last compute with NumPy as well.
+RACES: dict[str, dict[str, int]] = {
+    "kmeans": {"points": 3000, "centres": 5, "rounds": 4},
+    "life": {"size": 120, "frames": 3, "skip": 2},
+    "nbody": {"bodies": 60, "frames": 3, "skip": 2},
+    "ray_marching": {"width": 60, "height": 40},
+    "reaction_diffusion": {"size": 40, "frames": 3, "skip": 5},
+}
+ALONE = {"mandelbrot": {"width": 120, "height": 80}}
+PYTORCH = {"torch_digits": ("--epochs", "1"), "torch_sentences": ()}
+
+
+def test_every_demo_is_tested_and_says_what_it_shows() -> None:
+    assert gallery.demos().keys() == {*RACES, *ALONE, *PYTORCH}
+    assert all(gallery.subject(path).endswith(".") for path in gallery.demos().values())
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_a_demo_computes_what_numpy_computes(
+    name: str, executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module: Any = gallery.load(gallery.demos()[name])
+    seen: list[tuple[Callable[..., Any], Any, tuple[np.ndarray, ...], list[np.ndarray]]] = []
+
+    def raced(play: Any, step: Any, *arrays: np.ndarray) -> list[np.ndarray]:
+        seen.append((play, step, arrays, race(play, step, *arrays)))
+        return seen[-1][3]
+
+    monkeypatch.setattr(module, "race", raced)
+    monkeypatch.chdir(tmp_path)
+    with hg.use_executor(executor):
+        module.main(**RACES[name])
+    ((play, step, arrays, ours),) = seen
+    theirs = list(play(step.__wrapped__, *arrays))
+    assert len(ours) == len(theirs)
+    for found, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=2e-3)
+    (picture,) = tmp_path.iterdir()
+    assert len(np.unique(np.asarray(Image.open(picture).convert("L")))) > 1  # it shows something
+
+
+def test_the_set_of_mandelbrot_has_its_area(executor: hg.Executor, tmp_path: Path) -> None:
+    module: Any = gallery.load(gallery.demos()["mandelbrot"])
+    with hg.use_executor(executor):
+        module.main(**ALONE["mandelbrot"], output=tmp_path / "set.png")
+    picture = np.asarray(Image.open(tmp_path / "set.png"))
+    assert picture.shape == (80, 120)
+    assert 0.18 < np.mean(picture == 0) < 0.28  # the set's area is 1.5066 of the window's 7.26
+
+
+@pytest.mark.parametrize("name", PYTORCH)
+def test_a_demo_of_pytorch_runs_as_a_program(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if name == "torch_sentences":
+        pytest.importorskip("wordllama")
+    command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), "--backend", "cpu", *PYTORCH[name]]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("cpu on ")
+
+
+def test_the_command_lists_the_demos_and_runs_one(tmp_path: Path) -> None:
+    listed = CliRunner().invoke(app, ["demo", "--list"])
+    assert listed.exit_code == 0, listed.output
+    assert all(name in listed.output for name in gallery.demos())
+    picture = tmp_path / "life.gif"
+    options = [f"--{option}={value}" for option, value in RACES["life"].items()]
+    done = CliRunner().invoke(app, ["demo", "life", "--backend=cpu", f"--output={picture}", *options])
+    assert done.exit_code == 0, done.output
+    assert "times as fast" in done.output
+    assert getattr(Image.open(picture), "n_frames", 1) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["demo", "frobnicate"], "No such command 'frobnicate'"),
+        (["demo", "--backend", "cpu", "life"], "options stand after the name"),
+        (["demo", "life", "--size", "much"], "Invalid value for '--size'"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said(arguments: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
