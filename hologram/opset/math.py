@@ -122,8 +122,11 @@ class Power(Elementwise):
         return -1, {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        (x, exponent), _ = self.bind(args, kwargs)
-        return square(x) if self.squares(x, exponent) else super().__call__(x, exponent)
+        if self is pow_:  # its derivatives are of this form too
+            operands, _ = self.bind(args, kwargs)
+            if self.squares(*operands):
+                return square(operands[0])
+        return super().__call__(*args, **kwargs)
 
     @staticmethod
     def squares(x: Any, exponent: Any) -> bool:

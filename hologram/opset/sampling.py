@@ -149,7 +149,7 @@ def _gamma_reference(alpha: Any, key: Any, offset: int = 0) -> np.ndarray:
 
 
 @indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_gamma_reference, ulp=64, methods=False,
-         gradient={"alpha": None}, samples=_samples(lambda rng, shape: rng.uniform(0.3, 30, shape)))  # fmt: skip
+         samples=_samples(lambda rng, shape: rng.uniform(0.3, 30, shape)))  # fmt: skip
 def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
     """Numbers of the gamma distribution of shapes alpha and scale 1, for a key (Marsaglia, Tsang 2000)."""
     draws, a = Draws(at, key, offset), alpha.at(*at)
@@ -295,7 +295,6 @@ def _btrs_reference(n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.n
 
 
 @indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_binomial_reference, methods=False,
-         gradient={"count": None, "probability": None},
          samples=_samples(lambda rng, shape: rng.integers(0, 120, shape),
                           lambda rng, shape: rng.uniform(0, 1, shape)))  # fmt: skip
 def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any = 0):
