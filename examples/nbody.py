@@ -18,7 +18,7 @@ from hologram.demo.gallery import run
 from hologram.demo.race import race
 
 STEP = 0.02
-SOFTENING = 0.01  # bodies this near (squared) no longer pull harder
+SOFTENING = 0.02  # bodies this near (squared) no longer pull harder
 
 
 @hg.jit
@@ -53,17 +53,19 @@ def galaxies(bodies: int) -> list[np.ndarray]:
     return [array.astype(np.float32) for array in places_and_velocities]
 
 
-def picture(places: np.ndarray, size: int = 320) -> Image.Image:
-    """Bodies as light on black: the more in a pixel, the brighter."""
-    x, y = places
-    counts, *_ = np.histogram2d(-y, x, bins=size, range=[[-1.6, 1.6], [-1.6, 1.6]])
-    return Image.fromarray(np.clip(80 * counts, 0, 240).astype(np.uint8))
+def picture(places: np.ndarray, size: int = 160) -> Image.Image:
+    """Bodies as light on black: the more in a pixel, the brighter; one galaxy is blue, the other amber."""
+    light = np.zeros((size, size, 3))
+    for galaxy, colour in ((places[:, ::2], (90, 140, 255)), (places[:, 1::2], (255, 170, 70))):
+        counts, *_ = np.histogram2d(-galaxy[1], galaxy[0], bins=size, range=[[-1.5, 1.5]] * 2)
+        light += np.sqrt(counts)[..., None] * colour
+    return Image.fromarray(np.clip(0.9 * light, 0, 255).astype(np.uint8)).resize((320, 320)).quantize(12)
 
 
-def main(bodies: int = 2000, frames: int = 50, skip: int = 5, output: Path = Path("nbody.gif")) -> None:
+def main(bodies: int = 2000, frames: int = 26, skip: int = 9, output: Path = Path("nbody.gif")) -> None:
     shown = race(partial(play, frames=frames, skip=skip), advance, *galaxies(bodies))
     pictures = [picture(places) for places in shown]
-    pictures[0].save(output, save_all=True, append_images=pictures[1:], duration=60, loop=0)
+    pictures[0].save(output, save_all=True, append_images=pictures[1:], duration=100, loop=0)
     print(f"{output}: {bodies**2:,} pairs in each of {frames * skip} steps")
 
 
