@@ -156,9 +156,8 @@ class Kernel:
                     raise
                 results = self.overload(*map(_meta, self._tensors(args)), **given)
         except refusals.REFUSALS as error:
-            results = refusals.results(
-                self.asked, args, kwargs
-            )  # of the CPU, which may take what "meta" does not
+            # Those of the CPU, which may take what "meta" does not.
+            results = refusals.results(self.asked, args, kwargs)
             if results is None or isinstance(results, Exception):
                 raise self.refusal(results or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
