@@ -7,8 +7,8 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from hologram.benchmark.models import Arrays, Model, first_losses, split
-from hologram.benchmark.numpy_models import WORDS
+from hologram.benchmark.models.declared import Arrays, Model, first_losses, split
+from hologram.benchmark.models.with_numpy import WORDS
 
 
 def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:
@@ -20,4 +20,4 @@ def scores(model: Model, inputs: Arrays) -> NDArray[np.float64]:
 
 def losses(model: Model, inputs: Arrays) -> NDArray[np.float64]:
     """The loss at each of the first steps, in torch."""
-    return first_losses(import_module("hologram.benchmark.torch_models").trained(model, inputs))
+    return first_losses(import_module("hologram.benchmark.models.with_torch").trained(model, inputs))

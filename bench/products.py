@@ -10,8 +10,8 @@ import numpy as np
 
 import hologram as hg
 from bench.suites import Result
-from hologram.benchmark import our_models
-from hologram.benchmark.models import MODELS
+from hologram.benchmark.models import ours
+from hologram.benchmark.models.declared import MODELS
 from hologram.benchmark.timing import Pace, microseconds, take_turn
 
 
@@ -27,7 +27,7 @@ def shapes_of(
         return a @ b
 
     words = replace(
-        our_models.WORDS,
+        ours.WORDS,
         linear=lambda x, weight, bias: noted(x, weight),
         attention=lambda q, k, v: noted(noted(q, k.mT), v),
     )
@@ -48,7 +48,7 @@ def beside(suite: str, name: str, size: int, pace: Pace) -> Result:
             for pair in pairs
         ]
         multiply = hg.jit(lambda operands: [a @ b for a, b in operands])
-        forward = our_models.forward(executor, MODELS[name], MODELS[name].inputs(size, rng))
+        forward = ours.forward(executor, MODELS[name], MODELS[name].inputs(size, rng))
         calls: dict[str, Callable[[], Any]] = {"ours": forward, "products": lambda: multiply(operands)}
         samples: dict[str, list[float]] = {n: [] for n in calls}
         for _ in range(pace.turns):

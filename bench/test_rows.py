@@ -14,7 +14,7 @@ import pytest
 import hologram as hg
 from hologram.benchmark import jobs, machine, pipelines
 from hologram.benchmark.pipelines import QUICK, Pipeline
-from hologram.benchmark.report import Adapter, Kind
+from hologram.benchmark.report.records import Adapter, Kind
 from hologram.benchmark.rows import ROWS, Row
 
 SIZES = ("1K", "100K", "1M")

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import model_references, training
-from hologram.benchmark import models
-from hologram.benchmark.models import Arrays
-from hologram.benchmark.wide import wide_gelu, wide_softmax
+from hologram.benchmark.models import declared
+from hologram.benchmark.models.declared import Arrays
+from hologram.benchmark.models.wide import wide_gelu, wide_softmax
 
 Array = NDArray[np.float32]
 COLUMNS = 1024  # of the matrices that softmax and layer_norm work on
@@ -221,7 +221,9 @@ WORKS: dict[str, Work] = {
 }
 
 
-def _of_model(model: models.Model, reference: Callable[[models.Model, Arrays], NDArray[np.float64]]) -> Work:
+def _of_model(
+    model: declared.Model, reference: Callable[[declared.Model, Arrays], NDArray[np.float64]]
+) -> Work:
     return Work(
         model.inputs,
         functools.partial(reference, model),
@@ -231,7 +233,7 @@ def _of_model(model: models.Model, reference: Callable[[models.Model, Arrays], N
     )
 
 
-for _name, _model in models.MODELS.items():
+for _name, _model in declared.MODELS.items():
     WORKS[f"{_name}_forward"] = _of_model(_model, model_references.scores)
     WORKS[f"{_name}_step"] = _of_model(_model, model_references.losses)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from hologram.benchmark import torch_models
+from hologram.benchmark.models import with_torch
 from hologram.benchmark.pipelines import Way
 from hologram.benchmark.torch_process import answer
 from hologram_torch import module
@@ -26,7 +26,7 @@ def ways(adapter: str) -> list[Way]:
     ]
 
 
-def _way(who: str, adapter: str, device: str, compiled: Any = torch_models.as_it_is) -> Way:
+def _way(who: str, adapter: str, device: str, compiled: Any = with_torch.as_it_is) -> Way:
     def waiting(call: Any) -> Any:
         def called() -> None:
             call()
@@ -37,9 +37,7 @@ def _way(who: str, adapter: str, device: str, compiled: Any = torch_models.as_it
     def make(function: Any) -> Any:
         return partial(function, compiled=compiled, device=device)
 
-    return Way(
-        who, adapter, make(torch_models.forward), make(torch_models.trained), torch_models.to_numpy, waiting
-    )
+    return Way(who, adapter, make(with_torch.forward), make(with_torch.trained), with_torch.to_numpy, waiting)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from torch._ops import OpOverload
 from hologram.atlas.program import Program
 from hologram.frontend.executor import Executor
 from hologram.frontend.gradient.transforms import vjp
+from hologram.frontend.jit.jitted import jit
 from hologram.frontend.jit.number import Formulas
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.tensor import Tensor
@@ -60,7 +61,7 @@ def custom_op(
         function: what to compute, on hologram's tensors; without it, a decorator is given.
         outputs: of a program, the buffers that are results, each with the buffer that is read and has its shape.
         fake: from PyTorch's tensors without elements to results without elements; by default, what tracing the function
-            gives.
+            gives, which then is compiled by hg.jit. With a fake it is called as it is, and may ask for elements.
         gradient: gradient(cotangents, *arguments) gives the cotangents of the tensors among the arguments, None where
             there is none; on hologram's tensors. By default hg.vjp of the function; a program has none.
 
@@ -96,21 +97,27 @@ def _made(
 ) -> OpOverload:
     namespace, _, own = name.partition("::")
     returned = "Tensor" if results == 1 else f"({', '.join(['Tensor'] * results)})"
-    overload = _defined(namespace, own, f"({', '.join(parameters)}) -> {returned}", function, fake)
+    # What gives its own shapes may ask for elements, which no trace has.
+    kernel = jit(function) if differentiable and fake is None else function
+    overload = _defined(namespace, own, f"({', '.join(parameters)}) -> {returned}", function, kernel, fake)
     if differentiable or gradient is not None:
         _differentiated(namespace, own, overload, function, gradient, parameters, results)
+    else:
+        _underived(namespace, overload, "a program has no derivative: state one as gradient=")
     return overload
 
 
-def _defined(namespace: str, own: str, schema: str, function: Function, fake: Function | None) -> OpOverload:
-    """An operator with its kernel and its shapes."""
+def _defined(
+    namespace: str, own: str, schema: str, function: Function, computed: Function, fake: Function | None
+) -> OpOverload:
+    """An operator with its shapes, and a kernel that computes what the function says."""
     library = _libraries.get(namespace)
     if library is None:
         library = _libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
     library.define(own + schema, tags=(torch.Tag.pt2_compliant_tag,))
 
     def kernel(*args: Any) -> Any:
-        found = function(*(_given(a) for a in args))
+        found = computed(*(_given(a) for a in args))
         taken = {id(hologram_tensor(a).buffer) for a in _tensors(args)}
         return _each(found, lambda x: torch_tensor(_own(x, taken)))
 
@@ -163,7 +170,11 @@ def _differentiated(
 
     plain = [p.partition("=")[0] for p in parameters]
     schema = f"({', '.join(['Tensor[] cotangents', 'bool[] wanted', *plain])}) -> Tensor[]"
-    backward_overload = _defined(namespace, f"{own}_backward", schema, back, shapes)
+    computed = jit(back) if gradient is None else back
+    backward_overload = _defined(namespace, f"{own}_backward", schema, back, computed, shapes)
+    _underived(
+        namespace, backward_overload, "there is no second derivative: call hg.grad of the function itself"
+    )
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(*(inputs[k] for k in places))
@@ -187,6 +198,15 @@ def _differentiated(
     torch.library.register_autograd(
         overload, backward, setup_context=setup_context, lib=_libraries[namespace]
     )
+
+
+def _underived(namespace: str, overload: OpOverload, why: str) -> None:
+    """Refuses to differentiate an operator, for which PyTorch would only warn that gradients get lost."""
+
+    def backward(*_: Any) -> Any:
+        raise RuntimeError(f"hologram: {overload.name()}: {why}")
+
+    torch.library.register_autograd(overload, backward, lib=_libraries[namespace])
 
 
 def _signature(function: Function) -> tuple[list[str], int]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hologram.benchmark.models import Arrays, Model, first_losses, named
+from hologram.benchmark.models.declared import Arrays, Model, first_losses, named
 
 MODULES = {
     "hologram": "ours",

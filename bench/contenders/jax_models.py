@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
 
 
 def _layer_norm(x, scale, bias):

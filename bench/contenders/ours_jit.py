@@ -12,8 +12,8 @@ import hologram as hg
 from bench import training
 from bench.contenders import Job, model_job
 from bench.work import ADAM, Arrays
-from hologram.benchmark import our_models
-from hologram.benchmark.models import Model
+from hologram.benchmark.models import ours
+from hologram.benchmark.models.declared import Model
 
 Tensors = list[hg.Tensor]
 
@@ -58,7 +58,7 @@ class OursJit:
     def prepare(self, work: str, inputs: Arrays) -> Job:
         if work == "adam":
             return self._adam(inputs)
-        job = model_job(work, inputs, self._of(our_models.forward), self._of(our_models.trained))
+        job = model_job(work, inputs, self._of(ours.forward), self._of(ours.trained))
         if job is not None:
             return job
         compiled: Any = hg.jit(FUNCTIONS[work])

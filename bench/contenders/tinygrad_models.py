@@ -10,7 +10,7 @@ from typing import Any
 from tinygrad import Context, Device, Tensor, TinyJit
 from tinygrad.nn.optim import SGD
 
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
 
 
 def gelu(x: Any) -> Any:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from bench.contenders import Job, model_job
 from bench.work import Arrays
-from hologram.benchmark import torch_models
+from hologram.benchmark.models import with_torch
 
 FUNCTIONS: dict[str, Any] = {
     "chain": lambda a, b: torch.sigmoid(a * b + a) * torch.tanh(b) + torch.exp(a),
@@ -34,10 +34,8 @@ class Inductor:
         function = FUNCTIONS.get(work)
         if function is None:
             compiled = functools.partial(torch.compile, dynamic=False)
-            forward = functools.partial(torch_models.forward, compiled=compiled)
-            return model_job(
-                work, inputs, forward, functools.partial(torch_models.trained, compiled=compiled)
-            )
+            forward = functools.partial(with_torch.forward, compiled=compiled)
+            return model_job(work, inputs, forward, functools.partial(with_torch.trained, compiled=compiled))
         arguments = [torch.from_numpy(array) for array in inputs.values()]
         compiled = torch.compile(function, dynamic=False)
         compiled(*arguments)

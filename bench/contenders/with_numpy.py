@@ -9,7 +9,7 @@ import numpy as np
 from bench import training
 from bench.contenders import Job, model_job
 from bench.work import Array, Arrays
-from hologram.benchmark import numpy_models
+from hologram.benchmark.models import with_numpy
 
 
 class NumPy:
@@ -23,8 +23,8 @@ class NumPy:
         if work == "training_step":
             call = functools.partial(training.step, np, *inputs.values())
             return Job(call, lambda: training.flat(call()))
-        if work in numpy_models.WORKS:
-            return model_job(work, inputs, numpy_models.forward, numpy_models.trained)
+        if work in with_numpy.WORKS:
+            return model_job(work, inputs, with_numpy.forward, with_numpy.trained)
         first = next(iter(inputs.values()))
         out = np.empty_like(first)
         make = {

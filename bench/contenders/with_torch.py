@@ -14,7 +14,7 @@ from bench import training
 from bench.contenders import Job, model_job
 from bench.contenders.torch_adam import Tensors, job
 from bench.work import ADAM, Arrays
-from hologram.benchmark import torch_models
+from hologram.benchmark.models import with_torch
 
 
 def _chain(inputs: Arrays) -> Job:
@@ -101,7 +101,7 @@ class Torch:
     def _prepare(self, work: str, inputs: Arrays) -> Job | None:
         if work in FUNCTIONS:
             return FUNCTIONS[work](inputs)
-        model = model_job(work, inputs, torch_models.forward, torch_models.trained)
+        model = model_job(work, inputs, with_torch.forward, with_torch.trained)
         if model is not None:
             return model
         tensors = {name: torch.from_numpy(array).to(self._place) for name, array in inputs.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hologram
 from hologram.backends import registry
-from hologram.benchmark.report import Adapter
+from hologram.benchmark.report.records import Adapter
 from hologram.benchmark.timing import busy
 from hologram.device import Probe
 from hologram.errors import BackendUnavailable

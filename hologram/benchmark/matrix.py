@@ -14,7 +14,7 @@ from functools import partial
 import hologram as hg
 from hologram.benchmark import machine, operations, pipelines, start, torch_process
 from hologram.benchmark.piece import Piece
-from hologram.benchmark.report import HOST, Adapter, Measurement, Report, merged
+from hologram.benchmark.report.records import HOST, Adapter, Measurement, Report, merged
 from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
 from hologram.errors import HologramError
 

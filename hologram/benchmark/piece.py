@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from hologram.benchmark.jobs import Job
-from hologram.benchmark.report import Measurement
+from hologram.benchmark.report.records import Measurement
 from hologram.benchmark.timing import turn_medians
 from hologram.errors import HologramError
 

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hologram as hg
-from hologram.benchmark import jobs, numpy_gradients, numpy_models, our_models
+from hologram.benchmark import jobs
 from hologram.benchmark.jobs import Job
-from hologram.benchmark.models import MODELS, Arrays, Model, split
+from hologram.benchmark.models import numpy_gradients, ours, with_numpy
+from hologram.benchmark.models.declared import MODELS, Arrays, Model, split
 from hologram.benchmark.piece import measured
-from hologram.benchmark.report import HOST, Key, Kind, Measurement
+from hologram.benchmark.report.records import HOST, Key, Kind, Measurement
 
 TOLERANCE = 1e-3  # of scores and losses
 CHECKED_STEPS = 2  # whose losses are compared
@@ -77,7 +78,7 @@ class Way:
 
 
 def of_numpy() -> Way:
-    return Way("NumPy", HOST, numpy_models.forward, numpy_gradients.trained)
+    return Way("NumPy", HOST, with_numpy.forward, numpy_gradients.trained)
 
 
 def of_hologram(adapter: str, opened: Callable[[], hg.Executor], jit: bool) -> Way:
@@ -85,8 +86,8 @@ def of_hologram(adapter: str, opened: Callable[[], hg.Executor], jit: bool) -> W
     return Way(
         "hologram jit" if jit else "hologram eager",
         adapter,
-        lambda model, given: our_models.forward(opened(), model, given, jit),
-        lambda model, given: our_models.trained(opened(), model, given, jit),
+        lambda model, given: ours.forward(opened(), model, given, jit),
+        lambda model, given: ours.trained(opened(), model, given, jit),
         lambda found: np.array(found.to_numpy()),
         lambda call: jobs.waiting(opened(), call),
     )
@@ -102,9 +103,7 @@ def inputs(pipeline: Pipeline) -> Arrays:
 def _scores(pipeline: Pipeline) -> NDArray[np.float64]:
     x, _, parameters = split(inputs(pipeline))
     wide = {name: a.astype(np.float64) for name, a in parameters.items()}
-    return pipeline.model.forward(
-        numpy_models.WORDS, wide, x.astype(np.float64) if x.dtype.kind == "f" else x
-    )
+    return pipeline.model.forward(with_numpy.WORDS, wide, x.astype(np.float64) if x.dtype.kind == "f" else x)
 
 
 @cache

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hologram
-from hologram.benchmark.report import Adapter, Key, Kind, Measurement
+from hologram.benchmark.report.records import Adapter, Key, Kind, Measurement
 
 PROGRAM = Path(__file__).with_name("first_result.py")
 TURNS = 5  # of a warm cache; one of a cold one, which compiles

@@ -22,7 +22,7 @@ from typing import Any
 import hologram
 from hologram.benchmark.piece import TOO_LONG
 from hologram.benchmark.pipelines import Pipeline, Way
-from hologram.benchmark.report import Key, Kind, Measurement, as_dict, measurement
+from hologram.benchmark.report.records import Key, Kind, Measurement, as_dict, measurement
 
 ON_HOST = "hologram.benchmark.torch_process"
 ON_ADAPTER = "hologram_torch.benchmark"
@@ -95,9 +95,9 @@ def answer(ways: Callable[[str], Sequence[Way]], arguments: Sequence[str]) -> No
 
 
 def on_host(adapter: str) -> list[Way]:
-    from hologram.benchmark import torch_models  # torch is an optional peer
+    from hologram.benchmark.models import with_torch  # torch is an optional peer
 
-    return [Way("PyTorch", adapter, torch_models.forward, torch_models.trained, torch_models.to_numpy)]
+    return [Way("PyTorch", adapter, with_torch.forward, with_torch.trained, with_torch.to_numpy)]
 
 
 if __name__ == "__main__":

@@ -9,14 +9,15 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hologram.benchmark import compare as comparison
-from hologram.benchmark import machine, markdown, pages
-from hologram.benchmark.compare import Verdict
+from hologram.benchmark import machine
 from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
-from hologram.benchmark.report import Adapter, BadReport, Report, load
-from hologram.benchmark.tables import tables
-from hologram.benchmark.terminal import show
+from hologram.benchmark.report import compare as comparison
+from hologram.benchmark.report import markdown, pages
+from hologram.benchmark.report.compare import Verdict
+from hologram.benchmark.report.records import Adapter, BadReport, Report, load
+from hologram.benchmark.report.tables import tables
+from hologram.benchmark.report.terminal import show
 from hologram.benchmark.timing import busy
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.cli.tune import tune as tune_device

@@ -8,8 +8,8 @@ import pytest
 import hologram as hg
 from bench.model_references import losses, scores
 from bench.work import WORKS, check, make_inputs
-from hologram.benchmark import our_models
-from hologram.benchmark.models import MODELS, first_losses
+from hologram.benchmark.models import ours
+from hologram.benchmark.models.declared import MODELS, first_losses
 
 SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "small_transformer": 4, "transformer": 1}
 
@@ -18,7 +18,7 @@ SIZES = {"small_mlp": 20, "mlp": 8, "small_cnn": 6, "cnn": 2, "small_transformer
 def test_scores_are_those_of_numpy(executor: hg.Executor, name: str) -> None:
     model = MODELS[name]
     inputs = model.inputs(SIZES[name], np.random.default_rng(0))
-    found = our_models.forward(executor, model, inputs)().to_numpy()
+    found = ours.forward(executor, model, inputs)().to_numpy()
     np.testing.assert_allclose(found, scores(model, inputs), rtol=1e-3, atol=1e-4)
 
 
@@ -29,7 +29,7 @@ def test_steps_lose_as_much_as_torchs(executor: hg.Executor, name: str) -> None:
     inputs = model.inputs(SIZES[name], np.random.default_rng(0))
     wanted = losses(model, inputs)
     assert wanted[-1] < wanted[0]
-    np.testing.assert_allclose(first_losses(our_models.trained(executor, model, inputs)), wanted, rtol=1e-3)
+    np.testing.assert_allclose(first_losses(ours.trained(executor, model, inputs)), wanted, rtol=1e-3)
 
 
 def test_losses_that_are_not_torchs_are_refused() -> None:

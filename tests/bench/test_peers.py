@@ -17,7 +17,8 @@ from bench.contenders import MODULES
 from bench.suites import Goal, Result, Row, cpu, jit, jit_webgpu, webgpu
 from bench.work import WORKS, check, format_size, make_inputs, parse_size
 from bench.worker import Worker
-from hologram.benchmark import models, timing
+from hologram.benchmark import timing
+from hologram.benchmark.models import declared
 from hologram.benchmark.timing import Pace, microseconds, take_turn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,7 @@ def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_checked(name: str) -> None:
-    batch = name.rpartition("_")[0] in models.MODELS
+    batch = name.rpartition("_")[0] in declared.MODELS
     inputs = make_inputs(name, 2 if batch else 64 if name in ("matmul", "mlp", "attention") else 4096)
     right = WORKS[name].reference(inputs).astype(np.float32)
     assert check(name, inputs, right) is None

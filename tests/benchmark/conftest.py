@@ -6,7 +6,7 @@ import pytest
 
 from hologram.benchmark import machine
 from hologram.benchmark.matrix import Run, Settings
-from hologram.benchmark.report import Report
+from hologram.benchmark.report.records import Report
 
 
 def small_run() -> Run:

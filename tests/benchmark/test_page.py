@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hologram.benchmark import html, plots
-from hologram.benchmark.report import Report
+from hologram.benchmark.report import html, plots
+from hologram.benchmark.report.records import Report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # What the page says of itself, once all of it is there; in a frame, as windows have a least width and frames none.

@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from hologram.benchmark import compare, machine, markdown, matrix, start
-from hologram.benchmark.compare import Verdict
+from hologram.benchmark import machine, matrix, start
 from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
-from hologram.benchmark.report import BadReport, Key, Kind, Measurement, Report, load, merged
-from hologram.benchmark.tables import tables
+from hologram.benchmark.report import compare, markdown
+from hologram.benchmark.report.compare import Verdict
+from hologram.benchmark.report.records import BadReport, Key, Kind, Measurement, Report, load, merged
+from hologram.benchmark.report.tables import tables
 from hologram.cli import app
 from hologram.errors import BackendUnavailable
 

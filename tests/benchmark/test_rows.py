@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.benchmark import jobs, numpy_gradients, pipelines, torch_models
-from hologram.benchmark.models import MODELS, first_losses
+from hologram.benchmark import jobs, pipelines
+from hologram.benchmark.models import numpy_gradients, with_torch
+from hologram.benchmark.models.declared import MODELS, first_losses
 from hologram.benchmark.operations import Operations
 from hologram.benchmark.pipelines import QUICK, Pipeline
-from hologram.benchmark.report import HOST, Kind
+from hologram.benchmark.report.records import HOST, Kind
 from hologram.benchmark.rows import ROWS, Row
 
 
@@ -81,4 +82,4 @@ def test_numpys_gradients_are_torchs(name: str) -> None:
     model = MODELS[name]
     inputs = model.inputs(16, np.random.default_rng(0))
     ours = first_losses(numpy_gradients.trained(model, inputs, np.float64))
-    np.testing.assert_allclose(ours, first_losses(torch_models.trained(model, inputs)), rtol=1e-3)
+    np.testing.assert_allclose(ours, first_losses(with_torch.trained(model, inputs)), rtol=1e-3)

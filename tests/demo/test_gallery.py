@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from hologram.demo import gallery
 from hologram.demo.race import race
 
 ROOT = Path(__file__).parents[2]
-# Options that make each one short. All but the last compute with NumPy as well.
+# Options that make each one short. Races compute with NumPy as well.
 RACES: dict[str, dict[str, int]] = {
     "kmeans": {"points": 3000, "centres": 5, "rounds": 4},
     "life": {"size": 120, "frames": 3, "skip": 2},
@@ -27,8 +28,18 @@ RACES: dict[str, dict[str, int]] = {
     "ray_marching": {"width": 60, "height": 40},
     "reaction_diffusion": {"size": 40, "frames": 3, "skip": 5},
 }
-ALONE = {"mandelbrot": {"width": 120, "height": 80}}
-PYTORCH = {"torch_digits": ("--epochs", "1"), "torch_sentences": ()}
+ALONE: dict[str, dict[str, int]] = {
+    "basic_usage": {},
+    "mandelbrot": {"width": 120, "height": 80},
+    "simple_nn": {"points": 300, "steps": 400},
+}
+PYTORCH = {
+    "torch_digits": ("--epochs", "1"),
+    "torch_gpt": ("--steps=20", "--batch=4", "--places=16", "--width=32", "--blocks=1", "--write=20"),
+    "torch_operator": ("--size", "1000"),
+    "torch_sentences": (),
+    "zero_copy": (),
+}
 
 
 def test_every_demo_is_tested_and_says_what_it_shows() -> None:
@@ -69,6 +80,32 @@ def test_the_set_of_mandelbrot_has_its_area(executor: hg.Executor, tmp_path: Pat
     assert 0.18 < np.mean(picture == 0) < 0.28  # the set's area is 1.5066 of the window's 7.26
 
 
+def test_the_first_steps_give_what_they_say(
+    executor: hg.Executor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module: Any = gallery.load(gallery.demos()["basic_usage"])
+    with hg.use_executor(executor):
+        module.main(**ALONE["basic_usage"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "masks, in place: [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 0.0], [0.0, 0.0, 0.0, 0.0]]" in lines
+    area, formula, slope = (
+        float(word) for line in lines[-3:] for word in re.findall(r"-?[0-9]\.[0-9]+", line)
+    )
+    assert area == pytest.approx(formula, abs=2e-5) == pytest.approx(-slope, abs=2e-5)
+
+
+def test_the_network_learns_the_spirals(
+    executor: hg.Executor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module: Any = gallery.load(gallery.demos()["simple_nn"])
+    with hg.use_executor(executor):
+        module.main(**ALONE["simple_nn"], output=tmp_path / "spirals.png")
+    found = re.search(r"([0-9.]+)% of the points", capsys.readouterr().out)
+    assert found is not None
+    assert float(found[1]) > 95
+    assert len(np.unique(np.asarray(Image.open(tmp_path / "spirals.png")))) > 100
+
+
 @pytest.mark.parametrize("name", PYTORCH)
 def test_a_demo_of_pytorch_runs_as_a_program(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
@@ -78,6 +115,7 @@ def test_a_demo_of_pytorch_runs_as_a_program(name: str, tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("cpu on ")
+    assert "False" not in done.stdout  # what a demo says of itself holds
 
 
 def test_the_command_lists_the_demos_and_runs_one(tmp_path: Path) -> None:

@@ -129,3 +129,32 @@ def test_what_no_operator_can_be() -> None:
 
     with pytest.raises(ProgramError, match="outputs"):
         hologram_torch.custom_op("hologram_test::wrong", AXPY, outputs={"x": "y"})
+
+
+def test_a_function_is_one_kernel() -> None:
+    x = torch.randn(7, device="hologram")
+    swish(x, 2.0)
+    with torch.hologram.executor().profile() as profile:
+        swish(x, 3.0)
+    assert sum(kernel.count for kernel in profile.kernels) == 1
+
+
+def test_what_gives_its_shapes_may_ask_for_elements() -> None:
+    @hologram_torch.custom_op("hologram_test::signed", fake=torch.empty_like)
+    def signed(x: hg.Tensor) -> hg.Tensor:
+        return x if x[0].item() > 0 else -x
+
+    for first in (3.0, -3.0):
+        found = signed(torch.tensor([first, 1.0], device="hologram"))
+        assert found.tolist() == [3.0, 1.0 if first > 0 else -1.0]
+
+
+def test_a_derivative_that_is_not_there_is_refused_and_not_left_out() -> None:
+    """PyTorch itself would warn, and go on with what other paths give."""
+    plain = hologram_torch.custom_op("hologram_test::plain_axpy", AXPY, outputs={"y": "y"})
+    x = torch.randn(4, device="hologram", requires_grad=True)
+    with pytest.raises(RuntimeError, match="hologram_test::plain_axpy: a program has no derivative"):
+        (plain(x, x, 2.0) + x).sum().backward()
+    (slope,) = torch.autograd.grad(swish(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="hologram_test::swish_backward: there is no second derivative"):
+        (slope.sum() + x.sum()).backward()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
 
 WORDS = Words(
     linear=lambda x, weight, bias: functional.linear(x, weight.T, bias),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from hologram.benchmark import html, markdown, plots
-from hologram.benchmark.report import Report
+from hologram.benchmark.report import html, markdown, plots
+from hologram.benchmark.report.records import Report
 
 REQUIRED = ("matplotlib", "jinja2")  # the extra `bench`
 

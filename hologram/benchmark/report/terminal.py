@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from hologram.benchmark.tables import Table
+from hologram.benchmark.report.tables import Table
 from hologram.display import table
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import hologram as hg
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
 
 WORDS = Words(
     linear=lambda x, weight, bias: x @ weight if bias is None else x @ weight + bias,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.benchmark import numpy_models
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
-from hologram.benchmark.wide import erf, wide_softmax
+from hologram.benchmark.models import with_numpy
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.wide import erf, wide_softmax
 
 Pull = Callable[[Any], Any]
 
@@ -141,19 +141,19 @@ def _conv(x: Recorded, weight: Recorded, bias: Recorded) -> Recorded:
     nothing = np.float32(0)
 
     def weights_gradient(d: Any) -> Any:
-        return np.einsum("nchwij,nohw->ocij", numpy_models.windows(x.value), d, optimize=True)
+        return np.einsum("nchwij,nohw->ocij", with_numpy.windows(x.value), d, optimize=True)
 
     def pull(d: Any) -> Any:
         turned = weight.value[:, :, ::-1, ::-1].swapaxes(0, 1)
-        return numpy_models.conv(d, turned, np.broadcast_to(nothing, turned.shape[:1]))
+        return with_numpy.conv(d, turned, np.broadcast_to(nothing, turned.shape[:1]))
 
-    value = numpy_models.conv(x.value, weight.value, bias.value)
+    value = with_numpy.conv(x.value, weight.value, bias.value)
     return Recorded(value, (x, pull), (weight, weights_gradient), (bias, lambda d: d.sum(axis=(0, 2, 3))))
 
 
 def _pool(x: Recorded) -> Recorded:
     n, c, h, w = x.shape
-    value = numpy_models.pool(x.value)
+    value = with_numpy.pool(x.value)
 
     def pull(d: Any) -> Any:
         most = x.value.reshape(n, c, h // 2, 2, w // 2, 2) == value[:, :, :, None, :, None]
@@ -170,7 +170,7 @@ def _cross_entropy(scores: Recorded, classes: Recorded) -> Recorded:
         found[rows, classes.value] -= 1
         return found * (d / np.float32(len(rows)))
 
-    return Recorded(numpy_models.cross_entropy(scores.value, classes.value), (scores, pull))
+    return Recorded(with_numpy.cross_entropy(scores.value, classes.value), (scores, pull))
 
 
 WORDS = Words(

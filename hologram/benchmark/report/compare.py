@@ -12,8 +12,8 @@ from enum import Enum
 
 import numpy as np
 
-from hologram.benchmark.report import HOST, TITLES, Key, Kind, Measurement, Report
-from hologram.benchmark.tables import Table, adapters, time, times
+from hologram.benchmark.report.records import HOST, TITLES, Key, Kind, Measurement, Report
+from hologram.benchmark.report.tables import Table, adapters, time, times
 
 RESAMPLES = 2000
 CONFIDENCE = 0.99  # hundreds of rows are looked at: at 0.95, one in forty would seem slower by chance

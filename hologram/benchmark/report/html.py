@@ -6,9 +6,9 @@ from base64 import b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
-from hologram.benchmark.plots import NARROW, WIDE, Plot, dark
-from hologram.benchmark.report import Report
-from hologram.benchmark.tables import tables
+from hologram.benchmark.report.plots import NARROW, WIDE, Plot, dark
+from hologram.benchmark.report.records import Report
+from hologram.benchmark.report.tables import tables
 
 TEMPLATE = Path(__file__).with_name("page.html")
 

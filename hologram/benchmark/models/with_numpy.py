@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hologram.benchmark.models import MOMENTUM, RATE, Arrays, Model, Words, split
-from hologram.benchmark.wide import wide_gelu, wide_softmax
+from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
+from hologram.benchmark.models.wide import wide_gelu, wide_softmax
 
 
 def _layer_norm(x, scale, bias):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hologram.benchmark.report import Report
-from hologram.benchmark.tables import Table, tables
+from hologram.benchmark.report.records import Report
+from hologram.benchmark.report.tables import Table, tables
 
 
 def page(report: Report) -> str:

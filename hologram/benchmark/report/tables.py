@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hologram.benchmark.report import HOST, TITLES, Adapter, Key, Kind, Measurement, Report
+from hologram.benchmark.report.records import HOST, TITLES, Adapter, Key, Kind, Measurement, Report
 from hologram.benchmark.rows import ALL_SIZES
 from hologram.display import duration
 
