@@ -27,7 +27,7 @@ def main() -> None:
     buffer = tensor_to_buffer(executor, theirs)
     print("and have one buffer:", hg.sum(executor.as_tensor(buffer)).item() == theirs.sum().item() == 12)
 
-    if executor.limits.unified_memory:
+    if executor.limits.host_resident:
         array = ours.to_numpy(copy=False)
         array[1, 0] = 7  # by the host
         print("NumPy writes into it too:", ours[1, 0].item() == theirs[1, 0].item() == 7)

@@ -25,7 +25,7 @@ class Limits:
     shared_bytes: int  # per workgroup
     subgroup: int  # threads that run in step; 1 where unknown
     matrix_units: bool
-    unified_memory: bool  # the host can address buffers without a copy
+    unified_memory: bool  # the device computes in the host's memory; what may be addressed, `host_resident` says
     parallelism: int  # compute units or cores, 0 where unknown
     software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
