@@ -25,18 +25,16 @@ class Limits:
     shared_bytes: int  # per workgroup
     subgroup: int  # threads that run in step; 1 where unknown
     matrix_units: bool
-    unified_memory: bool  # the device computes in the host's memory; what may be addressed, `host_resident` says
+    unified_memory: bool  # the device computes in the host's memory
     parallelism: int  # compute units or cores, 0 where unknown
     software: bool  # a CPU plays the device: barriers are dear, one thread per element is dearer
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
     host_resident: bool = False
     splits_rows: bool = False  # a launch shares one long row out over the whole device by itself
-    cheap_launches: bool = (
-        False  # a launch costs a call of a function; elsewhere as much as thousands of elements
-    )
-    own_products: bool = (
-        False  # a library of the backend's own multiplies matrices, and chooses its tiles and parts
-    )
+    # A launch costs a call of a function; elsewhere as much as thousands of elements.
+    cheap_launches: bool = False
+    # A library of the backend's own multiplies matrices, and chooses its tiles and parts.
+    own_products: bool = False
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False

@@ -45,9 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """What tests compile persists for their run only, and never meets the user's own kernels."""
     if set(emulated.NAMES) & set(config.getoption("--backend") or ()):
         emulated.install()
-    if not hasattr(
-        config, "workerinput"
-    ):  # xdist's workers share the directory of the process that starts them
+    # The workers of xdist share the directory of the process that starts them.
+    if not hasattr(config, "workerinput"):
         folder = tempfile.TemporaryDirectory(prefix="hologram-tests-")
         os.environ["HOLOGRAM_CACHE_DIR"] = folder.name
         config.add_cleanup(folder.cleanup)

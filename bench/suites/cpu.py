@@ -68,9 +68,8 @@ def own_rows(pace: Pace) -> Iterator[Result]:
 
 def _opening(pace: Pace) -> Iterator[Result]:
     imports, opens = [], []
-    environment = {
-        k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
-    }  # as pip leaves a package
+    # As pip leaves a package.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for turn in range(pace.turns + 1):
         done = subprocess.run(
             [sys.executable, "-c", OPEN],

@@ -247,10 +247,11 @@ def convert(d: DType, x: Array) -> Array:
         return x.astype(d.numpy)
     limits = np.iinfo(d.numpy)
     whole = np.trunc(x.astype(np.float64))
+    # A 64-bit max rounds up to 2^63 or 2^64.
     low, high = (
         whole <= float(limits.min),
         whole >= float(limits.max),
-    )  # a 64-bit max rounds up to 2^63 or 2^64
+    )
     inside = np.where(low | high | np.isnan(whole), 0.0, whole).astype(d.numpy)
     minimum, maximum = d.numpy.type(limits.min), d.numpy.type(limits.max)
     return np.where(low, minimum, np.where(high, maximum, inside))

@@ -133,12 +133,13 @@ TRANSCENDENTALS = frozenset(
     }
 )
 UNARY = frozenset({O.ABS, O.NEG, O.NOT}) | ROUNDINGS | TRANSCENDENTALS
+# By what they fold.
 FOLDS = {
     O.REDUCE_ADD: O.ADD,
     O.REDUCE_MUL: O.MUL,
     O.REDUCE_MIN: O.MIN,
     O.REDUCE_MAX: O.MAX,
-}  # by what they fold
+}
 REDUCTIONS = frozenset(FOLDS)
 ATOMICS = frozenset(
     {O.ATOMIC_ADD, O.ATOMIC_MIN, O.ATOMIC_MAX, O.ATOMIC_AND, O.ATOMIC_OR, O.ATOMIC_XOR, O.ATOMIC_EXCHANGE}

@@ -114,9 +114,8 @@ def launches(executor: hg.Executor) -> Iterator[dict[str, Job]]:
         }
 
 
-TRANSFER_LIMITS = {
-    "JSON and back": 10 << 10
-}  # elements: at a microsecond an element, more would show nothing
+# Elements: at a microsecond an element, more would show nothing.
+TRANSFER_LIMITS = {"JSON and back": 10 << 10}
 
 # Times that each number is moved; what is not named need not move it.
 MOVED = {"JSON and back": 2, "bytes and back": 2, "from_numpy and to_numpy": 2}

@@ -107,9 +107,8 @@ class Dialect:
     # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)
-    vector_loads: Mapping[DType, str] = field(
-        default_factory=dict
-    )  # likewise, of buffers declared as vectors
+    # Likewise, of buffers declared as vectors.
+    vector_loads: Mapping[DType, str] = field(default_factory=dict)
     lane: str = "{buffer}[{position} / 4][{position} % 4]"  # one element of such a buffer, to load or assign
     atomic_loads: Mapping[DType, str] = field(default_factory=dict)  # likewise, of buffers declared atomic
     atomic_stores: Mapping[DType, str] = field(default_factory=dict)
@@ -125,9 +124,8 @@ class Dialect:
     hidden: Mapping[DType, str] = field(default_factory=dict)
     # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
     folds: bool = False
-    packed: frozenset[DType] = (
-        frozenset()
-    )  # several elements share a word of memory, so a store needs atomics
+    # Several elements share a word of memory, so a store needs atomics.
+    packed: frozenset[DType] = frozenset()
     reserved: frozenset[str] = frozenset()  # words that cannot be names
     # Lines after the first one, a comment, where these dtypes occur: includes.
     head: Callable[[frozenset[DType]], list[str]] = lambda used: []

@@ -72,9 +72,8 @@ def sobel(padded: Any, library: Library) -> Any:
 
 def first_palette(planes: np.ndarray) -> np.ndarray:
     """Where k-means starts: the mean colour, then always the pixel farthest from all colours so far (Gonzalez 1985)."""
-    pixels = (
-        planes.reshape(3, -1).T[::61].astype(np.float64)
-    )  # every 61st is enough, and not a column of the picture
+    # Every 61st is enough, and not a column of the picture.
+    pixels = planes.reshape(3, -1).T[::61].astype(np.float64)
     palette = [pixels.mean(axis=0)]
     distance = np.full(len(pixels), np.inf)
     while len(palette) < COLOURS:

@@ -47,9 +47,8 @@ def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sa
             x[:2] = np.nan
             if wanted.ndim:
                 wanted.reshape(-1)[0] = np.nan
-        order = np.argsort(
-            x.astype(np.float64) if dtype.is_float else x, kind="stable"
-        )  # NaN last, of bf16 too
+        # NaN last, of bf16 too.
+        order = np.argsort(x.astype(np.float64) if dtype.is_float else x, kind="stable")
         yield Sample((x[order], wanted, None), {"side": side})
         yield Sample((x, wanted, order), {"side": side})
         yield Sample((x[order], wanted, None), {"side": side, "nan_last": False})

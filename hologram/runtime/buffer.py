@@ -355,9 +355,8 @@ class Buffer:
             return
         view = self._resident()
         if view is not None:
-            np.copyto(
-                view.reshape(array.shape), array
-            )  # the contiguous side takes the other's shape: no copy
+            # The contiguous side takes the other's shape: no copy.
+            np.copyto(view.reshape(array.shape), array)
             return
         if not array.flags.c_contiguous or not array.dtype.isnative:
             array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))

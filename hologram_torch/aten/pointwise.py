@@ -94,9 +94,8 @@ ROUNDINGS: dict[Any, Callable[..., Any]] = {"trunc": hg.trunc_divide, "floor": h
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     found = promoted(x, y)
     narrow = any(isinstance(v, Tensor) and v.dtype.is_float for v in found)
-    if rounding_mode is None or (
-        narrow and rounding_mode == "trunc"
-    ):  # PyTorch rounds the quotient to its dtype first
+    # PyTorch rounds the quotient to its dtype first.
+    if rounding_mode is None or (narrow and rounding_mode == "trunc"):
         quotient = hg.divide(*found)
         return quotient if rounding_mode is None else hg.trunc(quotient)
     return ROUNDINGS[rounding_mode](*found)

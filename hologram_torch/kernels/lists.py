@@ -114,9 +114,8 @@ class Updates:
     def _learn(
         self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float], compiled: Compiled
     ) -> None:
-        if not all(
-            _is_whole(hologram_tensor(x)) for x in tensors
-        ):  # of a view, sizes and strides say too little
+        # Of a view, sizes and strides say too little.
+        if not all(_is_whole(hologram_tensor(x)) for x in tensors):
             return
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()

@@ -40,9 +40,8 @@ def _overlap(packet: str, output: torch.Tensor, x: torch.Tensor) -> bool:
         return False
     first, last = _ends(output)
     low, high = _ends(x)
-    if (
-        last <= low or high <= first or not (is_dense(output) and is_dense(x))
-    ):  # gaps make it too hard to tell
+    # Gaps make it too hard to tell.
+    if last <= low or high <= first or not (is_dense(output) and is_dense(x)):
         return False
     return packet in APART or (first, last) != (low, high) or output.stride() != x.stride()
 

@@ -47,9 +47,8 @@ class Plan:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     met: int = 0  # numbers, so far
     guards: int = 0  # made, so far
-    whole: Callable[[Any, Any], bool] = lambda x, y: (
-        False
-    )  # two tensors are all of buffers of the kinds learnt
+    # Two tensors are all of buffers of the kinds learnt.
+    whole: Callable[[Any, Any], bool] = lambda x, y: False
 
     def guard(self, x: torch.Tensor, y: torch.Tensor) -> None:
         """Knows such tensors again by PyTorch's own check, which is quicker than taking them apart."""

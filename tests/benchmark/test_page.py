@@ -25,9 +25,8 @@ ASKED = """<script>addEventListener("load", () => parent.postMessage({
 FRAME = """<meta name="color-scheme" content="light dark"><pre></pre>
 <iframe src="asked.html" width="WIDTH" height="900" style="border: 0"></iframe>
 <script>addEventListener("message", m => document.querySelector("pre").textContent = JSON.stringify(m.data))</script>"""
-LIGHT, DARK_NARROW, NARROW, DARK = range(
-    4
-)  # the sources of a picture; on paper and wide light screens it is the same
+# The sources of a picture; on paper and wide light screens it is the same.
+LIGHT, DARK_NARROW, NARROW, DARK = range(4)
 
 
 @pytest.fixture(scope="module")

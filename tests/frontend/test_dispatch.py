@@ -263,7 +263,6 @@ def test_every_public_name_is_known(held: Held) -> None:
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
     }  # fmt: skip
-    methods = {
-        n for n in vars(hg.Tensor) if n in OPERATIONS
-    }  # operations, put there when they were first used
+    # Operations, put there when they were first used.
+    methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}
     assert public(hg.Tensor, held.tensor) - methods == {*TENSOR, *views} - methods

@@ -79,9 +79,8 @@ def test_the_clock_is_the_best_there_is(profile: Any, executor: Any) -> None:
     if executor.limits.host_resident:
         assert profile.clock is Clock.CALL
     else:
-        lacks = (
-            features is not None and "TimestampQueryInside" not in features
-        )  # an adapter may; a vendor's API has it
+        # An adapter may; a vendor's API has it.
+        lacks = features is not None and "TimestampQueryInside" not in features
         assert (profile.clock is Clock.DEVICE) == (not lacks)
 
 

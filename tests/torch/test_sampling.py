@@ -52,9 +52,8 @@ def test_gamma(alpha: float) -> None:
     assert found.min() > 0
     _near(found.mean().item(), alpha, math.sqrt(alpha))
     _near(found.var().item(), alpha, alpha * math.sqrt(2 + 6 / alpha))
-    below = torch.special.gammainc(
-        torch.tensor(alpha).double(), found
-    )  # uniform, if the distribution is right
+    # Uniform, if the distribution is right.
+    below = torch.special.gammainc(torch.tensor(alpha).double(), found)
     assert torch.quantile(below, 0.5).item() == pytest.approx(0.5, abs=0.02)
 
 

@@ -60,9 +60,8 @@ def probe_library(library: Library) -> Probe:
             reason="the NVIDIA driver sees no GPU",
             remedy="See what `nvidia-smi` lists; in a container, pass the GPU through; check CUDA_VISIBLE_DEVICES.",
         )
-    if (
-        status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED
-    ):  # by another library, which `forked` cannot know of
+    # By another library, which `forked` cannot know of.
+    if status == driver.CUresult.CUDA_ERROR_NOT_INITIALIZED:
         return Probe(name, reason=forks.REASON, remedy=forks.REMEDY)
     if status:
         return Probe(

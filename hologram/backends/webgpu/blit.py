@@ -78,7 +78,6 @@ def fill_scalars(offset: int, nbytes: int, pattern: bytes) -> tuple[tuple[int, .
 def copy_scalars(source: int, target: int, nbytes: int) -> tuple[tuple[int, ...], int]:
     """The scalars of `copy_program` for byte offsets of both sides, and its lanes."""
     first, count, head, tail = masks(target, nbytes)
-    start = source - (
-        target - first * WORD
-    )  # the byte that lands at the start of the first word, perhaps -1 to -3
+    # The byte that lands at the start of the first word, perhaps -1 to -3.
+    start = source - (target - first * WORD)
     return (start // WORD, first, head, tail, 8 * (start % WORD)), count

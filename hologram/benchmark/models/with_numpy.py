@@ -53,12 +53,13 @@ WORDS = Words(
 )
 
 
+# Those whose gradients are written here.
 WORKS = (
     "small_mlp_forward",
     "small_mlp_step",
     "mlp_forward",
     "mlp_step",
-)  # those whose gradients are written here
+)
 
 
 def forward(model: Model, inputs: Arrays) -> Callable[[], np.ndarray]:

@@ -324,10 +324,11 @@ _RULES: dict[Opcode, Callable[..., Range | None]] = {
     O.SHL: _shl,
     O.CONVERT: lambda x: x,
 }
+# Those that need the number, not what is left of it.
 _WHOLE = frozenset(_RULES) - {
     O.ADD,
     O.SUB,
     O.MUL,
     O.MAD,
     O.NEG,
-}  # those that need the number, not what is left of it
+}

@@ -12,9 +12,8 @@ from hologram.atlas.program import Instruction, Program
 
 _SUMS = frozenset({Opcode.ADD, Opcode.SUB, Opcode.FMA, Opcode.MAD})
 _LINEAR = _SUMS | {Opcode.MUL, Opcode.NEG}
-_EXTREME = (
-    2.0**20
-)  # factors beyond it or below its inverse may overflow or vanish if they are multiplied first
+# Factors beyond it or below its inverse may overflow or vanish if they are multiplied first.
+_EXTREME = 2.0**20
 
 
 def fragile(program: Program) -> frozenset[int]:

@@ -69,9 +69,8 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
     known = _FORMS[fast_math]
     if program not in known:
         found = formed(program, fast_math=fast_math)
-        known[program] = (
-            None if found == program else found
-        )  # a table that held its key would keep it for ever
+        # A table that held its key would keep it for ever.
+        known[program] = None if found == program else found
     return known.get(program) or program
 
 

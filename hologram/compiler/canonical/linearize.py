@@ -34,9 +34,8 @@ class _Live:
     """What the effects need."""
 
     terms: dict[int, Term] = field(default_factory=dict)  # by serial
-    results: dict[int, dict[int, Term]] = field(
-        default_factory=dict
-    )  # of structured terms, by serial and place
+    # Of structured terms, by serial and place.
+    results: dict[int, dict[int, Term]] = field(default_factory=dict)
 
     def kept(self, term: Term) -> list[int]:
         """The places, among the values a structured term gives, of those that are needed."""

@@ -71,9 +71,8 @@ class Cotangent:
             length = read.size * whole.shape[axis] // whole.size
             if start + length > whole.shape[axis]:
                 continue
-            if collapse([whole.narrow(axis, start, length)]) == collapse(
-                [read]
-            ):  # however it is split into axes
+            # However it is split into axes.
+            if collapse([whole.narrow(axis, start, length)]) == collapse([read]):
                 yield start, start + length, tensor
 
     def _side_by_side(self, axis: int, pieces: Sequence[tuple[int, int, Tensor]]) -> Tensor:

@@ -102,9 +102,8 @@ class Operation:
     # None if it has none), and so do attributes that the operator has not.
     aten: tuple[str, ...] = ()
     aten_defaults: Mapping[str, Any] = field(default_factory=dict)  # of attributes, where ATen has others
-    gradient: Mapping[str | tuple[str, ...], Callable[..., Any] | None] = field(
-        default_factory=dict
-    )  # see gradient.py
+    # See gradient.py.
+    gradient: Mapping[str | tuple[str, ...], Callable[..., Any] | None] = field(default_factory=dict)
     # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
     # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
     parts: Callable[..., Any] | None = None

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 else:  # for references
     special = lazy.module("scipy.special")
 MOST_TURNS = 32_768  # of a lane; where |x| > 1 even f64 has overflowed long before
-Step = Callable[
-    [Value, Value, Value, Value], Value
-]  # x, k, and the last two; gives the polynomial of degree k + 1
+# Of x, k and the last two: the polynomial of degree k + 1.
+Step = Callable[[Value, Value, Value, Value], Value]
 
 
 def _recurrence(x: Value, degree: Value, first: Value, step: Step, most: int = MOST_TURNS) -> Value:

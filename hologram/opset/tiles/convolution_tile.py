@@ -22,11 +22,12 @@ SCALARS = (
     "weight_offset", "weight_row", "weight_column",
     "out_offset", "out_image", "out_channel", "out_place",
 )  # fmt: skip
+# And what they are along no axis.
 MOVES = (
     ("stride", 1),
     ("padding", 0),
     ("dilation", 1),
-)  # and what they are along no axis
+)
 TILE_K = 16
 LARGE = 1 << 20  # results from which on workgroups of 16 x 16 threads leave no compute unit idle
 

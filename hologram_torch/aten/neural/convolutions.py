@@ -92,9 +92,8 @@ def convolved(
         if transposed:
             return DIRECT[axes][1](x, weight, bias, output_padding=output_padding, **settings)
         return DIRECT[axes][0](x, weight, bias, **settings)
-    wide, kernel = (
-        v.astype(types.computing(v.dtype), copy=False) for v in (x, weight)
-    )  # for the sum over the depth
+    # For the sum over the depth.
+    wide, kernel = (v.astype(types.computing(v.dtype), copy=False) for v in (x, weight))
     if transposed:
         found = deep_transposed(wide, kernel, stride, padding, dilation, output_padding, groups)
     else:

@@ -14,9 +14,8 @@ from pathlib import Path
 from hologram.backends import registry
 
 SITE = Path(__file__).parent / "site"
-NAMES = tuple(
-    sorted(e.name for d in metadata.distributions(path=[str(SITE)]) for e in d.entry_points)
-)  # e.g. cuda-emulated
+# E.g. cuda-emulated.
+NAMES = tuple(sorted(e.name for d in metadata.distributions(path=[str(SITE)]) for e in d.entry_points))
 
 
 def install() -> None:

@@ -108,9 +108,8 @@ def test_a_kernel_computes_what_the_evaluator_says(emulation: Emulation, name: s
 
 def assert_close(got: np.ndarray, expected: np.ndarray, ulp: float) -> None:
     if not ulp:
-        if (
-            expected.dtype.itemsize == 2 and expected.dtype.kind not in "iu"
-        ):  # NumPy's comparison knows no bf16
+        # NumPy's comparison knows no bf16.
+        if expected.dtype.itemsize == 2 and expected.dtype.kind not in "iu":
             got, expected = got.astype(np.float32), expected.astype(np.float32)
         np.testing.assert_array_equal(got, expected)
         return

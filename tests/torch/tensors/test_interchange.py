@@ -34,9 +34,8 @@ def test_others_take_tensors_of_the_device(name: str, index: int) -> None:
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_memory_of_the_host_is_shared(name: str) -> None:
-    index = next(
-        i for i in DEVICES if torch.hologram.get_device_properties(i).limits.host_resident
-    )  # the CPU always is one
+    # The CPU always is one.
+    index = next(i for i in DEVICES if torch.hologram.get_device_properties(i).limits.host_resident)
     x = torch.zeros(2, 3, device=f"hologram:{index}")
     found = TAKERS[name](x[1])
     x[1, 2] = 7.0

@@ -49,9 +49,8 @@ class Facts:
     """What scheduling asks of a program, whatever its launch."""
 
     element_ns: float  # one element of a row, or of a map
-    loads_uniformly: frozenset[
-        str
-    ]  # buffers that a row program reads at positions without reduced coordinates
+    # Buffers that a row program reads at positions without reduced coordinates.
+    loads_uniformly: frozenset[str]
     writes_along: frozenset[str]  # buffers that it writes before it has read those for the last time
     loads: frozenset[str]
     early: bool  # it has fewer sweeps if it stores early

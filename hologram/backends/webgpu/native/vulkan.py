@@ -74,9 +74,8 @@ class System:
         """GPUs of vendors none of whose drivers has a manifest."""
         manifests = [p.name for folder in MANIFESTS for p in (self.root / folder / "icd.d").glob("*.json")]
         cards = {self._read(path) for path in self.root.glob("sys/class/drm/card*/device/vendor")}
-        if any(
-            node.name.startswith("nvidia") for node in nodes
-        ):  # its driver makes no card of DRM's by default
+        # Its driver makes no card of DRM's by default.
+        if any(node.name.startswith("nvidia") for node in nodes):
             cards.add("0x10de")
         for number, (vendor, drivers, remedy) in VENDORS.items():
             if number in cards and not any(word in name for name in manifests for word in drivers):
