@@ -27,14 +27,14 @@ def test_the_readme_runs_as_printed(
     torch_program, *programs = _programs("README.md")
     exec(compile(torch_program, "README.md", "exec"), {"__name__": "pytorch"})
     assert " on " in capsys.readouterr().out
-    expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", programs[0], re.MULTILINE)
+    expected = re.findall(r"print\(.*?\)\s+# (\[.*\])$", "".join(programs), re.MULTILINE)
     names = {"__name__": "quickstart"}  # the later programs go on where the first one ends
     for program in programs:
         exec(compile(program, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert len(expected) == 2
     assert [line for line in printed.splitlines() if line.startswith("[")] == expected
-    assert len(programs) == 4
+    assert len(programs) == 5
     assert "atlas_softmax_f32" in printed
     assert (tmp_path / "trace.json").exists()
 
