@@ -12,13 +12,12 @@ from hologram.benchmark.models import with_torch
 from hologram.benchmark.pipelines import Way
 from hologram.benchmark.torch_process import answer
 from hologram_torch import module
+from hologram_torch.device.devices import devices
 
 
 def ways(adapter: str) -> list[Way]:
     """The adapter as the device of PyTorch, and torch.compile for it."""
-    backend, _, index = adapter.partition(":")
-    module.set_backend(backend)
-    device = f"hologram:{index}"
+    device = f"hologram:{[place.name for place in devices.places].index(adapter)}"
     compiled = partial(torch.compile, backend="hologram", dynamic=False)
     return [
         _way("hologram_torch eager", adapter, device),

@@ -24,13 +24,14 @@ SHARES = {
     "transfers": 0.5,
     "start": 3.0,
     "model": 2.0,
-    "torch": 9.0,
-    "hologram_torch": 16.0,
+    "torch": 6.0,
+    "hologram_torch": 8.0,  # an adapter
 }
+TORCH_SECONDS = 5.0  # until a process has imported PyTorch and compiled its first kernels
+QUICK_SIZES = ("1K", "100K", "10M")
 TRANSFERRED = ("1K", "10K", "1M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
 LATE_SECONDS = 8.0  # so far may pieces overrun the time, before those behind them go without
-LEAST_SECONDS = 0.05  # of a piece, however late it is
 
 
 class _TimeIsOver(Exception):
@@ -49,7 +50,8 @@ class Settings:
 
     @classmethod
     def of(cls, seconds: float, quick: bool = False, large: bool = False, runs: int = 1) -> Settings:
-        return cls(seconds, quick, (*SIZES, *(LARGE_SIZES if large else ())), runs=runs)
+        sizes = QUICK_SIZES if quick else tuple(SIZES)
+        return cls(seconds, quick, (*sizes, *(LARGE_SIZES if large else ())), runs=runs)
 
 
 @dataclass
@@ -97,12 +99,12 @@ class Run:
             for one in found
             for way in ways
         ]
-        torch = partial(torch_process.measure, torch_process.ON_HOST, HOST, ("PyTorch",), found)
-        made.append(Piece("PyTorch's models", SHARES["torch"], torch))
-        who = ("hologram_torch eager", "hologram_torch compiled")
-        for adapter in self.adapters:
-            torch = partial(torch_process.measure, torch_process.ON_ADAPTER, adapter.name, who, found)
-            made.append(Piece(f"{adapter.name} hologram_torch's models", SHARES["hologram_torch"], torch))
+        torch = partial(torch_process.measure, torch_process.ON_HOST, (HOST,), ("PyTorch",), found)
+        made.append(Piece("PyTorch's models", SHARES["torch"], torch, TORCH_SECONDS))
+        names, who = [a.name for a in self.adapters], ("hologram_torch eager", "hologram_torch compiled")
+        torch = partial(torch_process.measure, torch_process.ON_ADAPTER, names, who, found)
+        share = SHARES["hologram_torch"] * len(names)
+        made.append(Piece("hologram_torch's models", share, torch, TORCH_SECONDS))
         return made
 
     def run(self, pieces: Sequence[Piece], advance: Callable[[Piece, Piece | None], None]) -> Report:
@@ -119,7 +121,8 @@ class Run:
                     if remaining < -LATE_SECONDS:
                         raise _TimeIsOver
                     share = waiting[0].share / sum(piece.share for piece in waiting)
-                    self._measure(waiting[0], max(remaining * share, LEAST_SECONDS))
+                    free = max(remaining - sum(piece.least_seconds for piece in waiting), 0.0)
+                    self._measure(waiting[0], waiting[0].least_seconds + free * share)
                     done = waiting.pop(0)
                     advance(done, waiting[0] if waiting else None)
         except (KeyboardInterrupt, _TimeIsOver) as stopped:

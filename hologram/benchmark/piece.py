@@ -18,11 +18,15 @@ TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
 
 @dataclass(frozen=True)
 class Piece:
-    """`run` measures within about so many seconds; `share` is how much of the time it gets beside the others."""
+    """`run` measures within about so many seconds.
+
+    `share` is how much of the time it gets beside the others, over the `least_seconds` that it gets however late it is.
+    """
 
     title: str
     share: float
     run: Callable[[float], Iterator[Measurement]]
+    least_seconds: float = 0.05
 
 
 def measured(

@@ -32,7 +32,7 @@ NO_TORCH = "PyTorch is not installed: pip install 'hologram[torch]'"
 
 def measure(
     module: str,
-    adapter: str,
+    adapters: Sequence[str],
     who: Sequence[str],
     pipelines: Sequence[Pipeline],
     seconds: float,
@@ -43,12 +43,16 @@ def measure(
     It is stopped after so many seconds, and plans with a share of them.
     """
     keys = [
-        Key(kind, p.name, str(p.batch), name, adapter) for name in who for p in pipelines for kind in KINDS
+        Key(kind, p.name, str(p.batch), name, adapter)
+        for p in pipelines
+        for adapter in adapters
+        for name in who
+        for kind in KINDS
     ]
     if find_spec("torch") is None:
         yield from (Measurement(key, why=NO_TORCH) for key in keys)
         return
-    task = {"adapter": adapter, "seconds": share * seconds, "pipelines": [asdict(p) for p in pipelines]}
+    task = {"adapters": adapters, "seconds": share * seconds, "pipelines": [asdict(p) for p in pipelines]}
     environment = os.environ | {"PYTHONPATH": _path()}
     process = subprocess.Popen(
         [sys.executable, "-m", module, json.dumps(task)],
@@ -83,11 +87,12 @@ def _path() -> str:
 
 
 def answer(ways: Callable[[str], Sequence[Way]], arguments: Sequence[str]) -> None:
-    """What the process does: everyone's pipelines, the simpler way first, each in its share of the time left."""
+    """What the process does: a pipeline in everyone's ways, then the next, each in its share of the time left."""
     begun = time.perf_counter()
     task: dict[str, Any] = json.loads(arguments[0])
     pipelines = [Pipeline(**p) for p in task["pipelines"]]
-    wanted = [(way, p, kind) for way in ways(task["adapter"]) for p in pipelines for kind in KINDS]
+    everyone = [way for alike in zip(*map(ways, task["adapters"]), strict=True) for way in alike]
+    wanted = [(way, p, kind) for p in pipelines for way in everyone for kind in KINDS]
     for done, (way, pipeline, kind) in enumerate(wanted):
         left = task["seconds"] - (time.perf_counter() - begun)
         found = way.measure_one(kind, pipeline, max(left / (len(wanted) - done), 0.05))
