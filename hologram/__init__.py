@@ -75,6 +75,7 @@ if _typing.TYPE_CHECKING:
     )
     from hologram.frontend.array_api.several import (
         broadcast_arrays as broadcast_arrays,
+        broadcast_shapes as broadcast_shapes,
         meshgrid as meshgrid,
         unstack as unstack,
     )
@@ -104,7 +105,7 @@ _LAZY = {
         "hologram.frontend.array_api.searching",
     ),
     **dict.fromkeys(
-        ("broadcast_arrays", "meshgrid", "unstack"),
+        ("broadcast_arrays", "broadcast_shapes", "meshgrid", "unstack"),
         "hologram.frontend.array_api.several",
     ),
     **dict.fromkeys(

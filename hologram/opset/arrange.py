@@ -42,10 +42,15 @@ def reshape(x, *, shape, copy=None):
 
 
 @composite(dtypes=ALL, aten=("unsqueeze",), methods=False, reference=lambda x, axis=0: np.expand_dims(x, axis),
-           samples=cases(((2, 3), {"axis": 1}), ((2, 3), {"axis": -1}), ((), {"axis": 0})))  # fmt: skip
+           samples=cases(((2, 3), {"axis": 1}), ((2, 3), {"axis": -1}), ((), {"axis": 0}),
+                          ((2, 3), {"axis": (0, -1)}), ((2,), {"axis": ()})))  # fmt: skip
 def expand_dims(x, *, axis=0):
-    """x with a new axis of size 1 at that place."""
-    return x.unsqueeze(axis)
+    """x with new axes of size 1 at that place of the result, or those places."""
+    if not isinstance(axis, tuple):
+        return x.unsqueeze(axis)
+    for place in sorted(normalize_axes(axis, x.ndim + len(axis), "expand_dims")):
+        x = x.unsqueeze(place)
+    return x
 
 
 @composite(dtypes=ALL, aten=("squeeze.dims",), methods=False, reference=lambda x, axis: np.squeeze(x, axis),

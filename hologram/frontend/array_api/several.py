@@ -7,7 +7,7 @@ from typing import Any
 from hologram.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
-from hologram.layout import broadcast, normalize_axis
+from hologram.layout import broadcast, integers, normalize_axis
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
@@ -15,6 +15,11 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     tensors = [asarray(x) for x in arrays]
     shape = broadcast([t.shape for t in tensors], "broadcast_arrays")
     return tuple(t.expand(shape) for t in tensors)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to; raises ShapeError where there is none."""
+    return broadcast([integers(shape, "broadcast_shapes: a size") for shape in shapes], "broadcast_shapes")
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:

@@ -143,6 +143,9 @@ def test_several_tensors(executor: hg.Executor) -> None:
                 np.testing.assert_array_equal(found.to_numpy(), expected)
     pair = hg.broadcast_arrays(a[:, None], b)
     assert [t.shape for t in pair] == [(3, 4), (3, 4)]
+    assert hg.broadcast_shapes((2, 1), (3,), ()) == (2, 3)
+    with pytest.raises(hg.ShapeError, match="broadcast_shapes: shapes must broadcast"):
+        hg.broadcast_shapes((2,), (3,))
     x = hg.asarray(np.arange(12).reshape(3, 4))
     assert [t.tolist() for t in hg.unstack(x, axis=-1)] == x.T.tolist()
     jitted: Any = hg.jit(lambda t: (hg.unstack(t)[1] + 0, hg.meshgrid(t[0], t[:, 0])[1] + 0))
