@@ -83,9 +83,12 @@ if _typing.TYPE_CHECKING:
         __array_namespace_info__ as __array_namespace_info__,
         astype as astype,
         can_cast as can_cast,
+        conj as conj,
         finfo as finfo,
         iinfo as iinfo,
+        imag as imag,
         isdtype as isdtype,
+        real as real,
         result_type as result_type,
     )
 
@@ -109,7 +112,10 @@ _LAZY = {
         "hologram.frontend.array_api.several",
     ),
     **dict.fromkeys(
-        ("__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"),
+        (
+            *("__array_namespace_info__", "astype", "can_cast", "conj", "finfo", "iinfo", "imag", "isdtype"),
+            *("real", "result_type"),
+        ),
         "hologram.frontend.array_api.type_functions",
     ),
     "explain_selection": "hologram.backend",

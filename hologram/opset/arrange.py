@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from hologram.dtypes import ALL
 from hologram.errors import ShapeError
 from hologram.layout import Layout, count, integers, normalize_axes, normalize_axis, whole
 from hologram.opset import movement
-from hologram.opset.forms.composite import composite
+from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.samples import cases
+from hologram.opset.indexing import index_select
 
 # Views.
 
@@ -128,17 +129,53 @@ def roll(x, *, shift, axis=None):
     return x
 
 
-@composite(dtypes=ALL, reference=lambda x, repeats, axis=None: np.repeat(x, repeats, axis),
+class Repeats(Composite):
+    """Numbers of repeats may be an array or a tensor, which the host reads: the result's shape depends on them."""
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args = tuple(_numbers(a) if k else a for k, a in enumerate(args))
+        return super().bind(
+            args, {name: _numbers(a) if name == "repeats" else a for name, a in kwargs.items()}
+        )
+
+
+def _numbers(given: Any) -> Any:
+    """A list instead of an array."""
+    return np.asarray(given).tolist() if getattr(given, "shape", ()) else given
+
+
+@composite(Repeats, dtypes=ALL, reference=lambda x, repeats, axis=None: np.repeat(x, repeats, axis),
            samples=cases(((2, 3), {"repeats": 3, "axis": None}), ((2, 3), {"repeats": 2, "axis": 0}),
-                          ((2, 3), {"repeats": 0, "axis": -1})))  # fmt: skip
+                          ((2, 3), {"repeats": 0, "axis": -1}),
+                          ((2, 3), {"repeats": (2, 0, 1), "axis": 1})))  # fmt: skip
 def repeat(x, *, repeats, axis=None):
-    """Every element (slice, if an axis is named) `repeats` times in a row."""
+    """Every element (slice, if an axis is named) `repeats` times in a row, or each a number of times of its own.
+
+    Numbers of their own are a sequence, an array or a tensor.
+    """
     if axis is None:
         return repeat(x.flatten(), repeats=repeats, axis=0)
     k = normalize_axis(axis, x.ndim, "repeat")
+    if isinstance(repeats, (tuple, list)):
+        return index_select(x, _repeated(np.asarray(repeats), x.shape[k]), axis=k)
     repeats = count(repeats, "repeat: repeats")
     wide = x.unsqueeze(k + 1).expand(*x.shape[: k + 1], repeats, *x.shape[k + 1 :])
     return wide.reshape(*x.shape[:k], x.shape[k] * repeats, *x.shape[k + 1 :])
+
+
+def _repeated(counts: np.ndarray, size: int) -> np.ndarray:
+    """The positions along an axis, each as often as it says."""
+    if counts.size and counts.dtype.kind not in "iu":
+        raise TypeError(f"repeat: repeats must be integers, got {counts.dtype}")
+    if counts.shape not in ((1,), (size,)):
+        raise ShapeError(
+            f"repeat: repeats must have the axis's {size} elements or 1, got shape {counts.shape}"
+        )
+    if counts.size and counts.min() < 0:
+        raise ValueError(f"repeat: repeats must be 0 or more, got {counts.min()}")
+    return np.repeat(np.arange(size), counts.astype(np.int64))
 
 
 @composite(dtypes=ALL, aten=("repeat",), reference=lambda x, repetitions: np.tile(x, repetitions),

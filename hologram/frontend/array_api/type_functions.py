@@ -11,7 +11,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
-from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.array_api.creation import asarray, zeros_like
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
 from hologram.strided import Strided
@@ -138,3 +138,18 @@ class Info:
 def __array_namespace_info__() -> Info:  # noqa: N807  (the array API's name)
     """What the namespace can do, as the array API asks."""
     return Info()
+
+
+def conj(x: Any, /) -> Tensor:
+    """x itself: every number here is real."""
+    return asarray(x)
+
+
+def real(x: Any, /) -> Tensor:
+    """x itself: every number here is real."""
+    return asarray(x)
+
+
+def imag(x: Any, /) -> Tensor:
+    """Zeros: every number here is real."""
+    return zeros_like(asarray(x))

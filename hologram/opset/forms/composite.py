@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from hologram.dtypes import dtype
 from hologram.layout import Layout
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.expression import as_tuple
@@ -29,9 +30,16 @@ class Shaped(Strided):
         return Shaped(Layout.contiguous(self.dtype, self.shape))
 
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        inputs = [o.layout if isinstance(o, Shaped) else o for o in operands]
+        inputs = [_layout(operand) for operand in operands]
         found = tuple(map(Shaped, operation.infer(inputs, attributes)))
         return found[0] if len(found) == 1 else found
+
+
+def _layout(operand: Any) -> Any:
+    """What is inferred from, of a tensor that is its shape or of an array beside it."""
+    if isinstance(operand, ARRAYS):
+        return Layout.contiguous(dtype(operand.dtype), operand.shape)
+    return operand.layout if isinstance(operand, Shaped) else operand
 
 
 class Composite(Operation):
@@ -89,10 +97,12 @@ def _shaped(given: Any) -> Any:
     return given if given is None else Shaped(given)
 
 
-def composite(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+def composite(
+    form: type[Composite] = Composite, /, **facts: Any
+) -> Callable[[Callable[..., Any]], Operation]:
     """Declares an operation as a Python function of other operations."""
 
     def declare(function: Callable[..., Any]) -> Operation:
-        return register(Composite(name=function.__name__.rstrip("_"), function=function, **facts))
+        return register(form(name=function.__name__.rstrip("_"), function=function, **facts))
 
     return declare

@@ -134,6 +134,40 @@ def test_how_many_are_found_cannot_be_traced(executor: hg.Executor) -> None:
         hg.nonzero(hg.ones(()))
 
 
+def test_every_number_is_real(executor: hg.Executor) -> None:
+    x = executor.tensor(np.array([1.0, -2.0, np.nan], np.float32))
+    for function in (hg.conj, hg.real):
+        np.testing.assert_array_equal(function(x).to_numpy(), x.to_numpy())
+        assert hg.jit(lambda t, f=function: f(t) + 1)(x).dtype == hg.f32
+    np.testing.assert_array_equal(hg.imag(x).to_numpy(), np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("kind", [tuple, list, np.array, hg.asarray])
+def test_every_element_has_its_own_number_of_repeats(executor: hg.Executor, kind: Any) -> None:
+    x = np.arange(12).reshape(3, 4)
+    t = executor.tensor(x)
+    for counts, axis in (([2, 0, 1], 0), ([3], 1), (range(12), None), ([0] * 4, -1)):
+        want = np.repeat(x, list(counts), axis)
+        np.testing.assert_array_equal(hg.repeat(t, kind(list(counts)), axis=axis).to_numpy(), want)
+        np.testing.assert_array_equal(t.repeat(repeats=kind(list(counts)), axis=axis).to_numpy(), want)
+    assert hg.repeat(executor.zeros((0, 2)), kind([]) if kind in (tuple, list) else [], axis=0).shape == (
+        0,
+        2,
+    )
+
+
+def test_numbers_of_repeats_that_cannot_be_are_refused(executor: hg.Executor) -> None:
+    x = executor.zeros((2, 3))
+    with pytest.raises(ValueError, match="repeats must be 0 or more, got -1"):
+        hg.repeat(x, [1, -1], axis=0)
+    with pytest.raises(TypeError, match="repeats must be integers, got float64"):
+        hg.repeat(x, [1.5, 1], axis=0)
+    with pytest.raises(hg.ShapeError, match=r"the axis's 2 elements or 1, got shape \(3,\)"):
+        hg.repeat(x, np.array([1, 2, 3]), axis=0)
+    with pytest.raises(hg.TraceError):
+        hg.jit(lambda x, n: hg.repeat(x, n, axis=0))(x, executor.tensor([1, 2]))
+
+
 def test_several_tensors(executor: hg.Executor) -> None:
     a, b, c = np.arange(3), np.arange(4.0), np.arange(2)
     for indexing in ("xy", "ij"):
