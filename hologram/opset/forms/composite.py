@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from hologram.dtypes import dtype
 from hologram.layout import Layout
 from hologram.opset.forms.default import Default
@@ -37,7 +39,7 @@ class Shaped(Strided):
 
 def _layout(operand: Any) -> Any:
     """What is inferred from, of a tensor that is its shape or of an array beside it."""
-    if isinstance(operand, ARRAYS):
+    if isinstance(operand, (np.ndarray, np.generic)):
         return Layout.contiguous(dtype(operand.dtype), operand.shape)
     return operand.layout if isinstance(operand, Shaped) else operand
 
