@@ -76,6 +76,24 @@ ARGUMENTS = [
         "layer_norm: x must be a Tensor, got 3",
     ),
     Bad(
+        "a number as the weight of a norm, where PyTorch has the number of groups",
+        lambda b: hg.group_norm(b.t, 2),
+        TypeError,
+        "group_norm: weight must be a Tensor, got 2",
+    ),
+    Bad(
+        "arange to infinity",
+        lambda b: hg.arange(float("inf")),
+        ValueError,
+        "arange: start must be finite, got inf",
+    ),
+    Bad(
+        "arange by NaN",
+        lambda b: hg.arange(0, 1, float("nan")),
+        ValueError,
+        "arange: step must be finite, got nan",
+    ),
+    Bad(
         "normalized shape",
         lambda b: hg.layer_norm(b.t, normalized_shape=1.5),
         TypeError,

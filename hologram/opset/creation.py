@@ -85,9 +85,16 @@ def _number(x: Any, who: str) -> Number:
     return x
 
 
+def _finite(x: Any, who: str) -> Number:
+    x = _number(x, who)
+    if isinstance(x, float) and not math.isfinite(x):
+        raise ValueError(f"{who} must be finite, got {x}")
+    return x
+
+
 def _arange(*, start, stop=None, step=1, dtype=None) -> dict[str, Any]:
-    start, step = _number(start, "arange: start"), _number(step, "arange: step")
-    start, stop = (0, start) if stop is None else (start, _number(stop, "arange: stop"))
+    start, step = _finite(start, "arange: start"), _finite(step, "arange: step")
+    start, stop = (0, start) if stop is None else (start, _finite(stop, "arange: stop"))
     if step == 0:
         raise ValueError("arange: step must not be 0")
     if dtype is None:

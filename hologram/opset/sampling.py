@@ -151,7 +151,10 @@ def _gamma_reference(alpha: Any, key: Any, offset: int = 0) -> np.ndarray:
 @indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_gamma_reference, ulp=64, methods=False,
          samples=_samples(lambda rng, shape: rng.uniform(0.3, 30, shape)))  # fmt: skip
 def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
-    """Numbers of the gamma distribution of shapes alpha and scale 1, for a key (Marsaglia, Tsang 2000)."""
+    """Numbers of the gamma distribution of shapes alpha and scale 1, for a key (Marsaglia, Tsang 2000).
+
+    0 where alpha is 0, NaN where it is less.
+    """
     draws, a = Draws(at, key, offset), alpha.at(*at)
     small = a < 1.0
     d = select(small, a + 1.0, a) - 1.0 / 3.0
@@ -167,7 +170,8 @@ def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
 
     found = draws.accepted(propose, a * 0.0)
     boost = atlas.exp(atlas.log(positive(draws.block()[0], a.dtype)) / select(small, a, 1.0))
-    return found * select(small, boost, 1.0)
+    ends = select(a == 0.0, 0.0, select(a < 0.0, math.nan, a))
+    return select(a > 0.0, found * select(small, boost, 1.0), ends)
 
 
 def _poisson(draws: Draws, rate: Value) -> Value:
@@ -226,7 +230,10 @@ def _poisson_reference(rate: Any, key: Any, offset: int = 0) -> np.ndarray:
 @indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_poisson_reference, methods=False,
          gradient={"rate": None}, samples=_samples(lambda rng, shape: rng.uniform(0, 40, shape)))  # fmt: skip
 def random_poisson(at, rate, key: IndexedOperand, *, offset: Any = 0):
-    """How many events happen where `rate` are expected, for a key: whole numbers in the dtype of the rates."""
+    """How many events happen where `rate` are expected, for a key: whole numbers in the dtype of the rates.
+
+    NaN where the rate is less than 0.
+    """
     draws, mean = Draws(at, key, offset), rate.at(*at)
     few = select(mean < FEW, mean, 1.0)
     (found,) = draws.builder.if_(
@@ -234,7 +241,7 @@ def random_poisson(at, rate, key: IndexedOperand, *, offset: Any = 0):
         lambda: (counted(draws, atlas.exp(-few), lambda k: few / k),),
         lambda: (_poisson(draws, select(mean < FEW, FEW, mean)),),
     )
-    return found
+    return select(mean < 0.0, math.nan, found)
 
 
 def _binomial(draws: Draws, n: Value, p: Value) -> Value:
@@ -298,7 +305,10 @@ def _btrs_reference(n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.n
          samples=_samples(lambda rng, shape: rng.integers(0, 120, shape),
                           lambda rng, shape: rng.uniform(0, 1, shape)))  # fmt: skip
 def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any = 0):
-    """How many of `count` trials succeed, each with that probability, for a key: whole numbers in their dtype."""
+    """How many of `count` trials succeed, each with that probability, for a key: whole numbers in their dtype.
+
+    As in PyTorch, a count below 0 is none, a probability below 0 is 0, and one above 1 is 1.
+    """
     draws, n, given = Draws(at, key, offset), count.at(*at), probability.at(*at)
     p = select(given > 0.5, 1.0 - given, given)
     few = n * p < FEW

@@ -221,6 +221,16 @@ def test_dropout_refuses_what_is_no_probability(executor: hg.Executor, p: float)
         hg.dropout(executor.ones((3,)), p=p)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("draw", [hg.random_gamma, hg.random_poisson])
+def test_no_numbers_are_drawn_where_there_is_no_distribution(
+    executor: hg.Executor, draw: Callable[..., Any], dtype: str
+) -> None:
+    key = executor.tensor(np.array([1, 2], np.uint32))
+    found = draw(executor.tensor([-5.0, -0.5, np.nan, 0.0, -0.0], dtype=dtype), key).to_numpy()
+    np.testing.assert_array_equal(found, [np.nan, np.nan, np.nan, 0, 0])
+
+
 def test_classes_that_do_not_exist_have_no_loss(executor: hg.Executor) -> None:
     logits = executor.ones((4, 3))
     target = executor.tensor(np.array([0, -1, 3, 2**32], np.int64))

@@ -66,8 +66,9 @@ class Row(Expression):
         shapes = [i.shape for i in present if isinstance(i, Layout)]
         shape = shapes[0] if self.arrange else broadcast(shapes, self.name)
         if self.arrange:
-            if not isinstance(present[0], Layout):
-                raise TypeError(f"{self.name}: {self.operands[0]} must be a Tensor, got {present[0]!r}")
+            for name, given in zip(self.operands, inputs, strict=False):
+                if not isinstance(given, Layout | None):
+                    raise TypeError(f"{self.name}: {name} must be a Tensor, got {given!r}")
             self.arrange(present, (Layout.contiguous(result, shape),), attributes)
         if not self.keeps_shape:
             axes = self.axes(len(shape), attributes)
