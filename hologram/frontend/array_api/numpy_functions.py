@@ -25,6 +25,7 @@ REDUCING = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
 RUNNING = {"add": "cumsum", "multiply": "cumprod"}
+RENAMED = {"ddof": "correction"}  # what NumPy calls by its own name too
 
 
 @lru_cache(maxsize=1)
@@ -97,7 +98,7 @@ def of_ufunc(
 
 def of_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What NumPy calls for a function that has a tensor among its arguments."""
-    who = f"np.{function.__name__}"
+    who = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
     if function in FACTS and len(args) == 1 and not kwargs:
         return getattr(args[0], FACTS[function])
     found = counterparts().get(function)
@@ -127,15 +128,15 @@ def _arranged(
     positional: list[Any] = []
     rest: dict[str, Any] = {}
     for name, value in given.items():
-        parameter = signature.parameters[name]
+        parameter, called = signature.parameters[name], RENAMED.get(name, name)
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             rest |= value
         elif value is np._NoValue:
             continue
-        elif name in own.parameters and parameter.default is not inspect.Parameter.empty:
-            rest[name] = value
+        elif called in own.parameters and parameter.default is not inspect.Parameter.empty:
+            rest[called] = value
         elif parameter.default is inspect.Parameter.empty or (name in named and len(positional) < operands):
             positional.append(value)
         elif name in named and value is not parameter.default:
