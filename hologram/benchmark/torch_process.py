@@ -11,13 +11,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import hologram
 from hologram.benchmark.piece import TOO_LONG
@@ -54,29 +55,32 @@ def measure(
         return
     task = {"adapters": adapters, "seconds": share * seconds, "pipelines": [asdict(p) for p in pipelines]}
     environment = os.environ | {"PYTHONPATH": _path()}
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, json.dumps(task)],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    seen = set()
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            found = measurement(json.loads(line))
-            seen.add(found.key)
-            yield found
-        said = process.stderr.read() if process.stderr else ""
-    finally:
-        timer.cancel()
-        process.kill()
-        process.wait()
-    late = process.returncode < 0
-    why = (
-        TOO_LONG if late else f"its process failed: {(said.strip().splitlines() or ['it said nothing'])[-1]}"
-    )
+    command, seen, late = [sys.executable, "-m", module, json.dumps(task)], set(), threading.Event()
+    # Into a file: a pipe that nobody reads stops the process once it is full.
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said, text=True)
+        timer = threading.Timer(seconds, lambda: (late.set(), process.kill()))
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                found = measurement(json.loads(line))
+                seen.add(found.key)
+                yield found
+            process.wait()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+        why = TOO_LONG if late.is_set() else _failure(process.returncode, said)
     yield from (Measurement(key, why=why) for key in keys if key not in seen)
+
+
+def _failure(status: int, said: TextIO) -> str:
+    """Why a process ended by itself, by its last words."""
+    said.seek(0)
+    words = said.read().strip().splitlines() or [f"exit status {status}, and it said nothing"]
+    return f"its process failed: {words[-1]}"
 
 
 def _path() -> str:

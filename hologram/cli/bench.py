@@ -14,7 +14,6 @@ from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import compare as comparison
 from hologram.benchmark.report import markdown, pages
-from hologram.benchmark.report.compare import Verdict
 from hologram.benchmark.report.records import Adapter, BadReport, Report, load
 from hologram.benchmark.report.tables import tables
 from hologram.benchmark.report.terminal import show
@@ -83,18 +82,18 @@ def compare(
     ] = comparison.THRESHOLD,
     page: Annotated[Path | None, typer.Option("--output", help="A Markdown file for the tables.")] = None,
 ) -> None:
-    """Flag what became slower beyond noise (exit status 1), and lay machines side by side."""
+    """Flag what became slower beyond noise, or has no time any more (exit status 1), and lay machines side by side."""
     if len(files) < 2:
         raise typer.BadParameter(f"two reports are needed at the least, got {len(files)}")
     reports = {str(number): read(file) for number, file in enumerate(files, 1)}
     for number, file in zip(reports, files, strict=True):
         output.print(f"\\[{number}] {escape(str(file))}", highlight=False)
     first, *others = reports.values()
-    found, slower = [], 0
+    found, worse = [], 0
     for number, other in enumerate(others, 2):
         alike = comparison.same_machine(first, other)
         changes = comparison.changes(first, other, threshold)
-        slower += alike * sum(c.verdict is Verdict.SLOWER for c in changes)
+        worse += alike * sum(c.verdict in comparison.REGRESSIONS for c in changes)
         title = f"[{number}] beside [1]" + (
             "" if alike else ": not the same machine, nothing is a regression"
         )
@@ -104,7 +103,7 @@ def compare(
     if page is not None:
         page.write_text(markdown.document("Benchmark matrix", found), encoding="utf-8")
         errors.print(f"written: {page}", markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1 if slower else 0)
+    raise typer.Exit(1 if worse else 0)
 
 
 def measure(adapters: tuple[Adapter, ...], settings: Settings) -> Report:
@@ -131,7 +130,7 @@ def finish(report: Report, folder: Path, as_json: bool) -> None:
     for path in pages.write(report, folder):
         errors.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
     if report.unfinished:
-        errors.print(f"[bold yellow]not finished[/] {report.unfinished}", highlight=False)
+        errors.print(f"[bold yellow]not finished[/] {escape(report.unfinished)}", highlight=False)
     missing = pages.missing()
     if missing:
         errors.print(

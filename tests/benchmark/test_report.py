@@ -159,6 +159,21 @@ def test_noise_is_no_regression(report: Report) -> None:
     assert verdict((1.0, 2.0, 0.5, 1.5, 0.9), (1.5, 0.6, 2.4, 1.0, 1.6)) is Verdict.SAME
     assert verdict((1.0,) * 5, (1.05,) * 5) is Verdict.SAME  # below the threshold
     assert verdict((1.0,), (2.0,)) is Verdict.UNKNOWN
+    assert verdict((1.0,) * 5, ()) is Verdict.LOST
+
+
+def test_what_is_wrong_now_is_a_regression(report: Report, tmp_path: Path) -> None:
+    report.save(tmp_path / "before.json")
+    wrong = tuple(
+        replace(m, turns=(), why="wrong result: off") if m.key.row == "exp" else m
+        for m in report.measurements
+    )
+    replace(report, measurements=wrong).save(tmp_path / "after.json")
+    found = runner.invoke(
+        app, ["bench", "compare", str(tmp_path / "before.json"), str(tmp_path / "after.json")]
+    )
+    assert found.exit_code == 1
+    assert "wrong result: off" in found.output
 
 
 def test_another_machine_is_no_regression(report: Report, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hologram.benchmark import torch_process
@@ -37,3 +39,20 @@ def test_what_fails_says_why() -> None:
     found = list(torch_process.measure("hologram.no_such_module", ("host",), ("PyTorch",), SMALL, 60))
     assert len(found) == 2
     assert all("no_such_module" in m.why for m in found)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("import os, sys; sys.stderr.write('so much to say\\n' * 20_000); os.abort()", "so much to say"),
+        ("import os; os.abort()", "it said nothing"),
+    ],
+)
+def test_what_crashes_was_not_late(
+    program: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crashing.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = list(torch_process.measure("crashing", "host", ("PyTorch",), SMALL, 20))
+    assert len(found) == 2
+    assert all(m.why.startswith("its process failed: ") and why in m.why for m in found)

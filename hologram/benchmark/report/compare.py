@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from hologram.benchmark.report.records import HOST, TITLES, Key, Kind, Measurement, Report
-from hologram.benchmark.report.tables import Table, adapters, time, times
+from hologram.benchmark.report.tables import MISSING, Table, adapters, reasons, time, times
 
 RESAMPLES = 2000
 CONFIDENCE = 0.99  # hundreds of rows are looked at: at 0.95, one in forty would seem slower by chance
@@ -28,6 +28,10 @@ class Verdict(str, Enum):
     FASTER = "faster"
     SAME = "same"  # within noise, or the threshold
     UNKNOWN = "too few turns"
+    LOST = "without a time now"  # wrong, refused or too long: the measurement says which
+
+
+REGRESSIONS = (Verdict.SLOWER, Verdict.LOST)
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,18 @@ class Change:
 
 
 def changes(before: Report, after: Report, threshold: float = THRESHOLD) -> list[Change]:
-    """Everything that both reports have times of."""
+    """Everything that both reports measured, and the first has times of."""
     rng = np.random.default_rng(0)
     return [
         _change(before.by_key[m.key], m, threshold, rng)
         for m in after.measurements
-        if m.turns and m.key in before.by_key and before.by_key[m.key].turns
+        if m.key in before.by_key and before.by_key[m.key].turns
     ]
 
 
 def _change(before: Measurement, after: Measurement, threshold: float, rng: np.random.Generator) -> Change:
+    if not after.turns:
+        return Change(before, after, float("inf"), float("inf"), float("inf"), Verdict.LOST)
     ratio = float(np.median(after.turns) / np.median(before.turns))
     if min(len(before.turns), len(after.turns)) < LEAST_TURNS:
         return Change(before, after, ratio, 0.0, float("inf"), Verdict.UNKNOWN)
@@ -83,7 +89,7 @@ def same_machine(before: Report, after: Report) -> bool:
 
 def change_table(found: list[Change], title: str) -> Table:
     """Those beyond noise, the worst first."""
-    told = sorted((c for c in found if c.verdict in (Verdict.SLOWER, Verdict.FASTER)), key=lambda c: -c.ratio)
+    told = sorted((c for c in found if c.verdict in (*REGRESSIONS, Verdict.FASTER)), key=lambda c: -c.ratio)
     rows = tuple(
         (
             f"{c.after.key.row} {c.after.key.size}",
@@ -92,8 +98,7 @@ def change_table(found: list[Change], title: str) -> Table:
             c.after.key.kind.value,
             time(c.before),
             time(c.after),
-            times(c.ratio),
-            f"{c.low:.2f} to {c.high:.2f}",
+            *((times(c.ratio), f"{c.low:.2f} to {c.high:.2f}") if c.after.turns else (MISSING, MISSING)),
             c.verdict.value,
         )
         for c in told
@@ -101,7 +106,8 @@ def change_table(found: list[Change], title: str) -> Table:
     columns = ("row", "who", "where", "of", "before", "after", "ratio", f"{CONFIDENCE:.0%} interval", "is")
     count = {verdict: sum(c.verdict is verdict for c in found) for verdict in Verdict}
     note = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items())
-    return Table(title, columns, rows, frozenset({*columns[:4], "is"}), (f"{len(found)} in both: {note}",))
+    notes = (f"{len(found)} in both: {note}", *reasons([c.after for c in found]))
+    return Table(title, columns, rows, frozenset({*columns[:4], "is"}), notes)
 
 
 def side_by_side(reports: dict[str, Report]) -> list[Table]:
