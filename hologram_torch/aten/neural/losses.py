@@ -133,19 +133,65 @@ _checked(
     _no_probabilities,
     "all elements of input and target should be between 0 and 1",
 )
-_checked(
-    "multi_margin_loss",
-    lambda x, target: hg.any_outside(target, low=0, high=_classes(x)),
-    "target out of range",
-)
-_checked(
-    "multilabel_margin_loss_forward",
-    lambda x, target: hg.any_outside(target, low=-1, high=_classes(x)),
-    "argument 'target' is out of range",
-)
 
 
-# Margins.
+# Margins. PyTorch's decompositions of these differ from its CPU: one counts the places behind the last label, the other
+# gives a single loss an axis.
+
+_margins = decomposition("multi_margin_loss")
+
+
+@implements("multi_margin_loss", inferred=False)
+def multi_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    p: Any = 1,
+    margin: Any = 1,
+    weight: Any = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Of sum over others of max(0, margin - x[target] + x[other]) ** p / classes."""
+    if x.size and target.size:
+        wrong = hg.any_outside(target, low=0, high=_classes(x))
+        refuse("multi_margin_loss", wrong, "target out of range")
+    found = _margins(x, target, p, margin, weight, reduction)
+    return found.reshape(()) if target.ndim == 0 else found
+
+
+def _labels(target: Tensor) -> tuple[Tensor, Tensor]:
+    """Which places have labels, those before the first -1, and the labels, 0 elsewhere."""
+    known = hg.less(hg.cumulative_sum(hg.less(target, 0).astype(dtypes.i32), axis=1), 1)
+    return known, hg.where(known, target, 0)
+
+
+@fused
+def _multilabel_margins(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+    rows, labels = (v if v.ndim == 2 else v.reshape(1, -1) for v in (x, target))
+    known, number = _labels(labels)
+    rows = rows.astype(types.computing(x.dtype), copy=False)
+    classes = x.executor.tensor(np.arange(rows.shape[1], dtype=np.int64))
+    is_target = hg.any(hg.logical_and(known.unsqueeze(2), hg.equal(number.unsqueeze(2), classes)), axis=1)
+    over = 1.0 - hg.gather(rows, number, dim=1).unsqueeze(2) + rows.unsqueeze(1)
+    counts = hg.logical_and(known.unsqueeze(2), hg.logical_not(is_target).unsqueeze(1))
+    hit = hg.where(hg.logical_and(counts, hg.greater(over, 0)), over, 0.0)
+    losses = hg.sum(hit, axis=(1, 2)) / rows.shape[1]
+    if reduction == MEAN:
+        losses = hg.mean(losses)
+    elif reduction == SUM:
+        losses = hg.sum(losses)
+    elif x.ndim < 2:
+        losses = losses.reshape(())
+    marks = is_target.astype(x.dtype).reshape(target.shape)
+    return losses.astype(x.dtype, copy=False), marks
+
+
+@implements("multilabel_margin_loss_forward", inferred=False)
+def multilabel_margin_loss_forward(x: Tensor, target: Tensor, reduction: int = MEAN) -> Any:
+    """Of sum over targets and others of max(0, 1 - x[target] + x[other]) / classes; targets end at the first -1."""
+    if x.size and target.size:
+        wrong = hg.any_outside(target, low=-1, high=_classes(x))
+        refuse("multilabel_margin_loss", wrong, "argument 'target' is out of range")
+    return _multilabel_margins(x, target, reduction)
 
 
 @implements("multi_margin_loss_backward", inferred=False)
@@ -159,7 +205,7 @@ def multi_margin_loss_backward(
     weight: Any = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """Of sum over others of max(0, margin - x[target] + x[other]) ** p / classes."""
+    """The derivative of `multi_margin_loss`."""
     rows = x if x.ndim == 2 else x.reshape(1, -1)
     number = target.reshape(-1, 1)
     own = hg.equal(x.executor.tensor(np.arange(rows.shape[1], dtype=np.int64).reshape(1, -1)), number)
@@ -180,11 +226,10 @@ def multi_margin_loss_backward(
 def multilabel_margin_loss_backward(
     cotangent: Tensor, x: Tensor, target: Tensor, reduction: int, is_target: Tensor
 ) -> Tensor:
-    """Of sum over targets and others of max(0, 1 - x[target] + x[other]) / classes; targets end at the first -1."""
+    """The derivative of `multilabel_margin_loss_forward`, which says which elements are targets."""
     rows, labels, marks = (v if v.ndim == 2 else v.reshape(1, -1) for v in (x, target, is_target))
     count = rows.shape[1]
-    known = hg.less(hg.cumulative_sum(hg.less(labels, 0).astype(dtypes.i32), axis=1), 1)
-    number = hg.where(known, labels, 0)
+    known, number = _labels(labels)
     other = hg.equal(marks, 0)
     over = 1.0 - hg.gather(rows, number, dim=1).unsqueeze(2) + rows.unsqueeze(1)
     counts = hg.logical_and(known.unsqueeze(2), other.unsqueeze(1))

@@ -118,8 +118,9 @@ def _returned(
     index = labels.unsqueeze(0).expand(share.shape)
     zeros = share.executor.full((), 0, share.dtype).expand(log_probs.shape)
     found = (hg.exp(log_probs) - hg.scatter_add(zeros, index, share, dim=2)) * cotangent.reshape(1, -1, 1)
-    found = hg.where(inside, found, 0.0)
-    return hg.where(hg.equal(likelihood, np.inf), 0.0, found) if zero_infinity else found
+    # The derivative of a loss without bounds is none, as PyTorch has it.
+    found = hg.where(hg.equal(likelihood, np.inf), 0.0 if zero_infinity else np.nan, found)
+    return hg.where(inside, found, 0.0)
 
 
 @implements("_ctc_loss_backward", "_ctc_loss_backward.Tensor", inferred=False)

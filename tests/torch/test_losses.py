@@ -1,0 +1,50 @@
+"""Losses with marks among their targets, targets that do not fit, or a single row: what PyTorch's CPU gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402, N812
+
+import hologram_torch  # noqa: E402, F401
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def compare(loss: Callable[..., Any], x: Any, *others: Any, **settings: Any) -> None:
+    """Holds a loss and its derivative on the device to the CPU's."""
+    found = []
+    for device in ("cpu", "hologram"):
+        own = x.detach().to(device).requires_grad_()
+        result = loss(own, *(v.to(device) for v in others), **settings)
+        result.sum().backward()
+        found.append((result.detach().cpu(), own.grad.cpu()))
+    for expected, given in zip(*found, strict=True):
+        torch.testing.assert_close(given, expected, atol=1e-5, rtol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_labels_end_at_the_first_mark(reduction: str) -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([[0, 2, -1, 1, 1], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0], [4, 3, 2, 1, 0]])
+    compare(F.multilabel_margin_loss, x, target, reduction=reduction)
+    compare(F.multilabel_margin_loss, x[0], target[0], reduction=reduction)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_a_single_target_gives_a_single_loss(reduction: str) -> None:
+    x = torch.randn(5, generator=torch.Generator().manual_seed(0))
+    compare(F.multi_margin_loss, x, torch.tensor(2), reduction=reduction)
+    compare(F.multi_margin_loss, x, torch.tensor([2]), reduction=reduction)
+
+
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_targets_longer_than_their_inputs_have_no_derivative(zero_infinity: bool) -> None:
+    x = torch.randn(6, 2, 4, generator=torch.Generator().manual_seed(0)).log_softmax(2)
+    targets = torch.tensor([[1, 2, 3], [1, 2, 3]])
+    lengths = (torch.tensor([6, 2]), torch.tensor([3, 3]))
+    compare(F.ctc_loss, x, targets, *lengths, zero_infinity=zero_infinity)
