@@ -1,8 +1,8 @@
 """NumPy's ufuncs and functions on Tensors: each is the function of hologram that NumPy has under the same name.
 
 NumPy 2 has the array API's names beside its own (`np.acos is np.arccos`), so the pairs follow from the names; there is
-no list of them. What has no counterpart, or is asked for what its counterpart lacks, raises TypeError:
-nothing is computed on the host unseen.
+no list of them but of what takes several operations (numpy_compositions.py). What has no counterpart, or is asked for
+what its counterpart lacks, raises TypeError: nothing is computed on the host unseen.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from hologram import opset
 from hologram.errors import ShapeError
+from hologram.frontend.array_api.numpy_compositions import COMPOSED
 from hologram.strided import Strided
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
@@ -33,11 +34,8 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
     """The functions of hologram by those of NumPy that are called the same."""
     namespace = sys.modules["hologram"]  # which stands above
     pairs = ((getattr(np, n, None), getattr(namespace, n)) for n in dir(namespace) if not n.startswith("_"))
-    return {
-        theirs: own
-        for theirs, own in pairs
-        if callable(theirs) and callable(own) and not isinstance(own, type)
-    }
+    named = {a: b for a, b in pairs if callable(a) and callable(b) and not isinstance(b, type)}
+    return named | {getattr(np, function.__name__): function for function in COMPOSED}
 
 
 def _refused(who: str, why: str) -> TypeError:

@@ -54,6 +54,33 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "any": lambda x: np.any(x > 2),
     "round": lambda x: np.round(x),
     "broadcast_to": lambda x: np.broadcast_to(x, (2, 3, 4)),
+    "ravel": lambda x: np.ravel(x),
+    "swapaxes": lambda x: np.swapaxes(x[None], 0, -1),
+    "diagonal": lambda x: np.diagonal(x, 1),
+    "diagonal below": lambda x: np.diagonal(np.stack([x, x + 1]), -2, 1, 2),
+    "diagonal beyond": lambda x: np.diagonal(x, 7),
+    "diagonal of first and last": lambda x: np.diagonal(np.stack([x, x + 1]), axis1=2, axis2=0),
+    "trace": lambda x: np.trace(x, -1),
+    "hstack": lambda x: np.hstack([x, x[:, :1]]),
+    "hstack of rows": lambda x: np.hstack([x[0], x[1, :2]]),
+    "vstack": lambda x: np.vstack([x, x[0]]),
+    "column_stack": lambda x: np.column_stack([x, x[:, 0]]),
+    "split": lambda x: np.split(x, 2, axis=1)[1],
+    "split at places": lambda x: np.split(x, [1, 3], -1)[1],
+    "outer of flat arrays": lambda x: np.outer(x, x[0]),
+    "inner": lambda x: np.inner(x, x),
+    "dot": lambda x: np.dot(x, x.T),
+    "dot of vectors": lambda x: np.dot(x[0], x[1]),
+    "dot of stacks": lambda x: np.dot(np.stack([x, x]), np.stack([x.T, x.T])),
+    "isclose": lambda x: np.isclose(x, x + np.float32(1e-7)),
+    "isclose beside infinity": lambda x: np.isclose(
+        np.where(x > 1, np.float32(np.inf), x), np.full((3, 4), np.inf, np.float32)
+    ),
+    "average": lambda x: np.average(x, axis=1),
+    "average with weights": lambda x: np.average(x, 1, np.array([1, 2, 0, 1], np.float32)),
+    "ptp": lambda x: np.ptp(x, axis=0),
+    "nansum": lambda x: np.nansum(np.where(x > 2, np.float32(np.nan), x), axis=1),
+    "nanmean": lambda x: np.nanmean(np.where(x > 2, np.float32(np.nan), x), axis=0),
 }
 OUTSIDE: dict[str, Callable[[Any], Any]] = {  # of a trace
     "nonzero": lambda x: np.nonzero(x > 1)[1],
@@ -71,6 +98,27 @@ def test_numpy_calls_hologram(name: str, executor: hg.Executor) -> None:
     assert found.to_numpy().dtype == np.asarray(want).dtype
     if name in CALLS:
         np.testing.assert_allclose(hg.jit(call)(x).to_numpy(), want, rtol=2e-6)
+
+
+def test_arrays_are_compared_as_a_whole(executor: hg.Executor) -> None:
+    x = executor.tensor(X)
+    assert np.array_equal(x, X)
+    assert not np.array_equal(x, X + 1)
+    assert not np.array_equal(x, X[:1])
+    assert np.allclose(x, x * (1 + 1e-6))
+    assert not np.allclose(x, x * 1.1)
+    tenths = executor.tensor(np.full(3, 0.1)) if hg.f64 in executor.limits.dtypes else None
+    assert tenths is None or np.isclose(tenths, 0.1, rtol=0, atol=1e-12).all().item()
+    nothing = executor.tensor([np.nan, 1.0])
+    assert np.allclose(nothing, nothing, equal_nan=True)
+    assert not np.allclose(nothing, nothing)
+
+
+def test_parts_that_are_not_equal_are_refused(executor: hg.Executor) -> None:
+    with pytest.raises(ValueError, match="4 elements cannot be split into 3 equal parts"):
+        np.split(executor.tensor(X), 3, axis=1)
+    with pytest.raises(hg.ShapeError, match=r"np\.average: weights must have shape"):
+        np.average(executor.tensor(X), axis=1, weights=np.ones(3, np.float32))
 
 
 def test_facts_are_told_without_the_elements(executor: hg.Executor) -> None:
