@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hologram import dtypes
+from hologram import dtypes, store
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.backends.cuda.compiler import NVRTC
@@ -24,9 +24,11 @@ from hologram.dtypes import f64
 from hologram.limits import Limits
 from tests.golden.programs import PROGRAMS
 from tests.programs import Case, programs
+from tests.shaders import emulator
 from tests.shaders.emulator import Emulation
 
 LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, False, 64, False)
+KEPT = store.Store(emulator.KEPT, 2**30)
 LANGUAGES: dict[str, Callable[[], Dialect]] = {
     "metal": msl,
     "cuda": cuda,
@@ -152,9 +154,11 @@ def test_random_programs_compute_what_the_evaluator_says(language: str):
 
 
 def compile_cubin(text: str, architecture: str) -> bytes:
-    """What the backend's own compiler makes of a text."""
+    """What the backend's own compiler makes of a text, kept as the emulator keeps what clang makes."""
     pytest.importorskip("cuda.bindings")
-    return NVRTC(int(architecture.removeprefix("sm_"))).compile("kernel", text)
+    compiler = NVRTC(int(architecture.removeprefix("sm_")))
+    key = store.key(compiler.identity, text)
+    return KEPT.kept("cubin", key, lambda: compiler.compile("kernel", text), bytes)
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
