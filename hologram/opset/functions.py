@@ -146,7 +146,13 @@ def hypot(x, y):
     return select((a == math.inf) | (b == math.inf), math.inf, length)
 
 
-@named(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",))
+def _weight(cotangent, x, y):
+    """That of x beside y: exp(x) / (exp(x) + exp(y)), a half where both are infinite alike."""
+    return cotangent / (1.0 + atlas.exp(select(x == y, 0.0, y - x)))
+
+
+@named(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
+       gradient={"x": _weight, "y": lambda cotangent, x, y: _weight(cotangent, y, x)})  # fmt: skip
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow."""
     high = atlas.maximum(x, y)

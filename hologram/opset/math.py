@@ -83,8 +83,9 @@ def _beyond(left: Value, y: Value) -> Value:
     return (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",),
-       out_names=("vector_remainder",))  # fmt: skip
+@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
+       gradient={"x": lambda cotangent, x, y: cotangent,  # at multiples of y too, whose zeros are chosen
+                 "y": lambda cotangent, x, y: -cotangent * floor_divide(x, y)})  # fmt: skip
 def remainder(x, y):
     """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
     left = x % y

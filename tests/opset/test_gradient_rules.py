@@ -348,3 +348,27 @@ def test_constants_have_none(executor: hg.Executor) -> None:
 
     x = executor.tensor(numbers(9).astype(np.float32))
     np.testing.assert_array_equal(hg.grad(loss)(x).to_numpy(), np.argsort(x.to_numpy()).astype(np.float32))
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "wanted"),
+    [
+        (lambda x: hg.logsumexp(x), ([1.0, 2.0, INF],), ([0.0, 0.0, NAN],)),
+        (lambda x: hg.logsumexp(x), ([1.0, NAN],), ([NAN, NAN],)),
+        (lambda x: hg.logsumexp(x), ([-INF, 0.0],), ([0.0, 1.0],)),
+        (hg.logaddexp, ([NAN, 1.0, INF, 1.0, -INF], [1.0, NAN, 1.0, INF, -INF]),
+         ([NAN, NAN, 1.0, 0.0, 0.5], [NAN, NAN, 0.0, 1.0, 0.5])),
+        (hg.remainder, ([2.0, -2.0, 0.0, 2.5, -4.0], [1.0, 1.0, 3.0, 2.0, -2.0]),
+         ([1.0, 1.0, 1.0, 1.0, 1.0], [-2.0, 2.0, 0.0, -1.0, -2.0])),
+    ],
+)  # fmt: skip
+def test_derivatives_where_numbers_are_special(
+    function: Any, operands: Any, wanted: Any, executor: hg.Executor
+) -> None:
+    given = [executor.tensor(x) for x in operands]
+    slopes = hg.grad(lambda *xs: hg.sum(function(*xs)), tuple(range(len(given))))(*given)
+    for slope, want in zip(slopes, wanted, strict=True):
+        np.testing.assert_allclose(slope.to_numpy(), np.array(want, np.float32), rtol=1e-6)
