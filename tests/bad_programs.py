@@ -35,6 +35,13 @@ ARRAYS = [
     Bad("fill", lambda b: b.i.fill(0.5), UnsupportedDType, "cannot hold 0.5"),
     Bad("fill str", lambda b: b.x.fill("a"), UnsupportedDType, "cannot hold 'a'"),
     Bad("fill None", lambda b: b.i.fill(None), UnsupportedDType, "cannot hold None"),
+    Bad(
+        "fill float with None",
+        lambda b: b.x.fill(None),
+        UnsupportedDType,
+        "f32 cannot hold None: None is no number",
+    ),
+    Bad("fill text", lambda b: b.x.fill("1.5"), UnsupportedDType, "f32 cannot hold '1.5'"),
     Bad("fill array", lambda b: b.x.fill([1, 2]), UnsupportedDType, "cannot hold"),
     Bad("dlpack of nothing", lambda b: b.ex.from_dlpack(object()), UnsupportedDType, "dtype must be one of"),
     Bad(

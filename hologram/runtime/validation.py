@@ -27,10 +27,15 @@ def held(numbers: Any, dtype: DType, who: str) -> np.ndarray:
     """
     with np.errstate(all="ignore"):
         try:
+            exact = np.asarray(numbers)
+            if exact.dtype.kind in "OSU":  # NumPy would read text, and None as NaN
+                for one in exact.flat:
+                    if not isinstance(one, (int, float, np.generic)) or isinstance(one, (str, bytes)):
+                        raise TypeError(f"{one!r} is no number")
             if dtype.is_float:
-                exact = np.asarray(numbers, np.float64)
+                exact = np.asarray(exact, np.float64)
                 return arithmetic.narrow(exact, dtype) if dtype is dtypes.bf16 else exact.astype(dtype.numpy)
-            exact, found = np.asarray(numbers), np.asarray(numbers, dtype.numpy)
+            found = np.asarray(numbers, dtype.numpy)
         except (OverflowError, TypeError, ValueError) as error:  # a NaN is a ValueError
             raise UnsupportedDType(f"{who}: {dtype} cannot hold {_briefly(numbers)}: {error}") from error
     if (found != exact).any():
