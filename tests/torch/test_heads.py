@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,52 @@ def test_heads_that_do_not_fit_are_refused_as_by_pytorch() -> None:
     q, k = torch.ones(1, 4, 2, 8, device="hologram"), torch.ones(1, 2, 2, 8, device="hologram")
     with pytest.raises(RuntimeError, match="hologram"):
         nn.functional.scaled_dot_product_attention(q, k, k)
+
+
+WAYS = {  # to attend: by one operation, and by those that PyTorch writes it in
+    "plain": {},
+    "shared keys": {"enable_gqa": True},
+    "dropout": {"dropout_p": 1e-9},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [torch.bool, torch.float32])
+def test_masks_hide_in_every_way_to_attend(way: str, kind: Any) -> None:
+    random = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 4, 5, 8, generator=random), torch.randn(2, 4, 5, 8, generator=random)
+    k = k[:, :2] if way == "shared keys" else k
+    mask = torch.ones(5, 5, dtype=torch.bool).tril()
+    if kind is not torch.bool:
+        mask = torch.zeros(5, 5).masked_fill(~mask, -torch.inf)
+    found = []
+    for device in ("cpu", "hologram"):
+        own, keys = q.to(device).requires_grad_(), k.to(device)
+        result = nn.functional.scaled_dot_product_attention(own, keys, keys, mask.to(device), **WAYS[way])
+        found.append([result.detach().cpu(), torch.autograd.grad(result.sin().sum(), own)[0].cpu()])
+    for here, there in zip(*found, strict=True):
+        torch.testing.assert_close(there, here, atol=1e-5, rtol=1e-4)
+
+
+def test_attention_is_differentiated_for_each_of_a_batch() -> None:
+    random = torch.Generator().manual_seed(0)
+    q = torch.randn(3, 2, 4, 8, generator=random)
+    mask = torch.ones(4, 4, dtype=torch.bool).tril()
+
+    def attended(x, mask):
+        return nn.functional.scaled_dot_product_attention(x, x, x, mask).sin().sum()
+
+    slope = torch.func.vmap(torch.func.grad(attended), in_dims=(0, None))
+    here, there = slope(q, mask), slope(q.to("hologram"), mask.to("hologram"))
+    torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.int64, torch.float64])
+@pytest.mark.parametrize("way", WAYS)
+def test_masks_of_other_dtypes_are_refused(way: str, kind: Any) -> None:
+    q, mask = torch.ones(1, 2, 4, 8, device="hologram"), torch.ones(4, 4, dtype=kind, device="hologram")
+    with pytest.raises(RuntimeError, match="attn_mask must be bool"):
+        nn.functional.scaled_dot_product_attention(q, q, q, mask, **WAYS[way])
 
 
 @pytest.mark.parametrize("compiled", [False, True])

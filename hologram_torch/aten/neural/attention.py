@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 import hologram as hg
 from hologram import dtypes
@@ -24,7 +25,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """By the operation below, but with dropout, or heads that share keys, in the operators that PyTorch writes it in.
+    """By the operation below, but with dropout, shared keys, or in vmap, in the operators that PyTorch writes it in.
 
     PyTorch's own choice between them asks C++ of the device.
     """
@@ -39,7 +40,15 @@ def scaled_dot_product_attention(
     if len({x.dtype for x in (query, key, value)}) > 1:
         kinds = ", ".join(str(x.dtype) for x in (query, key, value))
         raise RuntimeError(f"hologram, scaled_dot_product_attention: one dtype is needed, got {kinds}")
-    if dropout_p or enable_gqa:
+    if attn_mask is not None and attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
+        raise RuntimeError(
+            "hologram, scaled_dot_product_attention: attn_mask must be bool, float32 or of the query's dtype, "
+            f"got {attn_mask.dtype} beside {query.dtype}"
+        )
+    wrapped = any(map(is_functorch_wrapped_tensor, (query, key, value)))
+    if dropout_p or enable_gqa or wrapped:  # vmap has no rule for the one operation
+        if attn_mask is not None and attn_mask.dtype == torch.bool:  # which the operator below would add
+            attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
         return torch.ops.aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
