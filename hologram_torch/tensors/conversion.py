@@ -3,20 +3,24 @@
 Where parameters move to CUDA, PyTorch exchanges what is in them; for other devices it makes new ones, which would part
 those that modules share and leave optimisers with the old ones. Swapping them, as torch.__future__ offers for all
 moves, keeps both; it fails for parameters that others refer to weakly, which are then replaced wherever they stand.
+Either way a parameter without a shape yet, a lazy module's, would become one of any kind: it is told again what it is.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from hologram_torch.tensors.memory import is_ours
 
 _apply = nn.Module._apply
+
+Places = list[tuple[nn.Module, str]]  # where one parameter stands
 
 
 def moves(module: nn.Module, function: Callable[[torch.Tensor], torch.Tensor]) -> bool:
@@ -33,24 +37,37 @@ def applied(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse
     """nn.Module._apply, with parameters kept where they move."""
     if torch.__future__.get_swap_module_params_on_conversion() or not moves(self, fn):
         return _apply(self, fn, recurse)
-    places: dict[int, list[tuple[nn.Module, str]]] = {}
+    places: dict[int, Places] = {}
     for module in self.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:
                 places.setdefault(id(parameter), []).append((module, name))
+    first = [at[0] for at in places.values()]
+    lazy = [(*at, type(_parameter(*at))) for at in first if is_lazy(_parameter(*at))]
+    _exchanged(self, fn, recurse, list(places.values()))
+    for module, name, kind in lazy:
+        _parameter(module, name).__class__ = kind
+    return self
+
+
+def _parameter(module: nn.Module, name: str) -> Any:
+    return module._parameters[name]
+
+
+def _exchanged(self: nn.Module, fn: Callable[..., Any], recurse: bool, places: Sequence[Places]) -> None:
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
-        return _apply(self, fn, recurse)
+        _apply(self, fn, recurse)
+        return
     except RuntimeError as error:
         if "Couldn't swap" not in str(error):
             raise
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)
-    converted = _apply(self, fn, recurse)
-    for (first, own), *others in places.values():
+    _apply(self, fn, recurse)
+    for (first, own), *others in places:
         for module, name in others:
             module._parameters[name] = first._parameters[own]
-    return converted
 
 
 def keep_parameters() -> None:

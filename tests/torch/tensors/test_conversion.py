@@ -54,3 +54,12 @@ def test_gradients_move_along() -> None:
     grad = model[0].weight.grad
     assert grad is not None
     assert (grad.device.type, grad.dtype) == ("hologram", torch.float16)
+
+
+def test_lazy_modules_take_their_shapes_where_they_are() -> None:
+    model = nn.Sequential(nn.LazyConv2d(3, 2), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(4))
+    model.to("hologram")
+    found = model(torch.ones(2, 2, 4, 4, device="hologram"))
+    assert found.shape == (2, 4)
+    assert {p.device.type for p in model.parameters()} == {"hologram"}
+    assert {type(p) for p in model.parameters()} == {nn.Parameter}
