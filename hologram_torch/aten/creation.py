@@ -103,6 +103,30 @@ def _triangle(name: str) -> Any:
     return kernel
 
 
+def _kaiser(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    **_: Any,
+) -> torch.Tensor:
+    """Kaiser's window, I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1."""
+    dtype = dtype or torch.get_default_dtype()
+    if window_length < 0 or not dtype.is_floating_point:
+        raise RuntimeError(
+            "hologram, kaiser_window: a length of at least 0 and a floating point dtype are needed, "
+            f"got {window_length} and {dtype}"
+        )
+    if window_length < 2:
+        return torch.ones(window_length, dtype=dtype, device=device)
+    wide = torch.promote_types(dtype, torch.float32)
+    x = torch.linspace(-1, 1, window_length + periodic, dtype=wide, device=device)
+    found = torch.i0(beta * (1 - x * x).sqrt()) / torch.i0(torch.tensor(beta, dtype=wide, device=device))
+    return found[:window_length].to(dtype)
+
+
 register("arange.start_out", _arange)
 register("linspace.out", _linspace)
 register("logspace.out", _logspace)
@@ -110,3 +134,5 @@ register("eye.out", _eye)
 register("eye.m_out", _eye)
 for _name in ("tril_indices", "triu_indices"):
     register(_name, _triangle(_name))
+for _name in ("kaiser_window", "kaiser_window.periodic", "kaiser_window.beta"):
+    register(_name, _kaiser)

@@ -164,3 +164,14 @@ def test_powers_by_numbers(dtype: Any, exponent: int | float) -> None:
         found = host.to("hologram") ** exponent
         assert found.dtype == wanted.dtype
         torch.testing.assert_close(found.cpu(), wanted)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 7, 100])
+def test_windows_of_kaiser(length: int) -> None:
+    for periodic in (True, False):
+        for dtype in (torch.float32, torch.float64):
+            found = torch.kaiser_window(length, periodic, 5.0, dtype=dtype, device="hologram")
+            wanted = torch.kaiser_window(length, periodic, 5.0, dtype=dtype)
+            torch.testing.assert_close(found.cpu(), wanted, atol=1e-6, rtol=1e-5)
+    with pytest.raises(RuntimeError, match="kaiser_window"):
+        torch.kaiser_window(-1, device="hologram")
