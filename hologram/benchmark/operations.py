@@ -12,8 +12,8 @@ import numpy as np
 import hologram as hg
 from hologram.benchmark import jobs
 from hologram.benchmark.jobs import Job
-from hologram.benchmark.piece import PATIENCE, TOO_LONG, measured
-from hologram.benchmark.report.records import Key, Kind, Measurement
+from hologram.benchmark.piece import PATIENCE, measured
+from hologram.benchmark.report.records import TOO_LONG, Key, Kind, Measurement
 from hologram.benchmark.rows import ALL_SIZES, BY_NAME, ELEMENT_BYTES, Row
 
 Open = Callable[[], hg.Executor]

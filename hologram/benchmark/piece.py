@@ -13,7 +13,6 @@ from hologram.benchmark.timing import turn_medians
 from hologram.errors import HologramError
 
 PATIENCE = 4  # times its share of the time that a call may take
-TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import hologram
-from hologram.benchmark.piece import TOO_LONG
 from hologram.benchmark.pipelines import Pipeline, Way
-from hologram.benchmark.report.records import Key, Kind, Measurement, as_dict, measurement
+from hologram.benchmark.report.records import TOO_LONG, Key, Kind, Measurement, as_dict, measurement
 
 ON_HOST = "hologram.benchmark.torch_process"
 ON_ADAPTER = "hologram_torch.benchmark"

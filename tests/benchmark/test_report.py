@@ -15,7 +15,16 @@ from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import compare, markdown
 from hologram.benchmark.report.compare import Verdict
-from hologram.benchmark.report.records import BadReport, Key, Kind, Measurement, Report, load, merged
+from hologram.benchmark.report.records import (
+    TOO_LONG,
+    BadReport,
+    Key,
+    Kind,
+    Measurement,
+    Report,
+    load,
+    merged,
+)
 from hologram.benchmark.report.tables import tables
 from hologram.cli import app
 from hologram.errors import BackendUnavailable
@@ -174,6 +183,13 @@ def test_what_is_wrong_now_is_a_regression(report: Report, tmp_path: Path) -> No
     )
     assert found.exit_code == 1
     assert "wrong result: off" in found.output
+    late = tuple(replace(m, why=TOO_LONG) if m.why else m for m in wrong)
+    replace(report, measurements=late).save(tmp_path / "late.json")  # says nothing of its speed
+    found = runner.invoke(
+        app,
+        ["bench", "compare", str(tmp_path / "before.json"), str(tmp_path / "late.json"), "--threshold", "9"],
+    )
+    assert found.exit_code == 0
 
 
 def test_another_machine_is_no_regression(report: Report, tmp_path: Path) -> None:

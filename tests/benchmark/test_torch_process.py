@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hologram.benchmark import torch_process
-from hologram.benchmark.piece import TOO_LONG
 from hologram.benchmark.pipelines import Pipeline
+from hologram.benchmark.report.records import TOO_LONG
 
 SMALL = (Pipeline("small_mlp", 8),)
 

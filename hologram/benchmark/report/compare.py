@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from hologram.benchmark.report.records import HOST, TITLES, Key, Kind, Measurement, Report
+from hologram.benchmark.report.records import HOST, TITLES, TOO_LONG, Key, Kind, Measurement, Report
 from hologram.benchmark.report.tables import MISSING, Table, adapters, reasons, time, times
 
 RESAMPLES = 2000
@@ -28,7 +28,7 @@ class Verdict(str, Enum):
     FASTER = "faster"
     SAME = "same"  # within noise, or the threshold
     UNKNOWN = "too few turns"
-    LOST = "without a time now"  # wrong, refused or too long: the measurement says which
+    LOST = "without a time now"  # wrong or refused: the measurement says which
 
 
 REGRESSIONS = (Verdict.SLOWER, Verdict.LOST)
@@ -57,8 +57,9 @@ def changes(before: Report, after: Report, threshold: float = THRESHOLD) -> list
 
 
 def _change(before: Measurement, after: Measurement, threshold: float, rng: np.random.Generator) -> Change:
-    if not after.turns:
-        return Change(before, after, float("inf"), float("inf"), float("inf"), Verdict.LOST)
+    if not after.turns:  # one that had no time says nothing
+        verdict = Verdict.UNKNOWN if after.why == TOO_LONG else Verdict.LOST
+        return Change(before, after, float("inf"), float("inf"), float("inf"), verdict)
     ratio = float(np.median(after.turns) / np.median(before.turns))
     if min(len(before.turns), len(after.turns)) < LEAST_TURNS:
         return Change(before, after, ratio, 0.0, float("inf"), Verdict.UNKNOWN)

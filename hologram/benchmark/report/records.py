@@ -13,6 +13,7 @@ from typing import Any
 
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times
+TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
 HOST = "host"  # where NumPy and PyTorch compute
 
 
