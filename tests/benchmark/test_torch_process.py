@@ -53,6 +53,6 @@ def test_what_crashes_was_not_late(
 ) -> None:
     (tmp_path / "crashing.py").write_text(program)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = list(torch_process.measure("crashing", "host", ("PyTorch",), SMALL, 20))
+    found = list(torch_process.measure("crashing", ("host",), ("PyTorch",), SMALL, 20))
     assert len(found) == 2
     assert all(m.why.startswith("its process failed: ") and why in m.why for m in found)
