@@ -213,9 +213,9 @@ def test_adapters_are_chosen_and_refused() -> None:
 
 
 def test_first_results_of_new_processes() -> None:
-    cold, warm = start.first_results(machine.adapters("cpu")[0], 0.1)
+    cold, warm = start.first_results(machine.adapters("cpu")[0], 3.0)
     assert (cold.why, warm.why) == ("", "")
-    assert (cold.seconds or 0) > (warm.seconds or 0) > 0
+    assert min(cold.turns) > min(warm.turns) > 0  # what else runs here makes single ones slow
 
 
 def test_the_command_prints_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
