@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,16 @@ def test_the_table_of_operations_is_that_of_the_declarations() -> None:
     assert (ROOT / "docs" / "operations.md").read_text() == made, (
         "run python docs/operations.py > docs/operations.md"
     )
+
+
+CALL = re.compile(r"`[^`]*?\bhg\.(\w+)\(([^()`]*)\)[^`]*`")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_keywords_of_calls_are_those_of_the_functions(path: Path) -> None:
+    for name, arguments in CALL.findall(path.read_text(encoding="utf-8")):
+        takes = inspect.signature(getattr(hg, name)).parameters
+        named = set(re.findall(r"(\w+)=", arguments)) - {
+            "device"
+        }  # which operations without operands take too
+        assert named <= takes.keys(), f"{path.name}: hg.{name}({arguments}) takes {', '.join(takes)}"
