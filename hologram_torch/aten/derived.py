@@ -56,16 +56,23 @@ def binding(operation: Operation, overload: OpOverload) -> Bind:
     def bind(*args: Any, **kwargs: Any) -> tuple[Operation, list[Any], dict[str, Any]]:
         given = defaults | dict(zip(positions, args, strict=False)) | kwargs
         for name in left:
-            if given[name] != defaults[name] and given[name] not in (None, False, 1):
+            if name != "dtype" and given[name] != defaults[name] and given[name] not in (None, False, 1):
                 raise NotImplementedError(f"{name}={given[name]!r} is not supported")
         attributes = operation.attributes | {
             own: settings[own](given[name]) for name, own in attribute_of.items()
         }
         if along is not None and not getattr(given[operands[0]], "ndim", 1):
             attributes[along] = None  # PyTorch lets a tensor without axes have axis 0
-        return operation, [given[name] for name in operands], attributes
+        found = [given[name] for name in operands]
+        asked = given["dtype"] if "dtype" in left else None
+        return operation, found if asked is None else [_in(x, asked) for x in found], attributes
 
     return bind
+
+
+def _in(x: Any, dtype: Any) -> Any:
+    """A tensor, PyTorch's or ours, in the dtype that an operation without a choice of one is asked to compute in."""
+    return x.to(dtype) if isinstance(x, torch.Tensor) else x.astype(dtype, copy=False)
 
 
 def computed(bind: Bind) -> Callable[..., Any]:

@@ -291,19 +291,6 @@ class InPlace(Kernel):
         return [args[0]]
 
 
-class Out(Kernel):
-    """An operator that writes its results into arguments given by keyword."""
-
-    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
-        refuse_overlap(self.name.partition(".")[0], outputs, taken.sources)
-        results = results if isinstance(results, (tuple, list)) else (results,)
-        for result, output, wanted in zip(results, outputs, expected.results or results, strict=True):
-            if wanted is not None and tuple(output.shape) != wanted.shape:
-                output.resize_(wanted.shape)
-            write(result, hologram_tensor(output))
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
 class Taken:
     """Arguments taken apart: hologram's tensors for PyTorch's, and the key of the signature."""
 

@@ -12,8 +12,9 @@ import torch
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.opset.forms.operation import Operation
 from hologram_torch.kernels.errors import refusal
-from hologram_torch.kernels.kernel import InPlace, Kernel, Out, Promotes, Promotion
+from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
+from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.quick import Bind, quick, settled
 
 KEY = "PrivateUse1"

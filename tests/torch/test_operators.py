@@ -175,3 +175,26 @@ def test_windows_of_kaiser(length: int) -> None:
             torch.testing.assert_close(found.cpu(), wanted, atol=1e-6, rtol=1e-5)
     with pytest.raises(RuntimeError, match="kaiser_window"):
         torch.kaiser_window(-1, device="hologram")
+
+
+def test_what_sums_computes_in_the_dtype_of_its_output() -> None:
+    x = torch.tensor([[1.5, 1.5, -0.5], [2.75, 0.75, 3.25]])
+    for name in ("sum", "prod", "cumsum", "cumprod"):
+        for dtype in (torch.int64, torch.float64):
+
+            def call(x: Any, name: str = name, dtype: Any = dtype) -> Any:
+                return getattr(torch, name)(x, 1, out=torch.empty(0, dtype=dtype, device=x.device))
+
+            _same(call, x)
+
+
+def test_means_are_of_the_dtype_asked_for() -> None:
+    for x in (torch.arange(6).reshape(2, 3), torch.full((2, 3000), 1.1, dtype=torch.float16)):
+        _same(lambda x: (x.mean(dtype=torch.float64), x.mean(-1, dtype=torch.float32)), x)
+        _same(lambda x: torch.mean(x, 1, dtype=torch.float32, out=torch.empty(0, device=x.device)), x)
+    x = torch.ones(2, 3, device="hologram", dtype=torch.float16, requires_grad=True)
+    x.mean(dtype=torch.float32).backward()
+    assert x.grad is not None
+    assert x.grad.dtype == torch.float16
+    for dtype in (torch.float64, None, torch.float32, None):  # the second time by the short way
+        assert x.detach().mean(dtype=dtype).dtype == (dtype or torch.float16)
