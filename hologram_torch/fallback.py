@@ -130,8 +130,17 @@ def _count(name: str, moved: int, by_design: bool) -> None:
         found.bytes_moved += moved
 
 
+_by_design: set[Any] = set()
+
+
+def by_design(overload: Any) -> bool:
+    """Whether an operator is always done on the host."""
+    return overload in _by_design
+
+
 def on_host_by_design(*overloads: Any) -> None:
     """Registers operators that the host does better, always: they are listed in `fallbacks`."""
+    _by_design.update(overloads)
 
     def kernel(overload: Any) -> Callable[..., Any]:
         return lambda *args, **kwargs: on_host(overload, args, kwargs, by_design=True)

@@ -16,6 +16,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
+from hologram_torch.compile.stages import has_host, staged
+from hologram_torch.device.devices import devices
 
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
 BENEATH = ("aten", "compile", "devices", "fallback", "generator", "kernels", "memory", "streams")
@@ -25,6 +27,12 @@ for _name in ("hologram", *(f"hologram_torch.{name}" for name in BENEATH)):
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
     """A graph of ATen's operators as a function of a list of its arguments, which it empties."""
+    if has_host(graph) and devices.executor(devices.current).limits.host_resident:
+        return staged(graph, _whole)
+    return _whole(graph)
+
+
+def _whole(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
     return CompiledGraph(graph) if takes_memory(graph) else make_boxed_func(graph.forward)
 
 

@@ -197,3 +197,26 @@ def test_modes_are_taken_and_options_refused() -> None:
     assert torch.compile(lambda x: x + 1, backend=BACKEND, mode="reduce-overhead")(x).tolist() == [2, 2, 2]
     with pytest.raises(Exception, match="no options for this backend"):
         torch.compile(lambda x: x + 2, backend=BACKEND, options={"a": 1})(x)
+
+
+@pytest.mark.parametrize("device", ["cpu", "hologram"])
+@pytest.mark.parametrize("name", ["inv", "cholesky", "eigvalsh", "det"])
+def test_what_the_host_factorises_is_a_stage_of_a_graph(name: str, device: str) -> None:
+    if not torch.hologram.executor().limits.host_resident:
+        pytest.skip("such graphs are refused where the device has memory of its own")
+
+    def solved(x: Any) -> Any:
+        square = x @ x.mT + 4 * torch.eye(3, device=x.device)
+        return getattr(torch.linalg, name)(square) * 0.5 + x.sum(), x, square
+
+    compiled = torch.compile(solved, backend="hologram", fullgraph=True)
+    given = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
+    found = []
+    for function, place in ((solved, "cpu"), (compiled, device)):
+        x = given.clone().to(place).requires_grad_()
+        result, same, square = function(x)
+        (result.sum() + square.sum()).backward()
+        assert same is x
+        found.append([y.detach().cpu() for y in (result, square, x.grad)])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)

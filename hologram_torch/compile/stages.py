@@ -1,0 +1,93 @@
+"""A graph with operators that the host does, by LAPACK: stages between them are compiled, theirs run as they are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._higher_order_ops.effects import with_effects
+from torch.fx import Graph, GraphModule, Node
+
+from hologram_torch.fallback import by_design
+
+EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)
+Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a graph, and the names of what it takes from others and gives them."""
+
+    run: Run
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+
+
+def _of_host(node: Node) -> bool:
+    """Whether the host does an operator, or, with an effect, calls what reads its result."""
+    return by_design(node.target) or node.target in EFFECTS
+
+
+def has_host(graph: GraphModule) -> bool:
+    """Whether the host does some of a graph's operators."""
+    return any(map(_of_host, graph.graph.nodes))
+
+
+def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run]) -> Run:
+    """A graph as a function of a list of its arguments, its stages without operators of the host compiled."""
+    (results,) = graph.graph.output_node().args
+    asked = [x.name if isinstance(x, Node) else None for x in results]  # pyright: ignore
+    given = [node.name for node in graph.graph.find_nodes(op="placeholder")]
+    stages = [_stage(graph, nodes, compiled) for nodes in _parts(graph)]
+    last = {name: k for k, stage in enumerate(stages) for name in stage.takes}
+
+    def run(args: list[Any]) -> list[Any]:
+        known = dict(zip(given, args, strict=True))
+        args.clear()
+        for k, stage in enumerate(stages):
+            taken = [known[name] for name in stage.takes]
+            for name in stage.takes:
+                if last[name] == k and name not in asked:
+                    del known[name]
+            known.update(zip(stage.gives, stage.run(taken), strict=True))
+        return [known[name] if name is not None else None for name in asked]
+
+    run._boxed_call = True  # PyTorch asks whether arguments come as a list  # pyright: ignore
+    return run
+
+
+def _parts(graph: GraphModule) -> list[list[Node]]:
+    """Operators in turn: of the device, of the host, and so on. One of several results is where they are."""
+    parts: list[list[Node]] = [[]]
+    place: dict[Node, int] = {}
+    for node in graph.graph.nodes:
+        if node.op != "call_function":
+            continue
+        whole = place.get(node.args[0]) if node.target is operator.getitem else None
+        if whole is None and _of_host(node) != bool((len(parts) - 1) % 2):
+            parts.append([])
+        place[node] = len(parts) - 1 if whole is None else whole
+        parts[place[node]].append(node)
+    return [part for part in parts if part]
+
+
+def _stage(graph: GraphModule, nodes: list[Node], compiled: Callable[[GraphModule], Run]) -> Stage:
+    inside = set(nodes)
+    constants = [x for node in nodes for x in node.all_input_nodes if x.op == "get_attr"]
+    takes = dict.fromkeys(x for node in nodes for x in node.all_input_nodes if x not in inside)
+    takes = [x for x in takes if x.op != "get_attr"]
+    gives = [node for node in nodes if any(user not in inside for user in node.users)]
+    part, known = Graph(), {}
+    for x in takes:
+        known[x] = part.placeholder(x.name)
+        known[x].meta = dict(x.meta)
+    for node in (*dict.fromkeys(constants), *nodes):
+        known[node] = part.node_copy(node, known.__getitem__)
+    part.output(tuple(known[node] for node in gives))
+    module = GraphModule(graph, part)
+    run = make_boxed_func(module.forward) if has_host(module) else compiled(module)
+    return Stage(run, tuple(x.name for x in takes), tuple(x.name for x in gives))
