@@ -15,6 +15,7 @@ from hologram.benchmark.report.records import Adapter
 from hologram.benchmark.timing import busy
 from hologram.device import Probe
 from hologram.errors import BackendUnavailable
+from hologram.runtime.selector import number_or_name
 
 LIBRARIES = ("numpy", "wgpu", "llvmlite", "cuda-bindings", "pyobjc-framework-Metal", "torch")
 
@@ -92,6 +93,5 @@ def _of(probe: Probe) -> list[Adapter]:
 
 
 def _is(adapter: Adapter, device: str) -> bool:
-    if device.isdecimal():
-        return adapter.index == int(device)
-    return device.lower() in adapter.device.lower()
+    wanted = number_or_name(device)
+    return adapter.index == wanted if isinstance(wanted, int) else device.lower() in adapter.device.lower()

@@ -97,7 +97,7 @@ def demo(
     if missing:
         errors.print(f"The demo needs {' and '.join(missing)}: pip install 'hologram\\[demo]'")
         raise typer.Exit(1)
-    chosen = int(device) if device is not None and device.isdecimal() else device
+    chosen = selector.number_or_name(device)
     why = selector.explain_selection(backend, chosen)
     with hg.Executor(backend=backend, device=chosen) as executor:
         if not as_json:

@@ -12,6 +12,7 @@ from hologram.choices import Problem
 from hologram.cli.display import errors, output, print_json
 from hologram.display import duration, table
 from hologram.frontend.executor import Executor
+from hologram.runtime.selector import number_or_name
 from hologram.tuning import tuner
 from hologram.tuning.tuner import Measured
 from hologram.tuning.winners import Winners, record
@@ -61,8 +62,7 @@ def show(found: Tuning) -> None:
 
 def tuned(backend: str, device: str | None) -> Tuning:
     """Tunes the usual problems on a device, and shows how far it is on stderr."""
-    number = int(device) if device is not None and device.isdigit() else device
-    with Executor(backend, number) as executor:
+    with Executor(backend, number_or_name(device)) as executor:
         winners = Winners(executor.device.info)
         problems = tuner.usual(executor.limits)
         measured = []

@@ -13,6 +13,7 @@ import typer
 from rich import print as show
 
 import hologram as hg
+from hologram.runtime.selector import number_or_name
 
 PACKAGE = Path(hg.__file__).parent
 
@@ -42,8 +43,10 @@ def command(main: FunctionType) -> Any:
     """A command of a demo: main's parameters are its options, and so is the device that is the default one within."""
 
     def on_device(backend: str, device: str | None, **options: Any) -> None:
-        chosen = int(device) if device is not None and device.isdecimal() else device
-        with hg.Executor(backend=backend, device=chosen) as executor, hg.use_executor(executor):
+        with (
+            hg.Executor(backend=backend, device=number_or_name(device)) as executor,
+            hg.use_executor(executor),
+        ):
             show(f"[bold]{executor.backend}[/] on {executor.device.info.name}")
             main(**options)
 

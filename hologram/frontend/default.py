@@ -12,6 +12,7 @@ from typing import Any
 from hologram.frontend.executor import Executor
 from hologram.opset.forms.default import Default
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.selector import number_or_name
 
 
 class _Process:
@@ -36,7 +37,7 @@ class _Process:
         with self.lock:
             known = [_living(ex) for ex in (self.default, *self.opened.values()) if ex is not None]
             found = next((ex for ex in known if ex is not None and _is_on(ex, device)), None)
-            found = found or Executor(backend, int(number) if number.isdigit() else number or None)
+            found = found or Executor(backend, number_or_name(number))
             if found is not self.default:
                 self.opened[_name(found)] = found
             return found

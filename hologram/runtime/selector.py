@@ -46,9 +46,8 @@ def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
     elif name != AUTO:
         reasons.append(f"{name} was asked for")
     if device is None and config.device is not None:
-        text = config.device
-        device = int(text) if text.isdecimal() else text
-        reasons.append(f"HOLOGRAM_DEVICE asks for {text}")
+        device = number_or_name(config.device)
+        reasons.append(f"HOLOGRAM_DEVICE asks for {config.device}")
     if name != AUTO:
         return _explicit(name, device, reasons)
     for candidate in discover():
@@ -57,6 +56,11 @@ def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
             return Selection(candidate, index, tuple(reasons))
     wanted = "" if device is None else f" with device {device!r}"
     raise BackendUnavailable(f"no backend{wanted}: {'; '.join(reasons)}. {_available()}")
+
+
+def number_or_name(text: str | None) -> int | str | None:
+    """What a text says of a device: its number, a part of its name, or nothing."""
+    return int(text) if text and text.isdecimal() else text or None
 
 
 def explain_selection(name: str = AUTO, device: int | str | None = None) -> str:

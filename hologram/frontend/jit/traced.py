@@ -69,7 +69,7 @@ class Traced(Tensor):
 
     def _unknown(self, what: str, instead: str) -> NoReturn:
         raise TraceError(
-            f"{self.buffer.who}: {what} of a traced tensor of shape {self.shape} and dtype {self.dtype} is not known "
+            f"{self.buffer.who}: {what} of a traced tensor of shape {self.shape} and dtype {self.dtype} cannot be told "
             f"before the function runs; {instead}"
         )
 
