@@ -40,7 +40,7 @@ def has_host(graph: GraphModule) -> bool:
 def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run]) -> Run:
     """A graph as a function of a list of its arguments, its stages without operators of the host compiled."""
     (results,) = graph.graph.output_node().args
-    asked = [x.name if isinstance(x, Node) else None for x in results]  # pyright: ignore
+    asked = {x.name for x in results if isinstance(x, Node)}  # pyright: ignore
     given = [node.name for node in graph.graph.find_nodes(op="placeholder")]
     stages = [_stage(graph, nodes, compiled) for nodes in _parts(graph)]
     last = {name: k for k, stage in enumerate(stages) for name in stage.takes}
@@ -54,7 +54,7 @@ def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run]) -> Run:
                 if last[name] == k and name not in asked:
                     del known[name]
             known.update(zip(stage.gives, stage.run(taken), strict=True))
-        return [known[name] if name is not None else None for name in asked]
+        return [known[x.name] if isinstance(x, Node) else x for x in results]  # pyright: ignore
 
     run._boxed_call = True  # PyTorch asks whether arguments come as a list  # pyright: ignore
     return run
