@@ -5,7 +5,7 @@ They are no functions of `hg`, where the array API's names and PyTorch's stand; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -164,9 +164,3 @@ def nansum(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def nanmean(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     there = logic.logical_not(logic.isnan(a)).astype(a.dtype)
     return nansum(a, axis, keepdims) / there.sum(axis=axis, keepdims=keepdims)
-
-
-COMPOSED: tuple[Callable[..., Any], ...] = (
-    ravel, swapaxes, diagonal, atleast_2d, hstack, vstack, column_stack, split, outer, inner, dot, trace,
-    isclose, allclose, array_equal, average, ptp, nansum, nanmean,
-)  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 
 from hologram import opset
 from hologram.errors import ShapeError
-from hologram.frontend.array_api.numpy_compositions import COMPOSED
+from hologram.frontend.array_api import numpy_compositions
 from hologram.strided import Strided
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
@@ -35,7 +35,14 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
     namespace = sys.modules["hologram"]  # which stands above
     pairs = ((getattr(np, n, None), getattr(namespace, n)) for n in dir(namespace) if not n.startswith("_"))
     named = {a: b for a, b in pairs if callable(a) and callable(b) and not isinstance(b, type)}
-    return named | {getattr(np, function.__name__): function for function in COMPOSED}
+    composed = {
+        getattr(np, n): function
+        for n, function in vars(numpy_compositions).items()
+        if inspect.isfunction(function)
+        and function.__module__ == numpy_compositions.__name__
+        and not n.startswith("_")
+    }
+    return named | composed
 
 
 def _refused(who: str, why: str) -> TypeError:

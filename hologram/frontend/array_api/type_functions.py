@@ -1,4 +1,4 @@
-"""What the array API asks of dtypes, and of the namespace: result_type, can_cast, finfo, iinfo, isdtype, info."""
+"""What the array API asks of dtypes (result_type, can_cast, finfo, isdtype, conj, real, imag), and of the namespace."""
 
 from __future__ import annotations
 
