@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Candidate:
     """One way to run a kernel: its shader's stem, constants of its prelude, threads of a workgroup along x and y.
 
@@ -29,7 +29,7 @@ class Candidate:
         return ", ".join([self.stem, *shown, *([f"{self.parts} parts"] if self.parts > 1 else [])])
 
 
-@dataclass(frozen=True)
+@frozen
 class Problem:
     """Calls of a kernel that share a choice: sizes up to the same powers of two, operands that lie alike."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from hologram import lazy
 from hologram.errors import ConfigError
+from hologram.records import frozen
 
 if TYPE_CHECKING:
     import pathlib
@@ -20,7 +20,7 @@ else:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@frozen
 class Knob(Generic[T]):
     """An environment variable: how its text is read, what holds where it is unset or empty, and what it does."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
@@ -18,11 +17,12 @@ from hologram.dtypes import DType, Number
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
 
-@dataclass(frozen=True)
+@frozen
 class DeviceInfo:
     """One device of a backend."""
 
@@ -34,7 +34,7 @@ class DeviceInfo:
     details: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Binding:
     """Bytes of a memory that a launch binds to one parameter."""
 
@@ -265,7 +265,7 @@ class Device(ABC):
         """Gives back what the device holds; it is not used afterwards."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Probe:
     """What asking a backend gave: its devices, or why there are none and what to do."""
 

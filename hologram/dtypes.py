@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from hologram.errors import UnsupportedDType
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class DType:
     """An element type: its short name ("f32"), its kind and its width in bits. There is one object of each."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 from hologram.dtypes import DType, f32
+from hologram.records import frozen
 
 ALIGNMENT = (
     256  # bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Limits:
     """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.dtypes import DType
 from hologram.limits import Limits
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Target:
     """What a plan is made for: a device's limits, and the ways that were measured to be the fastest on it."""
 
@@ -18,7 +17,7 @@ class Target:
     choices: Choices = untuned
 
 
-@dataclass(frozen=True)
+@frozen
 class Tile:
     """A hand-written kernel: the stem of its shader files and the names its prelude declares.
 
@@ -38,7 +37,7 @@ class Tile:
     epilogue: Program | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Step:
     """One launch. `operands` are positions in the operation's inputs, then outputs, then the plan's scratch."""
 
@@ -48,7 +47,7 @@ class Step:
     grid: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Scratch:
     """Memory that lives while a plan runs."""
 
@@ -56,7 +55,7 @@ class Scratch:
     size: int  # elements
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """Steps in order; an empty plan computes nothing (an empty output)."""
 

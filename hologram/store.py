@@ -19,19 +19,19 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from hologram.config import config
+from hologram.records import frozen
 
 T = TypeVar("T")
 
 FORMAT = "v1"  # a folder of its own for each layout of the files
 MAGIC = b"hologram"
 _HEADER = struct.Struct("<8sQ32s")  # magic, bytes of content, SHA-256 of the file's name and the content
-_ENTRY = re.compile(r"[0-9a-f]{64}")
-_UNFINISHED = re.compile(r"writing-[0-9a-f]{16}")
+_ENTRY = r"[0-9a-f]{64}"
+_UNFINISHED = r"writing-[0-9a-f]{16}"
 _ABANDONED_S = 600  # a file unfinished for so long has lost its writer
 _USED_S = 24 * 3600  # how exactly an entry's last use is known
 _KEPT = 0.75  # of the limit, once it is exceeded
@@ -41,7 +41,7 @@ _INSTEAD = "HOLOGRAM_CACHE_DIR names another directory, HOLOGRAM_CACHE=0 goes wi
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class CacheStats:
     """What this process has had from the entries of one kind."""
 
@@ -52,7 +52,7 @@ class CacheStats:
     compiled: int = 0  # what was made because no entry held it
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Usage:
     """What the directory holds, of all kinds."""
 
@@ -219,12 +219,12 @@ class Store:
         for folder in self._folders(kind):
             _own(folder.stat(), folder)
 
-    def _files(self, name: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
+    def _files(self, pattern: str) -> Iterator[tuple[Path, os.stat_result]]:
         """The files of that name, of every kind; those that vanish meanwhile are left out."""
         if self.root is None:
             return
         for path in (self.root / FORMAT).glob("*/*"):
-            if name.fullmatch(path.name):
+            if re.fullmatch(pattern, path.name):
                 try:
                     yield path, path.lstat()
                 except OSError:

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import dtypes
+from hologram import dtypes, lazy
 from hologram.atlas.opcodes import Opcode
 from hologram.dtypes import DType
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = lazy.module("fractions")
 
 Array = np.ndarray
 Compute = Callable[..., Array]
@@ -96,7 +101,7 @@ def _fma_exact(x: float, y: float, z: float) -> float:
         if math.isfinite(x) and math.isfinite(y):
             return z  # the product is finite, whatever float64 makes of it
         return float(np.float64(x) * np.float64(y) + np.float64(z))
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    exact = fractions.Fraction(x) * fractions.Fraction(y) + fractions.Fraction(z)
     if exact == 0:
         return math.copysign(1.0, x) * math.copysign(1.0, y) * 0.0 + z if x == 0 or y == 0 else 0.0
     try:

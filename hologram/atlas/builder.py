@@ -13,7 +13,6 @@ So y = a x + y is written:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from hologram import dtypes
@@ -29,6 +28,7 @@ from hologram.atlas.program import (
 )
 from hologram.dtypes import DType, Number
 from hologram.errors import ProgramError
+from hologram.records import frozen
 
 
 def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value | Number], Value]:
@@ -41,7 +41,7 @@ def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value |
     return apply
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Value:
     """A value of the program under construction; Python numbers beside it take its dtype."""
 

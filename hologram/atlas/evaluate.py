@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from hologram.atlas.arithmetic import COMPUTE, identity, narrow, number, wide
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.errors import ProgramError
+from hologram.records import frozen
 
 Array = np.ndarray
 Arrays = tuple[Array, ...]
@@ -74,7 +74,7 @@ def _check(
             raise ProgramError(f"{program.name}: scalar {s.name} must be given, got {sorted(scalars)}")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Lanes:
     """A part of the grid under evaluation: what the lanes see and the values they hold."""
 

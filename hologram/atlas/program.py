@@ -8,12 +8,13 @@ fold them, and everything else is the same for the whole row. Loads and stores n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import Enum
 from functools import cached_property
 
 from hologram.atlas.opcodes import Opcode
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 
 class Access(Enum):
@@ -22,7 +23,7 @@ class Access(Enum):
     READ_WRITE = "read_write"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class BufferParameter:
     """A buffer the program reads or writes."""
 
@@ -31,7 +32,7 @@ class BufferParameter:
     access: Access
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class ScalarParameter:
     """A number given at launch; its dtype may be `index`."""
 
@@ -39,7 +40,7 @@ class ScalarParameter:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class SharedArray:
     """Memory that the threads of one workgroup share; `size` in elements."""
 
@@ -48,7 +49,7 @@ class SharedArray:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Instruction:
     """One instruction; values are known by number, unique in the program."""
 
@@ -74,7 +75,7 @@ class Instruction:
         return self.types[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Block:
     """Instructions in order, with the values that enter (a loop's) and those that leave."""
 
@@ -91,7 +92,7 @@ class Block:
                 yield from block.walk()
 
 
-@dataclass(frozen=True)
+@frozen
 class Program:
     """A kernel: its parameters, its grid and its body. `name` is the entry point, e.g. `atlas_add_f32`."""
 

@@ -14,20 +14,20 @@ instructions that nothing uses any more stay, until `canonical` or the target's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program, ScalarParameter, SharedArray
 from hologram.errors import ProgramError
+from hologram.records import frozen
 
 # One value may become several (an i64, two u32): then it is a tuple of Values wherever a rule meets it.
 Replacement = Value | tuple[Any, ...]
 Rule = Callable[[Builder, Instruction, list[Any]], Replacement | None]
 
 
-@dataclass(frozen=True)
+@frozen
 class Parameters:
     """What becomes of a program's parameters, each in its place: a scalar several or none, buffers one and the same."""
 

@@ -42,15 +42,16 @@ NAMED = ATOMICS | {Opcode.SCALAR, Opcode.LOAD, Opcode.STORE, Opcode.SHARED_LOAD,
 AXIS = frozenset({Opcode.COORDINATE, Opcode.EXTENT})
 
 _DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
-_INSTRUCTION = re.compile(
+# re compiles them when a text is read: a program that is only written needs none.
+_INSTRUCTION = (
     r"(?:(?P<results>%\d+(?:\s*,\s*%\d+)*)\s*=\s*)?(?P<opcode>[a-z]\w*)"
     r"(?:\s+(?P<attribute>[^\s%(:,]+))?"
     r"(?:\s+(?P<operands>%\d+(?:\s*,\s*%\d+)*))?"
     r"(?:\s*\((?P<arguments>[^)]*)\))?"
     r"(?:\s*:\s*(?P<types>\w+(?:\s*,\s*\w+)*))?"
 )
-_HEADER = re.compile(r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?")
-_PARAMETER = re.compile(r"(buffer|scalar|shared)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?")
+_HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?"
+_PARAMETER = r"(buffer|scalar|shared)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?"
 
 
 # Writing.
@@ -99,7 +100,7 @@ class _Reader:
         return found
 
     def program(self) -> Program:
-        header = _HEADER.fullmatch(self.peek())
+        header = re.fullmatch(_HEADER, self.peek())
         if header is None:
             raise self.fail("a program must start with `program NAME rank N reduced N [workgroup N]`")
         self.at += 1
@@ -120,7 +121,7 @@ class _Reader:
     def parameter(
         self, buffers: list[BufferParameter], scalars: list[ScalarParameter], shared: list[SharedArray]
     ) -> None:
-        found = _PARAMETER.fullmatch(self.peek())
+        found = re.fullmatch(_PARAMETER, self.peek())
         kind, name, dtype, last = found.groups() if found else ("", "", "", None)
         if kind == "buffer" and last in {a.value for a in Access}:
             buffers.append(BufferParameter(name, self.dtype(dtype), Access(last)))
@@ -151,7 +152,7 @@ class _Reader:
         return Block(tuple(instructions), arguments, types, yields)
 
     def instruction(self) -> Instruction:
-        found = _INSTRUCTION.fullmatch(self.peek())
+        found = re.fullmatch(_INSTRUCTION, self.peek())
         if found is None:
             raise self.fail(
                 "an instruction must be `[%1, ... =] OPCODE [ATTRIBUTE] [%2, ...] [: DTYPE, ...]`"

@@ -26,6 +26,7 @@ from hologram.atlas.program import Access, Block, BufferParameter, Instruction, 
 from hologram.atlas.text import AXIS, NAMED, line_numbers
 from hologram.dtypes import DType
 from hologram.errors import ProgramError
+from hologram.records import frozen
 
 _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
 _INDEX = frozenset({dtypes.index})
@@ -38,7 +39,7 @@ _ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
 _NOT_INDEXABLE = _FLOATS | _BOOL
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """What an opcode takes and gives; `dtypes` is what T may be."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,12 +13,13 @@ from numpy.typing import NDArray
 
 import hologram as hg
 from hologram.benchmark.rows import Array, Row
+from hologram.records import frozen
 
 LAUNCHES = 200  # small dispatches in a call, each of the result of the one before
 LAUNCH_ELEMENTS = 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class Job:
     """`call` computes and waits until it is done; `result` is what it computed."""
 

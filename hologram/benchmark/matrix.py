@@ -17,6 +17,7 @@ from hologram.benchmark.piece import Piece
 from hologram.benchmark.report.records import HOST, Adapter, Measurement, Report, merged
 from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
 from hologram.errors import HologramError
+from hologram.records import frozen
 
 SHARES = {
     "peaks": 2.0,
@@ -38,7 +39,7 @@ class _TimeIsOver(Exception):
     """What is left goes without."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Settings:
     """What to measure, and how long that may take."""
 

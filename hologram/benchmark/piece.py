@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hologram.benchmark.jobs import Job
 from hologram.benchmark.report.records import Measurement
 from hologram.benchmark.timing import turn_medians
 from hologram.errors import HologramError
+from hologram.records import frozen
 
 PATIENCE = 4  # times its share of the time that a call may take
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """`run` measures within about so many seconds.
 

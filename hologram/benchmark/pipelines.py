@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -18,12 +17,13 @@ from hologram.benchmark.models import numpy_gradients, ours, with_numpy
 from hologram.benchmark.models.declared import MODELS, Arrays, Model, split
 from hologram.benchmark.piece import measured
 from hologram.benchmark.report.records import HOST, Key, Kind, Measurement
+from hologram.records import frozen
 
 TOLERANCE = 1e-3  # of scores and losses
 CHECKED_STEPS = 2  # whose losses are compared
 
 
-@dataclass(frozen=True)
+@frozen
 class Pipeline:
     """A model with a batch of so many."""
 
@@ -41,7 +41,7 @@ QUICK = (Pipeline("small_mlp", 100), Pipeline("small_cnn", 64), Pipeline("small_
 Make = Callable[[Model, Arrays], Callable[[], Any]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Way:
     """One who computes models: how inference and a step are made; `wait` returns when a call's work is done."""
 

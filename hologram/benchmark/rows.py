@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import hologram as hg
 from hologram.benchmark import numpy_rows
 from hologram.opset import OPERATIONS
+from hologram.records import frozen
 
 Array = NDArray[np.float32]
 Shape = tuple[int, ...]
@@ -30,7 +31,7 @@ LARGE_SIZES = {"100M": 100 << 20}
 SIDES = {"1K": 32, "10K": 96, "100K": 320, "1M": 1024, "10M": 3072, "100M": 10240}  # of square matrices
 
 
-@dataclass(frozen=True)
+@frozen
 class Row:
     """An operation on random f32 arrays.
 

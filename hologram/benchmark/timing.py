@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from statistics import median
+
+from hologram.records import frozen
 
 SAMPLE_SECONDS = 100e-6  # shorter calls are repeated until a sample takes about as long
 
@@ -19,7 +20,7 @@ TURNS = 5  # of a measurement
 SLOW_SECONDS = 0.5  # of what takes longer, a turn is one call to warm up and one sample
 
 
-@dataclass(frozen=True)
+@frozen
 class Pace:
     """How long to measure: turns of every contender, seconds of each turn, and samples in it at the least."""
 

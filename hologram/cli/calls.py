@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -17,9 +16,10 @@ import typer
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class TensorArgument:
     """A tensor of that dtype and shape."""
 
@@ -31,7 +31,7 @@ class TensorArgument:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True)
+@frozen
 class Arguments:
     """Positional and named arguments, trees with a TensorArgument for every tensor."""
 

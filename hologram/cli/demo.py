@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.demo import digits, gallery, image
 from hologram.demo.library import Library, hologram_library, numpy_library
 from hologram.display import duration, table
+from hologram.records import frozen
 from hologram.runtime import selector
 
 ACCURACY = 0.95  # that held-out digits must reach
@@ -28,7 +29,7 @@ REQUIRED = {"sklearn": "scikit-learn", "PIL": "pillow"}  # the extra `demo`
 TIMES = ("first time", "again", "NumPy", "NumPy / again")
 
 
-@dataclass(frozen=True)
+@frozen
 class Timing:
     """Seconds a piece of work took: the first time (with compiling) and again, and again with NumPy."""
 
@@ -38,7 +39,7 @@ class Timing:
     numpy_s: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Outcome:
     """What the demo found out."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated
 
 import numpy as np
@@ -20,6 +20,7 @@ from hologram.cli.display import errors, grid, output, print_json
 from hologram.cli.info import add_findings, cache, describe, versions
 from hologram.device import DeviceInfo, Probe
 from hologram.display import duration, table
+from hologram.records import frozen
 from hologram.runtime import selector
 
 SIZE = 512  # of the matrices in the check
@@ -27,7 +28,7 @@ TOLERANCE = 1e-5  # relative
 NUMBERS = ("open", "first run", "again", "error")
 
 
-@dataclass(frozen=True)
+@frozen
 class Check:
     """What trying a device gave: times in seconds, the largest error, or what was raised."""
 

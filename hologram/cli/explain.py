@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -31,11 +31,12 @@ from hologram.frontend.jit.explain import Explanation, explained_elsewhere
 from hologram.frontend.jit.jitted import Jitted
 from hologram.limits import Limits
 from hologram.plan import Step, Target
+from hologram.records import frozen
 
 USUAL_LANES = 1024  # along each axis of a program, where none are given
 
 
-@dataclass(frozen=True)
+@frozen
 class ExplainedProgram:
     """An Atlas program: its canonical text with the SHA-256, what it is recognised as, and its source by backend.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from hologram.limits import Limits
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 from hologram.plan import Step, Target
+from hologram.records import frozen
 from hologram.runtime import selector
 
 
-@dataclass(frozen=True)
+@frozen
 class ExplainedOperation:
     """An operation on a backend: the bound of its error, and what runs for its sample arguments of one dtype.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from rich.markup import escape
@@ -12,13 +11,14 @@ from hologram.choices import Problem
 from hologram.cli.display import errors, output, print_json
 from hologram.display import duration, table
 from hologram.frontend.executor import Executor
+from hologram.records import frozen
 from hologram.runtime.selector import number_or_name
 from hologram.tuning import tuner
 from hologram.tuning.tuner import Measured
 from hologram.tuning.winners import Winners, record
 
 
-@dataclass(frozen=True)
+@frozen
 class Tuning:
     """What tuning a device found."""
 

@@ -8,19 +8,20 @@ dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, ScalarParameter
 from hologram.dtypes import DType, Number
+from hologram.records import frozen
 
 # A dispatch of more groups than one dimension takes is folded to 2-D with this many along x.
 FOLD = 32768
 LANES = "xyzw"  # the components of a vector of four
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class BufferDeclaration:
     """A buffer as the shader sees it; `name` can be used as it stands."""
 
@@ -31,7 +32,7 @@ class BufferDeclaration:
     atomic: bool = False  # touched by atomic instructions, or by stores of packed elements
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class SharedDeclaration:
     """An array in workgroup memory."""
 
@@ -40,7 +41,7 @@ class SharedDeclaration:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Declarations:
     """Everything that is named outside the body of a kernel."""
 
@@ -52,7 +53,7 @@ class Declarations:
     hides: bool = False  # some values go through Dialect.hidden
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Prelude:
     """How a language declares the names that a hand-written file uses (compiler/source/shader.py)."""
 
@@ -65,7 +66,7 @@ class Prelude:
     one_line: bool = False  # short declarations share the file's first line, the epilogue follows the file
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Dialect:
     """A language. Templates are `str.format` strings; operands are {0}, {1}, {2}, and are names or literals.
 

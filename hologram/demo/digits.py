@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import hologram as hg
 from hologram.demo.library import Library
+from hologram.records import frozen
 
 CLASSES = 10
 STEPS = 300
@@ -19,7 +19,7 @@ DECAY = 1e-3  # of the weights, against overfitting
 HELD_OUT = 450
 
 
-@dataclass(frozen=True)
+@frozen
 class Digits:
     """Images of shape (n, pixels), the last a constant 1 for the bias, and labels of shape (n,)."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hologram.demo.library import Library
+from hologram.records import frozen
 
 SIGMA = 4.0  # of the blur, in pixels
 RADIUS = 12  # where a Gaussian of that width has ended
@@ -19,7 +19,7 @@ ROUNDS = 20  # of k-means
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, Rec. 709
 
 
-@dataclass(frozen=True)
+@frozen
 class Pictures:
     """Results as NumPy arrays: planes are (3, height, width) in 0..1, labels index the palette."""
 

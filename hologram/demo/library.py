@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 import hologram as hg
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Library:
     """The functions of the Python array API standard, and what the two libraries do not share."""
 

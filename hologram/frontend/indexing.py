@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import index as integer
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from hologram import lazy
 from hologram.errors import ShapeError, TraceError
 from hologram.layout import Layout, broadcast
+from hologram.records import frozen
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.view import View
 
@@ -30,7 +30,7 @@ else:  # needed by who indexes with arrays
     creation, scan = lazy.module("hologram.opset.creation"), lazy.module("hologram.opset.scan")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Array:
     """An index that is an array: it picks along `count` axes of the view from `axis` on."""
 
@@ -43,7 +43,7 @@ class _Array:
         return self.array.dtype == bool or getattr(self.array.dtype, "kind", "") == "bool"
 
 
-@dataclass(frozen=True)
+@frozen
 class _Selection:
     """A view that integers, slices and None were applied to, what picks from it, and where that goes in the result."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hologram import lazy
 from hologram.device import Clock, Launch, Mark
+from hologram.records import frozen
 from hologram.runtime.engine import Engine
 from hologram.runtime.observer import LaunchTime, Subject
 
@@ -24,7 +24,7 @@ else:  # needed to show a profile, not to open an executor
     display, trace_file = lazy.module("hologram.display"), lazy.module("hologram.frontend.trace_file")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class KernelTime:
     """What the launches of one kernel add up to; `share` is the part of all launches' time, 0 to 1.
 
@@ -39,7 +39,7 @@ class KernelTime:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class _Call:
     """One launch with marks in place of the device's times."""
 

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.types import promoted
+from hologram.records import frozen
 
 
 def _tensordot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -60,7 +61,7 @@ def tensordot(x, y, *, axes=2):
 Labels = str  # of the axes of a tensor, a letter each
 
 
-@dataclass(frozen=True)
+@frozen
 class _Term:
     """A tensor, and the letters of its axes, all different."""
 
@@ -162,7 +163,7 @@ def _parsed(subscripts: Any, ndims: Sequence[int]) -> tuple[list[Labels], Labels
     return inputs, target
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Einsum(Composite):
     """Called as NumPy's is: the subscripts, then the operands one by one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from inspect import Signature, signature
 from typing import Any
@@ -20,9 +20,10 @@ from hologram.opset.forms.expression import Static
 from hologram.opset.forms.map import Indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Fill(Indexed):
     """Takes the shape and dtype of a given output from it."""
 
@@ -54,7 +55,7 @@ fill = register(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Generated(Indexed):
     """Called as `asked` is, which gives the shape and dtype, and what `function` needs to make an element."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +25,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.scan import along
 from hologram.plan import Plan, Step, Target
+from hologram.records import frozen
 
 Combine = Callable[[Value, Value], Value]
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
@@ -250,7 +250,7 @@ ATOMIC = frozenset({dtypes.f32, dtypes.i32, dtypes.u32})  # dtypes whose sums an
 SHORTEST_RUN = 16  # of elements side by side that one lane adds
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class ScatterAdd(Indexed):
     """Atomic sums; where a lane may as well take many elements in turn, or there are no such atomics, ordered ones."""
 
@@ -348,7 +348,7 @@ scatter_add = register(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Put(Indexed):
     """Writes into a given output, whose other elements stay as they are."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from hologram.opset.forms.map import Elementwise, elementwise
 from hologram.opset.forms.named import named
 from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.samples import binary, ternary, unary
+from hologram.records import frozen
 
 # Comparisons and choice.
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Comparison(Elementwise):
     """An element-wise comparison. An integer that the other operand's dtype cannot hold counts as infinite."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +17,7 @@ from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import Elementwise, elementwise
 from hologram.opset.forms.named import named
 from hologram.opset.forms.samples import binary, ternary, unary
+from hologram.records import frozen
 
 # Arithmetic.
 
@@ -114,7 +114,7 @@ def _pow_reference(x, y):
     return np.power(x, y)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Power(Elementwise):
     """The second power is a product: a thirtieth of the cost, and exactly rounded."""
 

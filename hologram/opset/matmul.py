@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -26,6 +25,7 @@ from hologram.opset.neural.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 ACTIVATIONS = {
     "none": lambda x: x,
@@ -37,7 +37,7 @@ ACTIVATIONS = {
 }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class MatMul(Operation):
     """a (..., m, k) times b (..., k, n), batch axes broadcast; a 1-d operand is a row or a column that disappears."""
 
@@ -171,7 +171,7 @@ def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Gemm(MatMul):
     """The product of two matrices whose sizes are given: operands and output may be flat."""
 
@@ -260,7 +260,7 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
     return b.build()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Linear(MatMul):
     """A matrix product whose results pass through bias and activation before they are stored."""
 

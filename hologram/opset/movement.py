@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -29,6 +29,7 @@ from hologram.opset.forms.operation import (
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
 from hologram.plan import Plan, Step, Target
+from hologram.records import frozen
 
 Coordinates = tuple[Value, ...]
 
@@ -36,7 +37,7 @@ Coordinates = tuple[Value, ...]
 # Copies.
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Copy(Operation):
     """Strided to strided, broadcasting and converting."""
 
@@ -121,7 +122,7 @@ cast = register(
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Overwrite(Operation):
     """A new tensor with the elements of x, but where the layout `part` lies in it those of y."""
 
@@ -151,7 +152,7 @@ overwrite = Overwrite(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Concat(Operation):
     """Copies each operand into its part of the output; takes any number of operands, as one sequence."""
 

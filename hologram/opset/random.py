@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.logic import where
 from hologram.opset.math import cos, log, sqrt
+from hologram.records import frozen
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -121,7 +121,7 @@ def _random_samples(**attributes: float):
     return make
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Key:
     """A seed and an offset in memory, two u32: in a function that is traced, a `seed` that is another at each call.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -27,12 +27,13 @@ from hologram.opset.indexing import scatter_add
 from hologram.opset.scan import axis_samples, to_the_end
 from hologram.opset.tiles.scan import along, chunk_length
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 # What a value and its position become by an element and its position; it must be associative.
 Turn = Callable[[Value, Value, Value, Value], tuple[Value, Value]]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class RunningFold(Operation):
     """What is carried along an axis: a value of the operand's dtype, and the position that it stems from."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
 from hologram.opset.tiles.scan import along, scan_steps
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Running(Operation):
     """Running sums or products along an axis."""
 

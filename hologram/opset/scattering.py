@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import gather, ordered_step, scatter_shape
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
 def _prod(x: Value, y: Value) -> Value:
@@ -38,7 +38,7 @@ REDUCTIONS = {"prod": _prod, "min": _min, "max": _max}
 FOLDS = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class ScatterReduce(Operation):
     """Elements are taken one after the other along the axis: there are no such atomics for most dtypes."""
 

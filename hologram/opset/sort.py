@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along
 from hologram.opset.tiles.sort import order_steps, pick_steps
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Ordering(Operation):
     """What puts the elements along an axis in order; outputs are `values` and `positions` of the first `k`."""
 

@@ -161,7 +161,9 @@ def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
 
     Raises InteropError when NumPy and DLPack cannot read it.
     """
-    if isinstance(source, np.ma.MaskedArray):
+    if type(source) is not np.ndarray and isinstance(
+        source, np.ma.MaskedArray
+    ):  # numpy.ma loads when it is named
         raise InteropError("a masked array has elements without a value: give its filled() instead")
     if isinstance(source, np.ndarray):
         return source.copy() if copy else source

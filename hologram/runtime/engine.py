@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
@@ -19,6 +18,7 @@ from hologram.device import Device, Launch, Timeline
 from hologram.dtypes import Number
 from hologram.layout import Layout
 from hologram.plan import Plan, Step, Target, Tile
+from hologram.records import frozen
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.array_interface import offer
@@ -39,7 +39,7 @@ else:  # needed to compute, not to open
 MAX_SIGNATURES = 8192
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Signature:
     """An operation with the layouts and numbers of its operands, and its attributes: what its results are like."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hologram import debug, lazy
@@ -13,6 +12,7 @@ from hologram.atlas.program import Program
 from hologram.debug import Rung
 from hologram.device import Binding, Device, Launch, in_turn
 from hologram.plan import Plan, Step
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 from hologram.runtime.observer import Observer, subject
@@ -33,7 +33,7 @@ MAX_LAUNCHES = 8192
 MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
 
 
-@dataclass(frozen=True)
+@frozen
 class Part:
     """Bytes of a buffer, from `first` on."""
 

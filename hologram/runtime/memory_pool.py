@@ -8,12 +8,12 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hologram.device import Device
 from hologram.errors import DeviceLost, OutOfMemory
 from hologram.limits import ALIGNMENT
+from hologram.records import frozen
 
 _COARSE_BELOW = 1 << 20
 _MAX_KEYS = 1024  # shapes and dtypes one block remembers before it starts anew
@@ -125,7 +125,7 @@ class Block:
         return f"Block(token={self.token}, offset={self.offset}, nbytes={self.nbytes})"
 
 
-@dataclass(frozen=True)
+@frozen
 class PoolStats:
     """Memory in bytes: held by users, held from the device (cached blocks included), the most ever held by users."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from hologram.atlas.program import Program
 from hologram.device import Binding, Kernel, Launch
 from hologram.plan import Step, Tile
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Subject:
     """What a launch is, whenever it runs."""
 
@@ -22,7 +22,7 @@ class Subject:
     schedule: str  # how it maps to threads
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class LaunchTime:
     """One launch. Times are nanoseconds since the profile began.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
 from hologram import debug
 from hologram.backends.registry import discover, load, probe
@@ -11,11 +9,12 @@ from hologram.config import config
 from hologram.debug import Rung
 from hologram.device import BackendModule, DeviceInfo, Probe
 from hologram.errors import BackendUnavailable
+from hologram.records import frozen
 
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
+@frozen
 class Selection:
     """What was chosen, and the reasons, one line each, in the order they were met."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.choices import Candidate, Problem
@@ -14,9 +13,10 @@ from hologram.limits import Limits
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Trial:
     """A call to measure: its operands, and its plan on a device."""
 
@@ -26,7 +26,7 @@ class Trial:
     operations: int  # of arithmetic, in floating point
 
 
-@dataclass(frozen=True)
+@frozen
 class Tunable:
     """A kernel: its ways to run, by default the first that is given, the calls that stand for a problem, and those
     that are usual.

@@ -11,7 +11,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from hologram.device import Device, Launch
 from hologram.errors import HologramError
 from hologram.limits import Limits
 from hologram.plan import Target
+from hologram.records import frozen
 from hologram.runtime.launches import Launches
 from hologram.tuning.tunable import TUNABLES
 from hologram.tuning.winners import Winners
@@ -42,7 +42,7 @@ class Host(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
+@frozen
 class Pace:
     """How long to measure: rounds in which every candidate has its turn, and seconds of a turn at the least."""
 
@@ -54,7 +54,7 @@ HOPELESS = 1.5  # what takes so many times the fastest one's time after two roun
 WORTH = 0.97  # of the default's time: what is no faster than this stays the default
 
 
-@dataclass(frozen=True)
+@frozen
 class Measured:
     """What measuring found: seconds of a call, by candidate that ran to the end."""
 

@@ -7,13 +7,13 @@ import functools
 import platform
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.errors import CompileError
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Code:
     """Machine code: the addresses of its functions, and what keeps them valid."""
 

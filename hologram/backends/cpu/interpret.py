@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.device import Binding, Kernel, Launch
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class InterpretedKernel(Kernel):
     """A program the evaluator runs at every launch."""
 

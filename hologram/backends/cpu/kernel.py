@@ -9,7 +9,6 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from hologram.compiler.passes import passed
 from hologram.compiler.source.report import generated
 from hologram.device import Binding, Kernel, Launch, in_turn, nothing
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 # Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
 _STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -56,7 +56,7 @@ def _empty(program: Program, grid: Sequence[int]) -> bool:
 MAX_SCHEDULES = 256  # that a program's kernel remembers
 
 
-@dataclass(frozen=True)
+@frozen
 class Host:
     """What kernels share: the compiler and the threads, each opened at first need."""
 

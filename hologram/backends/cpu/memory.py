@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hologram.errors import OutOfMemory
+from hologram.records import frozen
 
 ALIGNMENT = 64
 HUGE = 2 << 20  # bytes; from twice this on, a block starts at a huge page's border
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen(slots=True, eq=False)
 class Memory:
     """A block of bytes."""
 

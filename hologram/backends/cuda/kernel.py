@@ -10,7 +10,6 @@ import ctypes
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from hologram.dtypes import Number
 from hologram.errors import CompileError
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -45,7 +45,7 @@ REFUSALS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Facilities:
     """What kernels of a device share."""
 

@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,13 +25,14 @@ from hologram.dtypes import Number
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
 COUNTED = most_lanes(32)
 
 
-@dataclass(frozen=True)
+@frozen
 class Facilities:
     """What kernels of a device share."""
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hologram.backends.metal.queue import Batch, Queue
 from hologram.device import Clock, Launch
+from hologram.records import frozen
 
 NS = 1_000_000_000
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen(eq=False, slots=True)
 class Moment:
     """A mark: the begin or the end of a batch, or a time that is known."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hologram.atlas.program import Program
@@ -24,11 +24,12 @@ from hologram.dtypes import Number
 from hologram.errors import ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 FOLDER = Path(__file__).parent  # all that decides the text
 
 
-@dataclass(frozen=True)
+@frozen
 class Facilities:
     """What kernels of a device share."""
 
@@ -38,7 +39,7 @@ class Facilities:
     max_immediate_bytes: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape:
     """How the bindings of a launch change its program; see aliasing and paging."""
 
@@ -47,7 +48,7 @@ class Shape:
     cut: Cut | None = None  # None: not paged
 
 
-@dataclass(frozen=True)
+@frozen
 class Compiled:
     """A form compiled for a variant of its launches."""
 

@@ -9,7 +9,7 @@ coordinate, the two cancel and nothing is added: contiguous element-wise program
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
@@ -21,11 +21,12 @@ from hologram.device import Binding
 from hologram.dtypes import Number, index
 from hologram.errors import ShapeError
 from hologram.limits import ALIGNMENT
+from hologram.records import frozen
 
 START, EXTENT = "page_start", "page_extent"
 
 
-@dataclass(frozen=True)
+@frozen
 class Page:
     """One dispatch of the paged program."""
 
@@ -34,7 +35,7 @@ class Page:
     grid: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """How a program is paged: along an axis, ahead of which all extents are 1.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.backends.webgpu.encoder import Encoder
@@ -12,12 +11,13 @@ from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
 from hologram.device import Binding
 from hologram.errors import CompileError, HologramError
+from hologram.records import frozen
 
 GROUPS_KEPT = 4096
 BOUNDS_CHECKS = 1  # WGPUShaderRuntimeChecks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Signature:
     """What a pipeline layout depends on."""
 
@@ -26,14 +26,14 @@ class Signature:
     uniform: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen(eq=False, slots=True)
 class Layout:
     signature: Signature
     group: Any  # WGPUBindGroupLayout
     pipeline: Any  # WGPUPipelineLayout
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen(eq=False, slots=True)
 class Pipeline:
     layout: Layout
     handle: Any  # WGPUComputePipeline

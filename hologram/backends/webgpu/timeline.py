@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from hologram.backends.webgpu.memory import Transfers
 from hologram.backends.webgpu.native.library import COPY_SRC, QUERY_RESOLVE
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.device import Clock, HostTimeline, Launch, Timeline
+from hologram.records import frozen
 
 SET_SIZE = 4096  # the most that WebGPU allows
 WORD = 8  # bytes of a timestamp
@@ -37,7 +37,7 @@ class QuerySet:
         self.ticks = np.empty(0, np.uint64)  # those that were read
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@frozen(eq=False, slots=True)
 class Query:
     """A mark: one query of a set."""
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hologram.records import frozen
 
 RATE, MOMENTUM = 0.05, 0.9
 CHECKED_STEPS = 5  # after each of which the losses are compared
@@ -20,7 +21,7 @@ CHECKED_STEPS = 5  # after each of which the losses are compared
 Arrays = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Words:
     """What models are made of, in a library's tensors."""
 
@@ -36,7 +37,7 @@ class Words:
     cross_entropy: Callable[[Any, Any], Any]  # the mean, of scores (n, classes) and class numbers (n,)
 
 
-@dataclass(frozen=True)
+@frozen
 class Model:
     """A network: shapes of its parameters, its input and classes for a batch size, and its scores of the classes."""
 

@@ -7,13 +7,14 @@ Bootstrap, chapter 13): turns are drawn again with replacement, and so is the ra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
 from hologram.benchmark.report.records import HOST, TITLES, TOO_LONG, Key, Kind, Measurement, Report
 from hologram.benchmark.report.tables import MISSING, Table, adapters, reasons, time, times
+from hologram.records import frozen
 
 RESAMPLES = 2000
 CONFIDENCE = 0.99  # hundreds of rows are looked at: at 0.95, one in forty would seem slower by chance
@@ -34,7 +35,7 @@ class Verdict(str, Enum):
 REGRESSIONS = (Verdict.SLOWER, Verdict.LOST)
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One measurement in two reports: the time now over the time before, and the interval it lies in."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hologram.benchmark.report.records import Adapter, Kind, Measurement, Report
 from hologram.benchmark.report.tables import rate, speed_up, times
 from hologram.benchmark.rows import ALL_SIZES, BY_NAME
+from hologram.records import frozen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ SETTINGS: dict[Any, Any] = dict.fromkeys(
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Look:
     """A size in inches."""
 
@@ -54,7 +54,7 @@ class Look:
 WIDE, NARROW = Look(7.4, 4.2), Look(3.7, 5.2)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plot:
     """A picture to be drawn: its file's stem, what it shows, and how tall it is beside a usual one."""
 
@@ -135,7 +135,7 @@ def _legend(axes: Axes, look: Look) -> None:
     axes.legend(frameon=False, handletextpad=0.4, **place)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Roofline:
     """Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785. The roofs are measured, not looked up."""
 
@@ -172,7 +172,7 @@ def _place(m: Measurement) -> tuple[float, float]:
     return arithmetic / m.bytes, arithmetic / (m.seconds or 1.0)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Latency:
     found: list[Measurement]
 
@@ -207,7 +207,7 @@ def _times(limits: tuple[float, float]) -> tuple[list[float], list[str]]:
     return [10.0**power for power in chosen], [names[power] for power in chosen]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Bars:
     bars: list[tuple[str, float]]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from hologram.records import frozen
 
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times
@@ -44,7 +46,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Adapter:
     """A device of a backend; `name` is its identity within a report, as 'webgpu:0'."""
 
@@ -63,7 +65,7 @@ class Adapter:
         return f"{self.name} {self.device}{' (software)' if self.software else ''}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Key:
     """Which measurement it is: the same in every report of every machine."""
 
@@ -74,7 +76,7 @@ class Key:
     adapter: str  # a backend and a number, or HOST
 
 
-@dataclass(frozen=True)
+@frozen
 class Measurement:
     """Seconds of a call, the median of each turn; without any, `why` says why."""
 
@@ -98,7 +100,7 @@ class Measurement:
         return self.flops / self.seconds if self.seconds and self.flops else None
 
 
-@dataclass(frozen=True)
+@frozen
 class Report:
     """All that one run of the matrix found; `unfinished` says why a part of it is missing."""
 

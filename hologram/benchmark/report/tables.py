@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hologram.benchmark.report.records import HOST, TITLES, Adapter, Key, Kind, Measurement, Report
 from hologram.benchmark.rows import ALL_SIZES
 from hologram.display import duration
+from hologram.records import frozen
 
 MISSING = "–"
 PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-@dataclass(frozen=True)
+@frozen
 class Table:
     """A title, the columns' heads, and rows of as many cells; all columns but the first are numbers or `words`."""
 

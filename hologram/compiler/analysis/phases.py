@@ -10,20 +10,19 @@ sweep that has all their values anyway, if none would be needed but for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hologram.atlas.opcodes import EFFECTS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     uniform: tuple[Instruction, ...]  # once per row, before the sweep
     sweep: tuple[Instruction, ...]  # for each element of the row; empty: no sweep
     reductions: tuple[Instruction, ...]  # fold an operand over the sweep
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     phases: tuple[Phase, ...]  # the last has no reductions
     tail: tuple[Instruction, ...]  # uniform effects, once per row, at the end

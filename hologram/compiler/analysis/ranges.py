@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.dtypes import Number
+from hologram.records import frozen
 
 O = Opcode
 Interval = tuple[int, int]  # both ends included
@@ -25,7 +26,7 @@ MOST_GROUPS = 2**15  # that surely lie along one dimension
 U32, I64 = (0, 2**32 - 1), (-(2**63), 2**63 - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Range:
     """Integers from `low` to `high`, changing by `strides[k]` from one coordinate of axis k to the next.
 
@@ -44,7 +45,7 @@ class Range:
         return interval[0] <= self.low and self.high <= interval[1]
 
 
-@dataclass(frozen=True)
+@frozen
 class Lanes:
     """A launch, or a part of one, none of whose axes is empty.
 
@@ -65,7 +66,7 @@ class Lanes:
         return Lanes(program, named, [(0, n - 1) for n in extents], extents, index)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Reference:
     """A load, store or atomic, of a buffer or a shared array, and the positions it reaches."""
 
@@ -82,7 +83,7 @@ class Reference:
         return self.range.strides.get(axis, 0)
 
 
-@dataclass(frozen=True)
+@frozen
 class Paths:
     """A program's accesses, and the instructions their positions are computed from."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from hologram.atlas.opcodes import STRUCTURED
@@ -22,11 +21,12 @@ from hologram.compiler.canonical.linearize import ordered
 from hologram.compiler.canonical.numbering import Numbering, plain_names
 from hologram.compiler.canonical.rules import Rule, table
 from hologram.compiler.passes import passed
+from hologram.records import frozen
 
 MOST_ROUNDS = 8
 
 
-@dataclass(frozen=True)
+@frozen
 class Pass:
     """A rewrite of a whole program, and the laws it goes by."""
 

@@ -8,7 +8,6 @@ square of its length.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from hologram.atlas.arithmetic import COMPUTE
 from hologram.atlas.arithmetic import number as array
@@ -16,11 +15,12 @@ from hologram.atlas.opcodes import Opcode
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.term import Term
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 LONGEST = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Sum:
     """constant + the sum of coefficient * term."""
 
@@ -126,7 +126,7 @@ def _joined(m: Numbering, d: DType, scaled: dict[int, Term], constant: int) -> T
 # Products.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Product:
     """Factors, those that vary least first."""
 
@@ -157,7 +157,7 @@ def mul(m: Numbering, d: DType, x: Term, y: Term) -> Term:
 # Chains: and, or, xor, min, max.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Chain:
     """Members of a chain of one opcode, a constant last."""
 

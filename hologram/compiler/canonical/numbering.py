@@ -8,7 +8,6 @@ effects; effects never do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from hologram import dtypes
@@ -18,6 +17,7 @@ from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.canonical.rules import Table
 from hologram.compiler.canonical.term import Epoch, Region, Term, digest
 from hologram.dtypes import DType, Number
+from hologram.records import frozen
 
 GLOBAL, SHARED = 0, 1
 _GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}
@@ -38,7 +38,7 @@ def exchangeable(opcode: Opcode, operands: Sequence[Term]) -> bool:
     return opcode in COMMUTATIVE
 
 
-@dataclass(frozen=True)
+@frozen
 class _Touches:
     """What a block does to each kind of memory."""
 

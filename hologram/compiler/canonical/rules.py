@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hologram.atlas.opcodes import Opcode
+from hologram.records import frozen
 
 if TYPE_CHECKING:
     from hologram.compiler.canonical.term import Term
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Apply = Callable[..., "Term | None"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """One law of algebra: what it rewrites, for operands of which kinds of dtype."""
 

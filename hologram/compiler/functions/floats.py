@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hologram import dtypes
 from hologram.atlas.builder import Value, absolute, fma, select
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Layout:
     """An IEEE 754 binary format as integers see it."""
 
@@ -106,7 +105,7 @@ def mantissa_exponent(x: Value) -> tuple[Value, Value]:
 # using fma, which a GPU may round twice.
 
 
-@dataclass(frozen=True)
+@frozen
 class Pair:
     hi: Value
     lo: Value

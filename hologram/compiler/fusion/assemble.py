@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hologram.atlas.program import Program
 from hologram.compiler.canonical.form import canonical, identity_of
@@ -18,11 +18,12 @@ from hologram.limits import Limits
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.steps import Steps
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 IDENTITY_DIGITS = 6
 
 
-@dataclass(frozen=True)
+@frozen
 class Assembly:
     """A graph's plan, whose operands are the graph's inputs, its outputs, then scratch; and how it came about.
 

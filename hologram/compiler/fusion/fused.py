@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
@@ -15,11 +14,12 @@ from hologram.compiler.fusion.groups import Group, rows_of
 from hologram.layout import Layout, collapse, collapse_apart, compose, row_major
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
+from hologram.records import frozen
 
 MOST_NAMES = 4  # operations that a kernel is named after
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A program and what a launch of it needs: the graph's values for its buffers, its scalars and its grid.
 
@@ -83,7 +83,7 @@ def _collapsed(layouts: Sequence[Layout], group: Group) -> tuple[tuple[int, ...]
     return simple[0].shape, reduced, dict(zip(layouts, simple, strict=True))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Scalars:
     """A position from strides that are extents where they can be, else scalars of the launch."""
 
@@ -127,7 +127,7 @@ class _Scalars:
         return self.builder.scalar(name, dtypes.index)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Constants:
     """A position in a matrix with its strides written into the program; several axes of rows are found by division."""
 

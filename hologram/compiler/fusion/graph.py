@@ -8,16 +8,16 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from hologram.dtypes import Number
 from hologram.layout import Layout
 from hologram.opset.forms.operation import Operation
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Read:
     """Elements of a value, seen through a layout over its storage.
 
@@ -32,7 +32,7 @@ class Read:
 Operand = Read | Number | None
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Node:
     """One operation; `layouts` are those of its results, contiguous. Attributes passed at launch may be reads."""
 
@@ -64,7 +64,7 @@ def _seen(x: Any) -> Any:
     return x
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Graph:
     """Nodes over `inputs` (values with the layouts they are given in), whose `outputs` somebody wants, each once.
 

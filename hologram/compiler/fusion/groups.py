@@ -14,6 +14,7 @@ from hologram.compiler.fusion.graph import Node, Read
 from hologram.dtypes import Number
 from hologram.layout import Layout, compose, row_major, settled
 from hologram.opset.forms.row import Row
+from hologram.records import frozen
 
 
 @dataclass(eq=False)
@@ -93,7 +94,7 @@ def covers(layout: Layout, size: int, group: Group) -> bool:
     return not layout.offset and math.prod(sizes) == size and tuple(s for s, _ in axes) == row_major(sizes)
 
 
-@dataclass(frozen=True)
+@frozen
 class Rows:
     """A reduction over its domain: its result there, and its operands."""
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from hologram.atlas.program import Access
 from hologram.limits import ALIGNMENT, Limits
 from hologram.plan import Plan, Scratch, Step, Tile
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Place:
     """Where an area begins: an arena, and bytes from its start, a multiple of ALIGNMENT."""
 
@@ -28,7 +29,7 @@ class Place:
     offset: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Arenas:
     """The bytes of each arena, and the place of each of a plan's scratch areas."""
 
@@ -41,7 +42,7 @@ class Arenas:
         return sum(self.sizes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Life:
     """The first and the last step that use an area; none do if the last comes before the first."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import permutations
 from typing import Any
@@ -36,6 +36,7 @@ from hologram.opset.matmul import matmul
 from hologram.opset.neural.norm import softmax
 from hologram.opset.scan import cumsum
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 LONGEST = 96  # instructions; no spelling has as many
 MAX_TEMPLATES = 512
@@ -51,7 +52,7 @@ _VOCABULARY = MARKS | {
 Solve = Callable[[Sequence[int], Grid], Iterable[Sizes]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Pattern:
     """A computation, the ways to write it, and the operation that does it well.
 
@@ -71,7 +72,7 @@ class Pattern:
     pays: Callable[[Sizes, Limits], bool] = field(default=lambda sizes, limits: True)
 
 
-@dataclass(frozen=True)
+@frozen
 class Recognition:
     """What a launch was recognised as; `positions` are the program's buffers in the operation's order."""
 

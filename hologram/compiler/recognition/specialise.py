@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,9 +14,10 @@ from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.compiler.analysis.ranges import I64, Lanes, ranges
 from hologram.compiler.canonical.form import formed, identity_of
 from hologram.dtypes import bool_, index
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Specialised:
     """A program without scalars in canonical form, and its grid; axes of one lane are left out."""
 

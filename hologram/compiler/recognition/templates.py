@@ -7,7 +7,6 @@ names, the order of operands, sizes as scalars, extents or numbers, axes of one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 
 from hologram.atlas import builder as atlas
@@ -16,6 +15,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType
 from hologram.opset.forms import types
+from hologram.records import frozen
 
 Sizes = tuple[int, ...]
 Grid = tuple[int, ...]
@@ -24,7 +24,7 @@ Grid = tuple[int, ...]
 MARKS = frozenset({Opcode.LOOP, Opcode.REDUCE_ADD, Opcode.MAD, Opcode.FMA, Opcode.EXP, Opcode.REM})
 
 
-@dataclass(frozen=True)
+@frozen
 class Spelling:
     """One way to write a computation of given sizes."""
 
@@ -51,7 +51,7 @@ LOOPS: dict[str, tuple[frozenset[Opcode], Accumulate]] = {
 ORDERS = {"a b": (False, False), "a bᵀ": (False, True), "aᵀ b": (True, False), "aᵀ bᵀ": (True, True)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Lanes:
     """Which element of a result (m, n) a lane computes."""
 

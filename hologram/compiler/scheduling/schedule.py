@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -13,6 +12,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.compiler.dialect import FOLD, Dialect
 from hologram.errors import ShapeError
 from hologram.limits import Limits
+from hologram.records import frozen
 
 
 def most_lanes(index_bits: int) -> int:
@@ -35,7 +35,7 @@ class Sweep(Enum):
     ROW = "row"  # row programs: `threads` threads share a row
 
 
-@dataclass(frozen=True)
+@frozen
 class Schedule:
     """How work maps to threads."""
 
@@ -81,7 +81,7 @@ def fold(groups: int, limits: Limits) -> tuple[int, int, int]:
     return FOLD, lines, 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Units:
     """The buffers of a map program that are only accessed at the lane's own position, outside of any branch."""
 

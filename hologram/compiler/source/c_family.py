@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import ScalarParameter
 from hologram.compiler.dialect import LANES, Dialect, spell, words
 from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
+from hologram.records import frozen
 
 O = Opcode
 # Of C++, which no name may be; and C's macros that headers bring.
@@ -38,7 +38,7 @@ INTEGERS = SIGNED + UNSIGNED
 NARROW = tuple(d for d in dtypes.ALL if d.bits < 32 and d != bool_)
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Names:
     """Where the two languages differ."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.atlas import arithmetic
@@ -34,9 +33,10 @@ from hologram.compiler.source.emit import Emitter, identifier
 from hologram.dtypes import DType
 from hologram.errors import ProgramError, ShapeError
 from hologram.limits import Limits
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Source:
     """A generated kernel: its text and everything a launch needs.
 

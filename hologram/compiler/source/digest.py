@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2]
@@ -28,14 +30,21 @@ def digest_of_sources(*places: Path) -> str:
     """
     found = hashlib.sha256()
     for place in places:
-        for path in _files(place) if place.is_dir() else (place,):
-            content = path.read_bytes()
-            found.update(f"{path.relative_to(place.parent).as_posix()} {len(content)}\n".encode())
+        above = len(f"{place.parent}{os.sep}")
+        for path in _files(place) if place.is_dir() else (str(place),):
+            with open(path, "rb", buffering=0) as file:
+                content = file.read()
+            found.update(f"{path[above:].replace(os.sep, '/')} {len(content)}\n".encode())
             found.update(content)
     return found.hexdigest()
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(folder: Path) -> Iterator[str]:
     """Everything below a folder, in an order that depends on nothing but names. Raises OSError."""
-    folder.stat()
-    return sorted(p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        yield from (os.path.join(place, name) for name in sorted(names))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.atlas.arithmetic import identity
@@ -21,6 +20,7 @@ from hologram.compiler.scheduling.schedule import Schedule, row_units
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 PARTS = 4  # partial results of a thread; also how far loops are unrolled
 _LOCAL = re.compile(r"[vi]\d+|lane|group|thread_index")
@@ -31,7 +31,7 @@ def write(emitter: Emitter, schedule: Schedule) -> None:
     _Rows(emitter, schedule).write()
 
 
-@dataclass(frozen=True)
+@frozen
 class _Sweep:
     """One phase's pass over a row: its function, what it is passed and what it gives."""
 

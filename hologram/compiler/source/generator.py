@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -26,11 +26,12 @@ from hologram.compiler.source.shader import Shader, load
 from hologram.dtypes import Number
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 VARIANTS_KEPT = 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class Variant:
     """What a launch knows and the source depends on. Equal variants of a kernel have one source."""
 

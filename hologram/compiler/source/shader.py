@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +23,7 @@ from hologram.dtypes import DType, Number
 from hologram.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.records import frozen
 
 # The name of a tile's type of accumulation: what `epilogue` takes and gives.
 ACCUMULATOR = "ACC"
@@ -32,7 +32,7 @@ _INCLUDE = re.compile(r'#include "(.+)"')  # of a file beside the kernel's
 _PACKED = {dtypes.f32: "<f", dtypes.i32: "<i", dtypes.u32: "<I", dtypes.index: "<I"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Shader:
     """A hand-written kernel ready to compile; `file` names the source."""
 

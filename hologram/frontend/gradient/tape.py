@@ -7,7 +7,6 @@ derivatives of derivatives, or the recorder of a function that is jitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from hologram.layout import Layout
 from hologram.opset.forms.gradient import Rule, rules_of
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
+from hologram.records import frozen
 from hologram.runtime.dispatch import Request, Tracer, traced_by
 from hologram.runtime.engine import Engine
 
@@ -31,7 +31,7 @@ class ClosedOver(GradientError):
     """A function that is compiled on its own closes over a tensor that is differentiated."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Node:
     """A step that was taken: the rules backwards, what they read, where their operands came from."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from hologram.frontend.tree import leaves, mapped, same_structure
 from hologram.layout import integers
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.gradient import Rule
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import traced_by, tracing
 from hologram.runtime.engine import Engine
@@ -212,7 +212,7 @@ def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Functio
     return found
 
 
-@dataclass(frozen=True)
+@frozen
 class _Followed:
     """A call of a function that a tape has followed."""
 

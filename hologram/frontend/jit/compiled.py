@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
@@ -15,11 +14,12 @@ from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import maker, mapped
 from hologram.layout import Layout
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.replay import Replay
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Compiled:
     """Runs for tensors of the layouts it was traced with."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import accumulate, pairwise
 from textwrap import indent
@@ -23,11 +23,12 @@ from hologram.frontend.jit.compiled import Compiled
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.plan import Plan, Step, Target, Tile
+from hologram.records import frozen
 from hologram.runtime.engine import Engine
 from hologram.runtime.observer import name_of
 
 
-@dataclass(frozen=True)
+@frozen
 class ExplainedLaunch:
     """One launch of a call.
 
@@ -58,7 +59,7 @@ class ExplainedLaunch:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@frozen
 class ExplainedGroup:
     """Operations that were fused, and why they are apart from the rest.
 
@@ -84,7 +85,7 @@ class ExplainedGroup:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Explanation:
     """What a call of a jitted function runs on an executor. `str()` gives all of it as text."""
 
@@ -122,7 +123,7 @@ class Explanation:
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@frozen
 class Machine:
     """What a graph is explained for: a device, open or imagined.
 

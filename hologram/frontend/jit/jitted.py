@@ -7,7 +7,6 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,6 +15,7 @@ from hologram.errors import TraceError
 from hologram.frontend.jit.compiled import Compiled, compile_traced
 from hologram.frontend.jit.signature import Call, call_of, known_tree
 from hologram.frontend.tensor import Tensor
+from hologram.records import frozen
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
 
@@ -175,7 +175,7 @@ def _key(signature: Any, call: Call, asked: Sequence[int]) -> Any:
     return (signature, *[(k, exactly(call.numbers[k])) for k in asked])
 
 
-@dataclass(frozen=True)
+@frozen
 class Bound:
     """A jitted function as the method of an instance."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from hologram.layout import Layout
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
+from hologram.records import frozen
 from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Request, traced_by
@@ -29,7 +29,7 @@ from hologram.runtime.engine import Engine
 from hologram.runtime.validation import fitted
 
 
-@dataclass(frozen=True)
+@frozen
 class Recording:
     """A traced function's graph; its inputs are the arguments, then tensors that the function closes over."""
 

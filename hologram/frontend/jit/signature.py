@@ -6,7 +6,6 @@ A float's value counts where the trace asked for it (number.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
 from hologram.frontend.tree import branches, mapped, ordered
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly
@@ -24,7 +24,7 @@ from hologram.runtime.validation import exactly
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity, at every call
+@frozen(eq=False)  # told apart by identity, at every call
 class _Hole:
     """Where something stands among the arguments that is not the same at every call."""
 
@@ -37,7 +37,7 @@ class _Hole:
 TENSOR, NUMBER = _Hole("a tensor"), _Hole("a float")
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Call:
     """The arguments of a call: tensors and floats in order, and the structure they stand in, hashable."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hologram.limits import Limits
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Loss:
     """Units in the last place that a function loses where `spared` does not hold."""
 

@@ -7,16 +7,16 @@ contiguous and broadcast operands cost no arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access
 from hologram.dtypes import DType
 from hologram.layout import Layout
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(slots=True)
 class Address:
     """How a kernel finds an operand's elements: for each axis a stride of 0, of 1, or None for a scalar."""
 

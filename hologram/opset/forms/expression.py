@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -15,12 +15,13 @@ from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Operation
 from hologram.plan import Plan, Step
+from hologram.records import frozen
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
 NumberType = tuple[DType]  # the dtype a Python number is passed as
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Kernelled(Operation):
     """An operation whose kernel is generated from its declaration: what the generated forms share."""
 
@@ -108,7 +109,7 @@ def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
     return value.to(dtype) if isinstance(value, Value) else builder.constant(value, dtype)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Expression(Kernelled):
     """An operation declared by what it does at one element, so that it can be written into any program."""
 

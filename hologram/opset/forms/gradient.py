@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,9 +29,10 @@ from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression, Static
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.row import Arrangement, Row, column, length
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """The cotangents of some operands: `function`, of what it `reads` by name."""
 
@@ -171,7 +172,7 @@ def _beside(operation: Any, ndim: int, attributes: Attributes, x: Any) -> Any:
     return x
 
 
-@dataclass(frozen=True)
+@frozen
 class Partial:
     """The operation that takes what it reads to an operand's cotangent; None where that is the cotangent itself."""
 
@@ -179,7 +180,7 @@ class Partial:
     reads: tuple[str, ...] = ("cotangent",)
 
 
-@dataclass(frozen=True)
+@frozen
 class Use:
     """All that the derivative of an expression with respect to one operand depends on."""
 
@@ -224,7 +225,7 @@ def _partial(use: Use) -> Partial | None:
     return Partial(derivative, reads)
 
 
-@dataclass(frozen=True)
+@frozen
 class Fragment:
     """Instructions that compute one value from scalars, which stand for operands and attributes by name."""
 

@@ -7,7 +7,7 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -30,9 +30,10 @@ from hologram.opset.forms.expression import (
 )
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
 from hologram.plan import Plan, Step, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Elementwise(Expression):
     """Every output element depends on the operands' elements at the same place, after broadcasting."""
 
@@ -74,7 +75,7 @@ class Elementwise(Expression):
 Infer = Callable[..., Layout | tuple[Layout, ...]]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Indexed(Kernelled):
     """Every lane is handed its coordinates and reads, and in the scatter form writes, where it likes.
 

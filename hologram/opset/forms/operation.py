@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from hologram.limits import Limits
 from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.default import Default
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
@@ -41,7 +42,7 @@ ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Sample:
     """Arguments of one call in a test: NumPy arrays or numbers, and attributes."""
 
@@ -77,7 +78,7 @@ class _PublicSignature:
         return inspect.Signature(parameters)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Operation:
     """An operation and everything known about it.
 
@@ -321,13 +322,14 @@ def _answers(kind: type) -> bool:
 
 
 OPERATIONS: dict[str, Operation] = {}
+_owners: dict[str, Operation] = {}  # by each of an operation's names
 
 
 def register(operation: Operation) -> Operation:
     """Adds an operation to the set; its names must be new."""
-    names = {operation.name, *operation.out_names}
-    for other in OPERATIONS.values():
-        if names & {other.name, *other.out_names}:
-            raise ValueError(f"{operation.name} has a name of the operation {other.name}")
+    for name in (operation.name, *operation.out_names):
+        owner = _owners.setdefault(name, operation)
+        if owner is not operation:
+            raise ValueError(f"{operation.name} has a name of the operation {owner.name}")
     OPERATIONS[operation.name] = operation
     return operation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram import dtypes
@@ -16,9 +15,10 @@ from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Arrangement:
     """Layouts of one shape whose last `reduced` axes are the row."""
 
@@ -27,7 +27,7 @@ class Arrangement:
     reduced: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Row(Expression):
     """An operation along rows: the axes named by the attribute `axis` (the name of that attribute is `axis_name`).
 

@@ -10,7 +10,7 @@ import numpy as np
 from hologram.dtypes import DType
 from hologram.opset.forms.operation import Sample
 
-Samples = Callable[[np.random.Generator, DType], Iterable[Sample]]
+Samples = Callable[["np.random.Generator", DType], Iterable[Sample]]  # numpy.random loads when it is named
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (33, 5), (3, 1, 4), (1031,), (2, 0, 3))
 PAIRS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (

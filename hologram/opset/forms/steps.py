@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.forms.map import copy_plan
 from hologram.plan import Plan, Scratch, Step
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """Memory in a plan: an operand's position, and how what is meant lies in it."""
 

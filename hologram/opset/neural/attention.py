@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +21,10 @@ from hologram.opset.logic import logical_and, where
 from hologram.opset.matmul import matmul, transposed_product
 from hologram.opset.tiles.attention import Attended, attention_plan, kept, softmax_or_zero
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Attention(Operation):
     """softmax(q kᵀ scale + mask) v."""
 

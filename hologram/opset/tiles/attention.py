@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -22,9 +21,10 @@ from hologram.opset.tiles.attention_operands import additive, batch_of
 from hologram.opset.tiles.attention_units import unit_steps
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Step, Target, Tile
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Attended:
     """The operands of an attention, checked and broadcast."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.atlas.program import Program
@@ -24,6 +23,7 @@ from hologram.opset.matmul import epilogue_program
 from hologram.opset.tiles.columns import convolved, surrounded, weighed
 from hologram.opset.tiles.convolution_tile import convolution_plan
 from hologram.plan import Plan, Target
+from hologram.records import frozen
 
 LEAST_CHANNELS, LEAST_TAPS = 2, 8  # below these the reduction reads less than the product would write
 
@@ -35,7 +35,7 @@ def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attrib
     return operation(x, weight, **attributes) + bias.reshape(-1, *(1 for _ in x.shape[2:]))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Convolution(Indexed):
     """A reduction over windows which, where tiles apply, is a matrix product."""
 
@@ -111,7 +111,7 @@ class Convolution(Indexed):
         return convolved(x, weight, out, attributes, target, epilogue)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class Windowed(Operation):
     """What is made of products with windows; `shape_of` is as of Indexed."""
 
@@ -124,7 +124,7 @@ class Windowed(Operation):
         return (self.shape_of(*inputs, **attributes),)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class TransposedConvolution(Windowed):
     """A convolution of stride 1 for the places of each remainder by the stride: with the taps that reach them."""
 
@@ -174,7 +174,7 @@ class TransposedConvolution(Windowed):
         return steps.plan()
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """Places of a result that the same taps reach, along one axis: start, start + step, ..."""
 
@@ -207,7 +207,7 @@ def _without_taps(steps: Steps, bias: Input | None, out: Place, target: Target) 
         steps.extend(fill.plan((), (out.layout,), {"value": 0}, target), (out.position,))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen(eq=False, repr=False)
 class WeightProduct(Windowed):
     """Products of windows with what they led to, summed over all places."""
 

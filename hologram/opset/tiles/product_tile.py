@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hologram.atlas.program import Program
 from hologram.choices import Candidate, Problem
@@ -14,6 +14,7 @@ from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Target, Tile
+from hologram.records import frozen
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
@@ -50,7 +51,7 @@ UNIT_SIDE = 16  # rows and columns of a subgroup's least part of such a tile
 UNIT_LINE = 8  # elements that this kernel loads at once
 
 
-@dataclass(frozen=True)
+@frozen
 class Product:
     """A batch of matrix products, as the tile kernels see it: every operand with three strides."""
 

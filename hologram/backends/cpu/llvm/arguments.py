@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.analysis.ranges import Place
+from hologram.records import frozen
 
 COLUMN_TILE = 1024  # outputs that are accumulated side by side
 
 
-@dataclass(frozen=True)
+@frozen
 class Variant:
     """How a program is compiled: what a launch knows and the code depends on."""
 
@@ -34,7 +34,7 @@ class Variant:
         return json.dumps({**vars(self), "unproven": sorted(self.unproven)})
 
 
-@dataclass(frozen=True)
+@frozen
 class Slots:
     """Which slot holds what: addresses, scalars, extents, lengths, then the numbers of the schedule."""
 

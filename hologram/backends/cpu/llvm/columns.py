@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
@@ -17,6 +16,7 @@ from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
+from hologram.records import frozen
 
 BLOCK = 256  # elements of a row folded in its own precision before they join the total
 Cell = Callable[[str], None]
@@ -70,7 +70,7 @@ def _bytes(type_: str) -> int:
     return {"float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8
 
 
-@dataclass(frozen=True)
+@frozen
 class _Tile:
     """`count` rows from `begin` on along `axis`, side by side, at the coordinates `outer` of the axes before."""
 

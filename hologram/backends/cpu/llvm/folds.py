@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hologram import dtypes
 from hologram.atlas.arithmetic import identity
 from hologram.atlas.opcodes import FOLDS
@@ -11,9 +9,10 @@ from hologram.atlas.program import Instruction
 from hologram.backends.cpu.llvm.instructions import convert
 from hologram.backends.cpu.llvm.writer import Writer, literal, register_type
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Fold:
     """One reduction. A `part` accumulates within a block in the row's precision, a `total` over blocks."""
 

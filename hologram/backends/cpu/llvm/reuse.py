@@ -7,17 +7,17 @@ arithmetic that is right; an exponential of every element (softmax) costs more t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import Phase, outer_values
+from hologram.records import frozen
 
 ELEMENTS = 8192  # of the longest row whose values are kept
 WORTH = 12  # instructions that a kept value must save
 
 
-@dataclass(frozen=True)
+@frozen
 class Sweep:
     """A phase's sweep with kept values: the instructions left, what is fetched before and what is stored after them."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
@@ -17,6 +16,7 @@ from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Reference, unproven
+from hologram.records import frozen
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 
@@ -28,7 +28,7 @@ _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it 
 _SLICE_NS = 3_000  # and no slice is made shorter
 
 
-@dataclass(frozen=True)
+@frozen
 class Schedule:
     """A variant and how its steps are shared out: totals and slice sizes, one for each step."""
 
@@ -44,7 +44,7 @@ class Schedule:
         return len(self.totals) == 1 and self.slices[0] >= self.totals[0]
 
 
-@dataclass(frozen=True)
+@frozen
 class Facts:
     """What scheduling asks of a program, whatever its launch."""
 

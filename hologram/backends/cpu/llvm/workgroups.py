@@ -17,20 +17,21 @@ from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, register_type
 from hologram.dtypes import DType
+from hologram.records import frozen
 
 O = Opcode
 _ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
 WORKGROUP = 256  # threads, where a program does not say
 
 
-@dataclass(frozen=True)
+@frozen
 class Piece:
     """What a workgroup's threads run as one loop."""
 
     instructions: tuple[Instruction, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Whole:
     """A loop or `if` that all threads go through together."""
 

@@ -13,7 +13,6 @@ import importlib
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.kernel import Step
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import prelude
+from hologram.records import frozen
 
 # How builds of OpenBLAS decorate their names: NumPy's wheels, distributions with 64-bit integers, and plain ones.
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
@@ -39,7 +39,7 @@ _FUNCTIONS = ("matrices", "vectors", "enter", "leave")
 _LETTERS = {"float32": ("s", "float"), "float64": ("d", "double")}
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Library:
     """A loaded OpenBLAS: addresses of its functions by cblas's plain names."""
 
@@ -81,7 +81,7 @@ def _described(library: Any, name: str) -> Library | None:
     return Library(addresses, 64 if b"USE64BITINT" in config() else 32, library)
 
 
-@dataclass(frozen=True)
+@frozen
 class Routines:
     """The steps of blas.ll for one dtype, and what they are to call."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from hologram.backends.cpu.kernel import Host, recorded
 from hologram.backends.cpu.products.blas import Routines, loaded_library, routines
 from hologram.device import Launch
+from hologram.records import frozen
 
 # Estimated on a Zen 4 core: of a multiply-add, of an element of a matrix that is multiplied by a vector, and of a call.
 _MULTIPLY_NS = 0.021  # f32; twice that for f64
@@ -22,7 +22,7 @@ _STRIP_MULTIPLE = 16  # rows; what BLAS multiplies at once
 _ROWS, _COLUMNS, _AS_IT_LIES, _TRANSPOSED = 101, 102, 111, 112  # in cblas's words
 
 
-@dataclass(frozen=True)
+@frozen
 class Matrices:
     """A batch of matrices that BLAS can read as they lie: one of two axes has stride 1. Strides in elements."""
 
@@ -57,7 +57,7 @@ def vectors(view: np.ndarray) -> Matrices | None:
     return Matrices(view.ctypes.data, view.itemsize, True, apart, apart, batch) if apart > 0 else None
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut:
     """How a batch of products is shared: strips of so many rows, so many a matrix, so many strips a slice."""
 
@@ -84,7 +84,7 @@ def cut(batch: int, m: int, each_ns: float, threads: int) -> Cut:
     return Cut(height, strips, batch * strips, 1)
 
 
-@dataclass(frozen=True)
+@frozen
 class Product:
     """out = a @ b for a batch of matrices, views of shape (batch, rows, columns) of one dtype."""
 
@@ -109,7 +109,7 @@ class Product:
         return same and turned.shape == self.b.shape and min(self.sizes) > 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Call:
     """What BLAS is called with for a product."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -23,9 +22,10 @@ from hologram.dtypes import Number
 from hologram.errors import CompileError
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Tile
+from hologram.records import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class TileCall:
     """A launch of a tile: its buffers as 1-D arrays, its scalars by name, its grid in workgroups."""
 
@@ -61,7 +61,7 @@ def memory_of(array: np.ndarray) -> Memory:
     return Memory(flat, flat.ctypes.data, flat.size)
 
 
-@dataclass(frozen=True)
+@frozen
 class TileKernel(Kernel):
     """A tile as a device's kernel."""
 

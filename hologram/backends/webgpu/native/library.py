@@ -20,6 +20,7 @@ from typing import Any
 from hologram import forks
 from hologram.backends.webgpu.native.declared import Declared
 from hologram.errors import BackendUnavailable
+from hologram.records import frozen
 
 # Native features we use where they exist; names as in wgpu.h. Order is irrelevant.
 FEATURES = (
@@ -51,7 +52,7 @@ _KINDS = {1: "discrete", 2: "integrated", 3: "cpu"}
 _APIS = {4: "d3d12", 5: "metal", 6: "vulkan"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Adapter:
     """What one adapter says of itself; `handle` is its WGPUAdapter."""
 

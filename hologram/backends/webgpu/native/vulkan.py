@@ -9,8 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
+
+from hologram.records import frozen
 
 LOADER = "libvulkan.so.1"
 MANIFESTS = ("etc/vulkan", "usr/share/vulkan", "usr/local/share/vulkan", "usr/local/etc/vulkan")
@@ -41,7 +43,7 @@ CONTAINER = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class System:
     """The machine as files, variables and its dynamic linker show it."""
 
