@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import dtypes, lazy
+from hologram import blit, dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.compiling import CompilingDevice
 from hologram.config import config
 from hologram.device import (
+    Binding,
     Clock,
     DeviceInfo,
     HostTimeline,
@@ -41,6 +42,7 @@ else:  # needed to launch, not to open
 
 
 NAME = "cpu"
+STREAMED_BYTES = 16 << 20  # of a copy or a fill: more than caches hold, so all threads are worth a launch
 
 
 def thread_count() -> int:
@@ -117,22 +119,41 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         source = np.frombuffer(data, np.uint8)
-        memory.bytes[offset : offset + source.size] = source
+        self._move(source, memory.bytes[offset : offset + source.size])
 
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
         target = np.frombuffer(out, np.uint8)
-        target[:] = memory.bytes[offset : offset + target.size]
+        self._move(memory.bytes[offset : offset + target.size], target)
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
     ) -> None:
-        target.bytes[target_offset : target_offset + nbytes] = source.bytes[
-            source_offset : source_offset + nbytes
-        ]
+        self._move(
+            source.bytes[source_offset : source_offset + nbytes],
+            target.bytes[target_offset : target_offset + nbytes],
+        )
+
+    def _move(self, source: np.ndarray, target: np.ndarray) -> None:
+        """Copies bytes; large ranges that lie apart by all threads, past the caches."""
+        whole = target.size // max(blit.WORDS) * max(blit.WORDS)
+        if whole < STREAMED_BYTES or np.may_share_memory(source, target) or not _compiles():
+            target[:] = source
+            return
+        spans = [Memory(a, a.ctypes.data, whole) for a in (source, target)]
+        size = blit.word(*(span.address for span in spans))
+        bindings = [Binding(span, 0, whole) for span in spans]
+        self.compile(blit.copy_program(size)).bind(bindings, (0, 0), (whole // size,))()
+        target[whole:] = source[whole:]
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
-        unit = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[len(pattern)]
-        memory.bytes[offset : offset + nbytes].view(unit)[:] = np.frombuffer(pattern, unit)[0]
+        unit = blit.WORDS[len(pattern)]
+        value = np.frombuffer(pattern, unit.numpy)[0]
+        if nbytes < STREAMED_BYTES or not _compiles():
+            memory.bytes[offset : offset + nbytes].view(unit.numpy)[:] = value
+            return
+        bindings = [Binding(memory, offset, nbytes)]
+        fill = self.compile(blit.fill_program(len(pattern)))
+        fill.bind(bindings, (0, int(value)), (nbytes // len(pattern),))()
 
     def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
         return memory.bytes[offset : offset + nbytes].data

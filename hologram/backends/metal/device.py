@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hologram import forks
+from hologram import blit, forks
 from hologram.atlas.program import Program
-from hologram.backends.metal import blit
 from hologram.backends.metal.kernel import Facilities, MetalKernel, appender, sequence
 from hologram.backends.metal.memory import Heap, Memory, view
 from hologram.backends.metal.pipeline import Pipelines

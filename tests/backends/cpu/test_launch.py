@@ -293,3 +293,38 @@ def test_streamed_result(offset: int) -> None:
     ours = target.bytes.view(np.float32)[: size + 1]
     np.testing.assert_array_equal(ours[offset : offset + size], a + a)
     assert ours[0 if offset else size] == -1
+
+
+@pytest.mark.parametrize("source", [0, 1, 8, 20])
+@pytest.mark.parametrize("target", [0, 3, 16])
+@pytest.mark.parametrize("nbytes", [64, 1000, 70001])
+def test_streamed_copies_write_their_bytes_and_no_others(
+    monkeypatch: pytest.MonkeyPatch, source: int, target: int, nbytes: int
+) -> None:
+    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+    opened, data = device(), np.random.default_rng(0).integers(0, 255, 70100, np.uint8)
+    a, b = opened.allocate(data.size), opened.allocate(data.size)
+    opened.write(a, 0, data.data)
+    opened.fill(b, 0, data.size, b"\x55")
+    opened.copy(a, source, b, target, nbytes)
+    expected = np.full(data.size, 0x55, np.uint8)
+    expected[target : target + nbytes] = data[source : source + nbytes]
+    out = np.zeros(data.size, np.uint8)
+    opened.read(b, 0, out.data)
+    np.testing.assert_array_equal(out, expected)
+    opened.copy(b, source, b, target, nbytes)  # over itself
+    expected[target : target + nbytes] = expected[source : source + nbytes].copy()
+    np.testing.assert_array_equal(b.bytes[: data.size], expected)
+
+
+@pytest.mark.parametrize(
+    "pattern", [b"\x07", b"\x01\x02", b"\x01\x02\x03\x84", b"\x01\x02\x03\x04\x05\x06\x07\xf8"]
+)
+def test_streamed_fills_repeat_their_pattern(monkeypatch: pytest.MonkeyPatch, pattern: bytes) -> None:
+    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+    opened = device()
+    memory = opened.allocate(5000)
+    opened.fill(memory, 0, 5000, b"\x55")
+    opened.fill(memory, 16, 4000, pattern)
+    expected = b"\x55" * 16 + pattern * (4000 // len(pattern)) + b"\x55" * 984
+    assert memory.bytes[:5000].tobytes() == expected

@@ -1,4 +1,4 @@
-"""Fills and copies of any bytes, as Atlas programs: Metal's own fill a byte, and copy words to other places only."""
+"""Fills and copies of any bytes as Atlas programs, where a device's own way cannot do all, or is slow."""
 
 from __future__ import annotations
 
