@@ -8,9 +8,10 @@ from functools import cached_property
 from hologram.dtypes import DType, f32
 from hologram.records import frozen
 
-ALIGNMENT = (
-    256  # bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line
-)
+# Bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line.
+ALIGNMENT = 256
+# More than caches hold: from there on a device that works in the host's memory copies quicker than NumPy.
+STREAMED_BYTES = 16 << 20
 
 
 @frozen

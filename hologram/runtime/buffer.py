@@ -12,6 +12,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from hologram.limits import STREAMED_BYTES
 from hologram.runtime import dlpack
 from hologram.runtime.allocation import Allocation, Kind, opened
 from hologram.runtime.dispatch import Dispatch
@@ -165,7 +166,7 @@ class Buffer:
                 raise InteropError(
                     f"to_numpy: the host cannot address the memory of {name}: copy=False is impossible"
                 )
-        elif (view := self._resident()) is not None:
+        elif self.nbytes < STREAMED_BYTES and (view := self._resident()) is not None:
             return view.copy()
         return self._read()
 
@@ -329,13 +330,15 @@ class Buffer:
         )
 
     def _resident(self) -> np.ndarray | None:
-        """The view that is kept for copies in and out; only where the memory is always the host's."""
-        if self._view is None and self.executor.device.limits.host_resident:
+        """A view for copies in and out, kept where they are small; None: the memory is not always the host's."""
+        view = self._view
+        if view is None and self.executor.device.limits.host_resident:
             block = self.live_block("buffer")
             memory = self.executor.device.host_view(block.memory, block.offset, self.nbytes)
             if memory is not None:
-                self._view = np.frombuffer(memory, self.dtype.numpy, self.size).reshape(self.shape)
-        return self._view
+                view = np.frombuffer(memory, self.dtype.numpy, self.size).reshape(self.shape)
+                self._view = view if self.nbytes < STREAMED_BYTES else None
+        return view
 
     def _host_view(self) -> np.ndarray | None:
         """A view for others to keep: it holds the lease."""
@@ -353,12 +356,13 @@ class Buffer:
         _require(self, "from_numpy", array.size, array.dtype)
         if array.size == 0:
             return
-        view = self._resident()
+        plain = array.flags.c_contiguous and array.dtype.isnative
+        view = None if plain and self.nbytes >= STREAMED_BYTES else self._resident()
         if view is not None:
             # The contiguous side takes the other's shape: no copy.
             np.copyto(view.reshape(array.shape), array)
             return
-        if not array.flags.c_contiguous or not array.dtype.isnative:
+        if not plain:
             array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
         device.write(block.memory, block.offset, array.reshape(-1).view(np.uint8).data)
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 from hologram import dtypes
 from hologram.backends.registry import discover
 from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from hologram.limits import STREAMED_BYTES
 from hologram.runtime import selector
 from tests.devices import MemoryDevice, MemoryExecutor
 from tests.runtime.arrays import sample
@@ -333,3 +334,18 @@ def test_length_and_repr(executor):
     with pytest.raises(TypeError):
         len(executor.allocate(()))
     assert repr(executor.allocate((4, 5))) == f"Buffer(shape=(4, 5), dtype=f32, {executor.device.info.name})"
+
+
+def test_large_arrays_come_and_go_whole(executor):
+    """From STREAMED_BYTES on the CPU copies what lies plainly by itself; other layouts are for NumPy."""
+    count = (STREAMED_BYTES // 4 + 4099) // 3 * 3
+    data = np.random.default_rng(0).integers(0, 200, count).astype(np.float32)
+    buffer, other = (executor.allocate((3, count // 3)) for _ in range(2))
+    for array in (data, data[::-1], data.reshape(-1, 3).T, data.astype(">f4")):
+        buffer.from_numpy(array)
+        for found in (buffer.to_numpy(), buffer.to_numpy(copy=None), other.copy_from(buffer).to_numpy()):
+            np.testing.assert_array_equal(found.reshape(-1), array.reshape(-1))
+    copied = buffer.to_numpy()
+    buffer.fill(1)
+    assert (copied != 1).any()
+    assert (buffer.to_numpy() == 1).all()

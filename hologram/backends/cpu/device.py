@@ -26,7 +26,7 @@ from hologram.device import (
     Timeline,
     in_turn,
 )
-from hologram.limits import Limits
+from hologram.limits import STREAMED_BYTES, Limits
 from hologram.plan import Tile
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ else:  # needed to launch, not to open
 
 
 NAME = "cpu"
-STREAMED_BYTES = 16 << 20  # of a copy or a fill: more than caches hold, so all threads are worth a launch
 
 
 def thread_count() -> int:
