@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.program import Access, Program
@@ -15,9 +15,10 @@ from hologram.layout import Layout
 from hologram.opset.forms.map import copy_plan
 from hologram.opset.forms.operation import Operation
 from hologram.plan import Plan, Step, Target
+from hologram.records import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Programmed(Operation):
     """A program whose buffers are the operation's operands and results, and its scalars the attributes.
 

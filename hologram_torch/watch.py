@@ -16,11 +16,12 @@ from typing import Any
 import hologram as hg
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
+from hologram.records import frozen
 
 MAX_KEPT = 64  # sets of flags of a device that nobody has read
 
 
-@dataclass(frozen=True)
+@frozen
 class Complaint:
     """What is raised where a flag is set."""
 
@@ -65,7 +66,7 @@ def complain(flag: Tensor, kind: type[Exception], text: str) -> None:
         _local.flags.complaints.append(Complaint(kind, text))
 
 
-@dataclass(frozen=True)
+@frozen
 class Left:
     """Flags that a call returned."""
 

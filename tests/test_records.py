@@ -35,7 +35,7 @@ def _classes(decorate: Any) -> tuple[type, type, type]:
         x: int
 
         def __eq__(self, other: object) -> bool:
-            return isinstance(other, Loose) and self.x % 2 == other.x % 2
+            return hash(self) == hash(other)
 
         def __hash__(self) -> int:
             return self.x % 2
@@ -104,10 +104,7 @@ def test_the_standard_functions() -> None:
     assert dataclasses.replace(record, x=3).size == 3
     assert dataclasses.asdict(record) == dataclasses.asdict(THEIRS[1](2, name="n"))
     assert [f.name for f in dataclasses.fields(record)] == ["x", "y", "tags", "note", "size", "name"]
-    Named = OURS[1]
-    match record:
-        case Named(x=x, name="n"):
-            assert x == 2
+    assert OURS[1].__match_args__ == THEIRS[1].__match_args__
 
 
 @frozen(slots=True)

@@ -134,14 +134,28 @@ class Tensor(View, Operators):
         executor = Default.executor(device)
         return self if executor is self.executor else constant(executor, self)
 
-    def to_numpy(self, *, copy: bool = True) -> np.ndarray:
-        """The elements as a NumPy array; `copy=False` gives a view or raises InteropError."""
+    def to_numpy(self, *, copy: bool = True, out: np.ndarray | None = None) -> np.ndarray:
+        """The elements as a NumPy array; `copy=False` gives a view or raises InteropError.
+
+        `out`, of the tensor's shape and dtype, is what is copied into and given back; see Buffer.to_numpy.
+        """
+        if out is not None:
+            return self._into(out, copy)
         if not copy:
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
         if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
             return self.buffer.to_numpy().reshape(self.shape)
         found = self.buffer.part(self.shape, self.strides, self.offset)
         return self.clone().to_numpy() if found is None else found
+
+    def _into(self, out: np.ndarray, copy: bool) -> np.ndarray:
+        dlpack.require_target(out, self.shape, self.dtype, copy)
+        whole = self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size
+        if whole and out.flags.c_contiguous:
+            self.buffer.to_numpy(out=out.reshape(self.buffer.shape))
+        else:
+            out[...] = self.to_numpy()
+        return out
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.to_numpy(copy=copy is not False)

@@ -15,7 +15,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.device import HOST_MEMORY, Device
 from hologram.dtypes import DType
-from hologram.errors import InteropError, UnsupportedDType
+from hologram.errors import InteropError, ShapeError, UnsupportedDType
 
 _HOST_ADDRESSABLE = (HOST_MEMORY[0], 3)  # device types: kDLCPU, and pinned memory of it, kDLCUDAHost
 _UINT, _BFLOAT = 1, 4  # DLDataTypeCode
@@ -179,6 +179,20 @@ def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
         raise InteropError(
             f"{type(source).__name__} cannot be read as an array on the host: {error}"
         ) from error
+
+
+def require_target(out: Any, shape: tuple[int, ...], dtype: DType, copy: bool | None) -> None:
+    """Raises unless elements of a shape and dtype can be copied into an array; see Buffer.to_numpy."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"to_numpy: out must be a NumPy array, got {type(out).__name__}")
+    if not copy:
+        raise InteropError(f"to_numpy: into an array there is a copy, got out and copy={copy}")
+    if out.dtype != dtype.numpy:
+        raise UnsupportedDType(f"to_numpy: out must be of dtype {dtype.numpy}, got {out.dtype}")
+    if out.shape != shape:
+        raise ShapeError(f"to_numpy: out must have shape {shape}, got {out.shape}")
+    if not out.flags.writeable:
+        raise InteropError("to_numpy: out is read-only")
 
 
 def _without_copy(buffer: Holder) -> tuple[np.ndarray, bool]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.opset.random import Key
+from hologram.records import frozen
 from hologram_torch.compile.graph import draws, moved, on_host
 from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.device.devices import devices
@@ -35,7 +35,7 @@ MAX_SIGNATURES = 64  # that one graph is kept compiled for
 Give = Callable[[Sequence[Any], Sequence[Tensor], Sequence[Any]], Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Variant:
     """A graph compiled for one signature."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,14 @@ import torch
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.succession import reinterpreted
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, host_array, host_tensor
 from hologram_torch.watch import unread
 
 
-@dataclass(frozen=True)
+@frozen
 class Adopted:
     """A storage's memory as a Buffer. The storage carries it, so it may not hold the storage."""
 
@@ -27,7 +27,7 @@ class Adopted:
     buffer: Buffer
 
 
-@dataclass(frozen=True)
+@frozen
 class Copied:
     """A parameter's copy on a device that cannot use the host's memory, until the parameter is written to."""
 

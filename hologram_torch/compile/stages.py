@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,13 +11,14 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._higher_order_ops.effects import with_effects
 from torch.fx import Graph, GraphModule, Node
 
+from hologram.records import frozen
 from hologram_torch.fallback import by_design
 
 EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 
 
-@dataclass(frozen=True)
+@frozen
 class Stage:
     """A part of a graph, and the names of what it takes from others and gives them."""
 

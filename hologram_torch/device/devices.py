@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,10 +12,11 @@ from hologram.device import DeviceInfo
 from hologram.errors import BackendUnavailable
 from hologram.frontend.executor import Executor
 from hologram.opset.forms.default import Default
+from hologram.records import frozen
 from hologram.runtime import selector
 
 
-@dataclass(frozen=True)
+@frozen
 class Place:
     """A device: its backend and its number there."""
 

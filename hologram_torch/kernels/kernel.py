@@ -8,7 +8,6 @@ values of all else.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from hologram.dtypes import DType
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.records import frozen
 from hologram_torch.kernels import refusals
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted
@@ -34,7 +34,7 @@ _SPOKEN = "Float Half BFloat16 Double Char Short Int Long Byte UInt16 UInt32 UIn
 NAMES = dict(zip(DTYPES, _SPOKEN.split(), strict=True))  # of dtypes, in PyTorch's messages
 
 
-@dataclass(frozen=True)
+@frozen
 class Expected:
     """What a signature's results are like, and the dtype that each operand is converted to before."""
 
@@ -46,7 +46,7 @@ class Expected:
 NOTHING = Expected((), ())
 
 
-@dataclass(frozen=True)
+@frozen
 class Promotes:
     """How operands of different dtypes are brought to one: PyTorch's kind of it, for operands from a position on."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from hologram.errors import HologramError
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
+from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
 from hologram_torch.kernels.errors import refusal
@@ -32,7 +32,7 @@ tracers = Dispatch.tracers
 _guards: Any = TensorGuards
 
 
-@dataclass(frozen=True)
+@frozen
 class Known:
     """What an update of such tensors runs; `same` tells whether others have the same sizes, strides and dtypes."""
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from hologram.records import frozen
+
 MAX_TABLES = 1024
 
 
-@dataclass(frozen=True, eq=False)
+@frozen(eq=False)
 class Table:
     """Positions (i32) and weights (f64) along an axis of `length` elements; without weights they are 1, a tap each."""
 

@@ -51,6 +51,21 @@ def test_views_of_host_memory_or_a_refusal(executor: Any) -> None:
             np.asarray(x, copy=False)
 
 
+def test_an_array_that_is_there_takes_the_elements(executor: Any) -> None:
+    x = executor.tensor(X)
+    for view, wanted in (
+        (x, X),
+        (x.reshape((4, 6)), X.reshape(4, 6)),
+        (x[1, :, ::-1], X[1, :, ::-1]),
+        (x.permute(2, 0, 1), X.transpose(2, 0, 1)),
+    ):
+        for out in (np.empty(wanted.shape, X.dtype), np.empty(wanted.shape[::-1], X.dtype).T):
+            assert view.to_numpy(out=out) is out
+            np.testing.assert_array_equal(out, wanted)
+    with pytest.raises(ShapeError, match="out must have shape"):
+        x.to_numpy(out=np.empty(24, X.dtype))
+
+
 def test_the_array_protocol(executor: Any) -> None:
     x = executor.tensor(X).permute(2, 0, 1)
     np.testing.assert_array_equal(np.asarray(x), X.transpose(2, 0, 1))

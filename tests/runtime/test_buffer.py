@@ -349,3 +349,26 @@ def test_large_arrays_come_and_go_whole(executor):
     buffer.fill(1)
     assert (copied != 1).any()
     assert (buffer.to_numpy() == 1).all()
+
+
+def test_an_array_that_is_there_takes_the_elements(executor):
+    buffer = executor.allocate((3, 40), "i16").from_numpy(np.arange(120, dtype=np.int16).reshape(3, 40))
+    for out in (
+        np.zeros((3, 40), np.int16),
+        np.zeros((40, 3), np.int16).T,
+        np.zeros((6, 80), np.int16)[::2, ::-2],
+    ):
+        assert buffer.to_numpy(out=out) is out
+        np.testing.assert_array_equal(out.reshape(-1), np.arange(120))
+    read_only = np.zeros((3, 40), np.int16)
+    read_only.flags.writeable = False
+    for out, error in (
+        (np.zeros((40, 3), np.int16), ShapeError),
+        (np.zeros((3, 40), np.int32), UnsupportedDType),
+        (read_only, InteropError),
+        ([0] * 120, TypeError),
+    ):
+        with pytest.raises(error, match="out"):
+            buffer.to_numpy(out=out)
+    with pytest.raises(InteropError, match="copy=False"):
+        buffer.to_numpy(copy=False, out=np.zeros((3, 40), np.int16))

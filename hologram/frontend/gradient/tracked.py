@@ -86,8 +86,8 @@ class Tracked(Tensor):
         with traced_by(self.buffer.tape.outer):
             return what(tensor)
 
-    def to_numpy(self, *, copy: bool = True) -> Any:
-        return self._read(lambda t: t.to_numpy(copy=copy), self._constant("to_numpy"))
+    def to_numpy(self, *, copy: bool = True, out: Any = None) -> Any:
+        return self._read(lambda t: t.to_numpy(copy=copy, out=out), self._constant("to_numpy"))
 
     def item(self) -> bool | int | float:
         return self._read(lambda t: t.item(), self._constant("item"))

@@ -73,7 +73,7 @@ class Traced(Tensor):
             f"before the function runs; {instead}"
         )
 
-    def to_numpy(self, *, copy: bool = True) -> NoReturn:
+    def to_numpy(self, *, copy: bool = True, out: Any = None) -> NoReturn:
         self._unknown("the elements", "return the tensor and read it outside")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
+from hologram.records import frozen
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
 from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
@@ -117,7 +117,7 @@ def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
 # Advanced indexing. Index tensors stand for an axis each, masks for as many as they have.
 
 
-@dataclass(frozen=True)
+@frozen
 class Picked:
     """A tensor with the axes that are picked from in front and made one, positions along it, and where those go."""
 
