@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from hologram.atlas.program import Program
 from hologram.dtypes import DType, Number
-from hologram.errors import ShapeError
+from hologram.errors import InteropError, ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
 from hologram.records import frozen
@@ -227,6 +227,34 @@ class Device(ABC):
         They are writable and aligned to their elements.
         """
         return None
+
+    def adopt_address(self, address: int, nbytes: int, owner: Any) -> Any:
+        """Memory over bytes of the device that another library lends, from a multiple of Limits.binding_alignment on.
+
+        `owner` is held until it is released and the device is done with it. None: the device has no such memory.
+        """
+        return None
+
+    # Other libraries' queues on the same device.
+
+    # The number by which other libraries know the queue, where they can.
+    queue_handle: int | None = None
+
+    def follow(self, stream: Any) -> None:
+        """Orders what is enqueued from now on behind what a queue of another library holds; raises InteropError."""
+        raise InteropError(
+            f"{self.info.name} ({self.info.backend}) knows no queues of other libraries, got {stream!r}"
+        )
+
+    def lead(self, stream: Any) -> None:
+        """Orders what such a queue gets from now on behind all that was enqueued here; raises InteropError."""
+        raise InteropError(
+            f"{self.info.name} ({self.info.backend}) knows no queues of other libraries, got {stream!r}"
+        )
+
+    def hand_over(self, stream: Any) -> None:
+        """As `lead`, for a consumer of DLPack's; by default by waiting."""
+        self.synchronize()
 
     # Kernels and the queue.
 

@@ -134,9 +134,14 @@ class Executor(Engine):
         """Hands cached memory back to the device."""
         self.dispatch(Engine.empty_cache, "empty_cache", self)
 
-    def stream(self) -> Stream:
-        """The executor's queue, in which everything runs in order."""
-        return Stream(self)
+    def stream(self, other: Any = None) -> Stream:
+        """The executor's queue, in which everything runs in order.
+
+        `with ex.stream(other):` orders it with a queue of another library on the same device: on CUDA a stream of
+        PyTorch, CuPy or cuda.core (`__cuda_stream__`), or its handle. Nothing waits on the host. Entering raises
+        InteropError for a stream of another device, and where the device knows none.
+        """
+        return Stream(self, other)
 
     def event(self) -> Event:
         """A mark to record in the queue, to wait for and to measure time between."""

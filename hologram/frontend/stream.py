@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hologram.device import Mark
 from hologram.errors import HologramError
 from hologram.runtime.engine import Engine
 
+if TYPE_CHECKING:
+    from typing_extensions import Self  # typing's own from Python 3.11 on
+
 
 class Stream:
-    """The queue of an executor. Everything enqueued runs in the order of the calls."""
+    """The queue of an executor. Everything enqueued runs in the order of the calls.
 
-    def __init__(self, executor: Engine) -> None:
+    `other` is a queue of another library on the same device: within `with` what is enqueued here comes behind what
+    that one held at its beginning, and what that one gets after it comes behind all that was enqueued here.
+    """
+
+    def __init__(self, executor: Engine, other: Any = None) -> None:
         self.executor = executor
+        self.other = other
+
+    def __enter__(self) -> Self:
+        if self.other is not None:
+            self.executor.dispatch(Stream._follow, "use of a stream", self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.other is not None:
+            self.executor.dispatch(Stream._lead, "use of a stream", self)
+
+    def _follow(self) -> None:
+        self.executor.check_open()
+        self.executor.device.follow(self.other)
+
+    def _lead(self) -> None:
+        self.executor.device.lead(self.other)
 
     def synchronize(self) -> None:
         """Waits until everything enqueued is done."""

@@ -19,7 +19,7 @@ from hologram.errors import InteropError, ShapeError, UnsupportedDType
 
 _HOST_ADDRESSABLE = (HOST_MEMORY[0], 3)  # device types: kDLCPU, and pinned memory of it, kDLCUDAHost
 _UINT, _BFLOAT = 1, 4  # DLDataTypeCode
-_IS_COPIED = 1 << 1  # bit of DLManagedTensorVersioned.flags
+READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1  # bits of DLManagedTensorVersioned.flags
 
 
 class _DLTensor(ctypes.Structure):
@@ -143,7 +143,7 @@ def export(
                 "__dlpack__: memory of a device goes out as it is, neither copied nor backward: clone the tensor first"
             )
         if stream != -1:  # -1: the consumer synchronises
-            device.synchronize()
+            device.hand_over(stream)
         memory = np.asarray(HostRange(buffer, buffer.ptr, buffer.size * buffer.dtype.itemsize))
         array = strided(memory.view(buffer.dtype.numpy), shape, strides, offset)
         return _capsule(array, max_version, device=here)
@@ -161,16 +161,16 @@ def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
 
     Raises InteropError when NumPy and DLPack cannot read it.
     """
-    if type(source) is not np.ndarray and isinstance(
-        source, np.ma.MaskedArray
-    ):  # numpy.ma loads when it is named
+    # numpy.ma loads when it is named.
+    if type(source) is not np.ndarray and isinstance(source, np.ma.MaskedArray):
         raise InteropError("a masked array has elements without a value: give its filled() instead")
     if isinstance(source, np.ndarray):
         return source.copy() if copy else source
     try:
-        if hasattr(source, "__dlpack__") and source.__dlpack_device__()[0] in _HOST_ADDRESSABLE:
-            producer = _Producer(source)
-            array = np.from_dlpack(producer, copy=copy)
+        if hasattr(source, "__dlpack__"):
+            elsewhere = source.__dlpack_device__()[0] not in _HOST_ADDRESSABLE
+            producer = _Producer(source, {"dl_device": HOST_MEMORY} if elsewhere else {})
+            array = np.from_dlpack(producer, copy=None if elsewhere else copy)
             return array.view(dtypes.bf16.numpy) if producer.bfloat else array
         return np.array(source, copy=copy)
     except UnsupportedDType:
@@ -209,7 +209,7 @@ def _capsule(
 ) -> Any:
     bfloat = array.dtype == dtypes.bf16.numpy
     capsule = (array.view(np.uint16) if bfloat else array).__dlpack__(max_version=max_version)
-    tensor, versioned = _inside(capsule)
+    tensor, versioned = inside(capsule)
     if bfloat:
         tensor.code = _BFLOAT
     if device is not None:
@@ -219,7 +219,7 @@ def _capsule(
     return capsule
 
 
-def _inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
+def inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
     """The structures that a capsule not yet consumed points to."""
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
@@ -232,17 +232,18 @@ def _inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
 class _Producer:
     """Another library's object, whose bfloat16 NumPy sees as uint16."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, more: dict[str, Any]) -> None:
         self.source = source
+        self.more = more  # arguments that NumPy does not give
         self.bfloat = False
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        capsule = self.source.__dlpack__(**arguments)
-        tensor, _ = _inside(capsule)
+        capsule = self.source.__dlpack__(**{**arguments, **self.more})
+        tensor, _ = inside(capsule)
         if tensor.code == _BFLOAT and tensor.lanes == 1:
             tensor.code = _UINT
             self.bfloat = True
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.source.__dlpack_device__()
+        return self.more.get("dl_device") or self.source.__dlpack_device__()

@@ -14,6 +14,7 @@ from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dlpack import HostRange, contiguous_strides, host_array
 from hologram.runtime.engine import Engine
+from hologram.runtime.lent import Lent, lent
 from hologram.runtime.view import View, whole
 
 
@@ -25,6 +26,9 @@ def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View
     """
     if isinstance(source, Buffer) and source.executor is executor and not copy:
         return whole(source)
+    found = lent(source, executor.device)
+    if found is not None:
+        return _borrow(executor, found, copy)
     array = host_array(source)
     dtype = dtypes.dtype(array.dtype)
     obstacle = _obstacle(array)
@@ -36,6 +40,35 @@ def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View
     if copy is False:
         raise InteropError(f"from_dlpack: {obstacle}, so copy=False is impossible")
     return whole(executor.allocate(array.shape, dtype=dtype).from_numpy(array))
+
+
+def _borrow(executor: Engine, found: Lent, copy: bool | None) -> View:
+    """An array in the device's own memory: that memory, or a copy within the device."""
+    obstacle = "the array is read-only" if found.readonly else None
+    if 0 in found.shape:
+        return whole(executor.allocate(found.shape, dtype=found.dtype))
+    if found.address % found.dtype.itemsize:
+        raise InteropError(
+            f"from_dlpack: the array at {found.address:#x} is not aligned to its {found.dtype}"
+        )
+    if copy is False and obstacle is not None:
+        raise InteropError(f"from_dlpack: {obstacle}, so copy=False is impossible")
+    first, last = found.span
+    start = first - first % executor.limits.binding_alignment
+    memory = executor.device.adopt_address(start, last - start, found.owner)
+    block = executor.pool.adopt(memory, last - start)
+    size, plain = (
+        found.dtype.itemsize,
+        found.strides == contiguous_strides(found.shape) and start == found.address,
+    )
+    shape = found.shape if plain else ((last - start) // size,)
+    layout = Layout(found.dtype, found.shape, found.strides, (found.address - start) // size)
+    view = View(Buffer(executor, block, Kind(shape, found.dtype)), layout)
+    if not copy and obstacle is None:
+        return view
+    copied = whole(executor.allocate(found.shape, dtype=found.dtype))
+    executor.copy(view, copied)
+    return copied
 
 
 def _obstacle(array: np.ndarray) -> str | None:

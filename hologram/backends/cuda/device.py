@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hologram.atlas.program import Program
+from hologram.backends.cuda import foreign
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
@@ -26,6 +28,7 @@ class CudaDevice(CompilingDevice[CudaKernel]):
     def __init__(self, info: DeviceInfo, context: Context, compiler: Compiler) -> None:
         super().__init__(info)
         self.dlpack_device = (DLPACK_CUDA, int(context.device))
+        self.queue_handle = int(context.stream)
         self.context = context
         self.transfers = Transfers(context, info.limits.max_buffer_bytes)
         self.facilities = Facilities(context, compiler, info.limits, launcher(context))
@@ -80,6 +83,26 @@ class CudaDevice(CompilingDevice[CudaKernel]):
 
     def address(self, memory: Memory, offset: int) -> int:
         return memory.address + offset
+
+    def adopt_address(self, address: int, nbytes: int, owner: Any) -> Memory:
+        """See hologram.device.Device; raises InteropError for memory of another device."""
+        with self.context.lock:
+            foreign.require_here(self.context, address)
+            return self.transfers.adopt(address, nbytes, owner)
+
+    # Streams of other libraries.
+
+    def follow(self, stream: Any) -> None:
+        """See hologram.device.Device; the stream as foreign.stream_of takes it."""
+        foreign.follow(self.context, stream)
+
+    def lead(self, stream: Any) -> None:
+        """See hologram.device.Device."""
+        foreign.lead(self.context, stream)
+
+    def hand_over(self, stream: Any) -> None:
+        """DLPack's None is the default stream."""
+        foreign.lead(self.context, stream)
 
     # Kernels and the stream.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cuda.context import Context
+from hologram.backends.cuda.context import Context, Owned
 from hologram.errors import BufferFreed, OutOfMemory
 from hologram.limits import ALIGNMENT
 
@@ -26,12 +26,16 @@ WORD = 4
 
 
 class Memory:
-    """Device memory. `nbytes` were asked for, `size` are there; `pointer` is None once it is released."""
+    """Device memory. `nbytes` were asked for, `size` are there; `pointer` is None once it is released.
 
-    __slots__ = ("__weakref__", "nbytes", "pointer", "size")
+    `loan` is what memory of another library is held by.
+    """
 
-    def __init__(self, pointer: int, nbytes: int, size: int) -> None:
+    __slots__ = ("__weakref__", "loan", "nbytes", "pointer", "size")
+
+    def __init__(self, pointer: int, nbytes: int, size: int, loan: Owned | None = None) -> None:
         self.pointer: int | None = pointer
+        self.loan = loan
         self.nbytes = nbytes
         self.size = size
 
@@ -66,6 +70,8 @@ class Transfers:
         context.own(driver.cuMemPoolDestroy, self.pool)
         self._pieces: list[Piece] = []
         self._turn = itertools.count()
+        self._loans = itertools.count()
+        self._lenders: dict[int, Any] = {}
 
     def allocate(self, nbytes: int) -> Memory:
         if nbytes > self.max_buffer_bytes:
@@ -79,10 +85,25 @@ class Transfers:
         self.context.own(driver.cuMemFreeAsync, pointer, stream)
         return Memory(pointer, nbytes, size)
 
+    def adopt(self, address: int, nbytes: int, owner: Any) -> Memory:
+        """Memory that another library lends; `size` is rounded, as a vector that begins in it is on no other page."""
+        number = next(self._loans)
+        self._lenders[number] = owner
+        size = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return Memory(address, nbytes, size, self.context.own(self._give_back, number))
+
+    def _give_back(self, number: int) -> tuple[int]:
+        """The lender may use its memory again; as a function of the driver's it answers a status."""
+        del self._lenders[number]
+        return (0,)
+
     def release(self, memory: Memory) -> None:
         """Frees the memory behind all that was enqueued."""
         pointer, memory.pointer = memory.pointer, None
-        if pointer is not None:
+        if memory.loan is not None:
+            if pointer is not None:
+                self.context.let_go(memory.loan)
+        elif pointer is not None:
             self.context.give_back((self.driver.cuMemFreeAsync.__name__, pointer))
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:

@@ -134,6 +134,17 @@ class Driver(MemoryCalls, KernelCalls):
         self._pop(handle, Stream, "cuStreamDestroy")
         return OK
 
+    def cuStreamGetCtx(self, handle: Any) -> Any:
+        return S.CUDA_SUCCESS, self._stream(handle, "cuStreamGetCtx", current=False).context.handle
+
+    def cuStreamWaitEvent(self, handle: Any, event: Any, flags: int) -> Any:
+        who = "cuStreamWaitEvent"
+        waiting, passed = self._stream(handle, who), self._get(event, Event, who)
+        if passed.stream is not None and passed.stream is not waiting:
+            first, place = passed.stream, passed.place
+            waiting.add(lambda: first.drain(place))
+        return OK
+
     def cuEventCreate(self, flags: Any) -> Any:
         timing = not int(flags) & int(real.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         return S.CUDA_SUCCESS, self._new(Event(self._context("cuEventCreate"), timing))

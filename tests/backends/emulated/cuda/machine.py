@@ -80,7 +80,10 @@ class Machine:
         return self.current.stack[-1]
 
     def _stream(self, handle: Any, who: str, current: bool = True) -> Stream:
-        """A stream, of the current context where that counts."""
+        """A stream, of the current context where that counts; 1 and 2 are default streams of that one."""
+        if int(handle) in (1, 2):
+            context = self._context(who)
+            return context.defaults.setdefault(int(handle), Stream(context))
         stream = self._get(handle, Stream, who)
         if current and self._context(who) is not stream.context:
             raise Misuse(f"{who}: the stream is of another context than the current one")

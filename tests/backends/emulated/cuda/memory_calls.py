@@ -17,6 +17,14 @@ from tests.backends.emulated.cuda.streams import Stream
 class MemoryCalls(Machine):
     """See cuda.bindings.driver, of which each function has the arguments and answers."""
 
+    def cuPointerGetAttribute(self, which: Any, address: int) -> Any:
+        if which != real.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            raise Misuse(f"cuPointerGetAttribute: {which} is not emulated")
+        for ordinal, card in enumerate(self.cards):
+            if card.around(int(address)) is not None:
+                return S.CUDA_SUCCESS, ordinal
+        return S.CUDA_ERROR_INVALID_VALUE, 0
+
     def cuMemPoolCreate(self, properties: Any) -> Any:
         pinned = real.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
         device = real.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE

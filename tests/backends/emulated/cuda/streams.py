@@ -19,6 +19,7 @@ class Context:
     count: int = 0
     error: str = ""
     handle: int = 0
+    defaults: dict[int, Stream] = field(default_factory=dict)
 
 
 @dataclass

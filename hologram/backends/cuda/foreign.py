@@ -1,0 +1,73 @@
+"""Streams and memory of other libraries: what PyTorch, CuPy and cuda.core enqueue on the same card, ordered with ours.
+
+Our stream stays the one that everything of ours is ordered by: an event is recorded behind what one stream holds, and
+the other waits for it on the card, the host for neither. So graphs, pinned memory and the pool know of one stream only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hologram.backends.cuda.context import Context
+from hologram.errors import InteropError
+
+LEGACY = 1  # CU_STREAM_LEGACY: the default stream, which libraries also call 0
+NAMED = (LEGACY, 2)  # and CU_STREAM_PER_THREAD: of whichever context is current
+ATTRIBUTES = ("cuda_stream", "ptr")  # PyTorch's and CuPy's
+
+
+def follow(context: Context, stream: Any) -> None:
+    """Has our stream wait for all that another holds."""
+    _order(context, stream_of(context, stream), context.stream)
+
+
+def lead(context: Context, stream: Any) -> None:
+    """Has another stream wait for all that ours holds."""
+    _order(context, context.stream, stream_of(context, stream))
+
+
+def stream_of(context: Context, stream: Any) -> Any:
+    """The driver's handle of a stream: a number, an object of PyTorch, CuPy or cuda.core, or None for the default one.
+
+    Raises InteropError for what is no stream, and for one of another context.
+    """
+    handle: Any
+    # https://nvidia.github.io/cuda-python/cuda-core/latest/interoperability.html
+    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
+        handle = (protocol() if callable(protocol) else protocol)[1]
+    else:
+        named = next((name for name in ATTRIBUTES if hasattr(stream, name)), None)
+        handle = LEGACY if stream is None else stream if named is None else getattr(stream, named)
+    name = context.library.name
+    if isinstance(handle, bool) or not hasattr(handle, "__int__") or int(handle) < 0:
+        kind = type(stream).__name__
+        raise InteropError(
+            f"{name}: a stream is a handle, or has __cuda_stream__, cuda_stream or ptr; got {kind}"
+        )
+    handle = int(handle) or LEGACY
+    if handle not in NAMED:
+        owner = context.call(context.driver.cuStreamGetCtx, handle)
+        if int(owner) != int(context.handle):
+            raise InteropError(f"{name}: the stream {handle:#x} is of another context than {context.name}'s")
+    return handle
+
+
+def _order(context: Context, first: Any, then: Any) -> None:
+    call, driver = context.call, context.driver
+    with context.lock:
+        event = call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        owned = context.own(driver.cuEventDestroy, event)
+        call(driver.cuEventRecord, event, first)
+        call(driver.cuStreamWaitEvent, then, event, 0)
+        context.give_back(owned)  # which the driver does when the event has passed
+
+
+def require_here(context: Context, address: int) -> None:
+    """Raises InteropError unless an address is of memory of this device."""
+    which = context.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    ordinal = int(context.call(context.driver.cuPointerGetAttribute, which, address))
+    if ordinal != context.ordinal:
+        name = context.library.name
+        raise InteropError(
+            f"{name}: the memory at {address:#x} is of device {ordinal}, not of {context.ordinal}"
+        )

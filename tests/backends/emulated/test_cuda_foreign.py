@@ -1,0 +1,173 @@
+"""Memory and streams of other libraries on the emulated card, played by a second executor with a stream of its own."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
+
+import hologram as hg
+from hologram.backends.cuda import foreign
+from hologram.backends.cuda.memory import Transfers
+from hologram.errors import InteropError, UnsupportedDType
+from tests.backends import emulated
+from tests.backends.emulated import cuda as machine
+from tests.backends.emulated.cuda.memory import Misuse
+
+DATA = np.random.default_rng(3).integers(1, 100, (4, 6, 10))
+
+LARGE = np.arange(50_000, dtype=np.float32)  # more than what executors cut up and keep
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[hg.Executor, hg.Executor]]:
+    """Two executors of one card: what they leave behind is looked at."""
+    emulated.install()
+    machine.library.cache_clear()
+    with hg.Executor(backend=machine.NAME) as theirs, hg.Executor(backend=machine.NAME) as ours:
+        yield theirs, ours
+        gc.collect()
+    machine.library.cache_clear()
+
+
+def exchanged(theirs: hg.Executor, ours: hg.Executor) -> bool:
+    """Whether what is read here is what is computed there, and the other way round, with no wait in between."""
+    made = theirs.tensor(DATA.astype(np.float32)) * 2
+    seen = ours.from_dlpack(made, copy=False)
+    seen += 1
+    with theirs.stream(ours.device.queue_handle):
+        back = made + 0
+    return bool((back.to_numpy() == DATA * 2 + 1).all())
+
+
+def lent_out(theirs: hg.Executor, ours: hg.Executor) -> bool:
+    """Whether memory that came here stays as it is until what was enqueued here is done."""
+    made = theirs.tensor(LARGE) * 2
+    result = ours.from_dlpack(made, copy=False) + 1
+    del made
+    gc.collect()
+    theirs.empty_cache()
+    theirs.synchronize()
+    return bool((result.to_numpy() == LARGE * 2 + 1).all())
+
+
+def test_an_exchange_waits_on_the_card_and_not_on_the_host(pair: Any) -> None:
+    driver: Any = machine.library().driver
+    pair[0].tensor(DATA.astype(np.float32)).to_numpy()
+    waits = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "cuStreamSynchronize", lambda *_: waits.append(1), raising=False)
+        made = pair[0].tensor(DATA.astype(np.float32)) * 2
+        seen = pair[1].from_dlpack(made, copy=False)
+        assert not waits
+    assert seen.buffer.ptr == made.buffer.ptr
+    assert exchanged(*pair)
+    assert lent_out(*pair)
+
+
+@pytest.mark.parametrize("planted", ["no wait", "follow leads", "given back at once"])
+def test_planted_errors_show(pair: Any, planted: str) -> None:
+    driver: Any = machine.library().driver
+    with pytest.MonkeyPatch.context() as patch:
+        if planted == "no wait":
+            patch.setattr(driver, "cuStreamWaitEvent", lambda *_: (0,), raising=False)
+        elif planted == "follow leads":
+            patch.setattr(foreign, "follow", foreign.lead)
+        else:
+            adopt = Transfers.adopt
+            patch.setattr(Transfers, "adopt", lambda t, address, nbytes, _: adopt(t, address, nbytes, None))
+        try:
+            right = exchanged(*pair) and lent_out(*pair)
+        except Misuse:  # the driver's stand-in saw it
+            right = False
+        assert not right
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i64", "u8", "bool_"])
+def test_views_of_every_kind_come_without_a_copy(pair: Any, dtype: str) -> None:
+    theirs, ours = pair
+    kind = getattr(hg, dtype)
+    whole = theirs.tensor(DATA.astype(np.float32)).astype(kind)
+    for view in (
+        whole,
+        whole[1, 2:, 3],
+        whole.permute(2, 0, 1),
+        whole[2:3, 1],
+        whole[0, 0, 0],
+        whole[:, :, 1::3],
+    ):
+        seen = ours.from_dlpack(view, copy=False)
+        assert (seen.shape, seen.dtype) == (view.shape, kind)
+        np.testing.assert_array_equal(seen.clone().to_numpy(), view.to_numpy())
+    assert ours.from_dlpack(whole[:0]).shape == (0, 6, 10)
+    copied = ours.from_dlpack(whole, copy=True)
+    assert copied.buffer.ptr != whole.buffer.ptr
+    np.testing.assert_array_equal(copied.to_numpy(), whole.to_numpy())
+
+
+def interface(x: hg.Tensor, **other: Any) -> Any:
+    strides = tuple(s * x.dtype.itemsize for s in x.strides)
+    address = x.buffer.ptr + x.offset * x.dtype.itemsize
+    said = {"version": 3, "shape": x.shape, "typestr": x.dtype.numpy.str, "data": (address, False)}
+    return SimpleNamespace(__cuda_array_interface__=said | {"strides": strides} | other, kept=x)
+
+
+def test_the_array_interface(pair: Any) -> None:
+    theirs, ours = pair
+    x = (theirs.tensor(DATA.astype(np.int32)) + 1)[1:, ::2]
+    seen = ours.from_dlpack(interface(x, stream=theirs.device.queue_handle), copy=False)
+    np.testing.assert_array_equal((seen * 2).to_numpy(), (DATA[1:, ::2] + 1) * 2)
+    theirs.synchronize()
+    locked = (interface(x).__cuda_array_interface__["data"][0], True)
+    assert ours.from_dlpack(interface(x, data=locked)).buffer.ptr != x.buffer.ptr
+    for wrong, error, says in (
+        ({"data": locked}, InteropError, "read-only"),
+        ({"mask": x}, InteropError, "mask"),
+        ({"typestr": "<c8"}, UnsupportedDType, "complex64"),
+        ({"strides": (1, 2, 3)}, InteropError, "whole elements"),
+        ({"data": (0x10, False)}, hg.HologramError, "cuPointerGetAttribute"),
+        ({"data": (x.buffer.ptr + 1, False)}, InteropError, "aligned"),
+    ):
+        with pytest.raises(error, match=says):
+            ours.from_dlpack(interface(x, **wrong), copy=False)
+
+
+def test_streams_by_every_name_and_what_is_none(pair: Any) -> None:
+    theirs, ours = pair
+    handle = theirs.device.queue_handle
+    core = SimpleNamespace(__cuda_stream__=lambda: (0, handle))
+    for stream in (handle, SimpleNamespace(cuda_stream=handle), SimpleNamespace(ptr=handle), core, 0, 1, 2):
+        with ours.stream(stream) as queue:
+            queue.synchronize()
+    with hg.Executor(backend=machine.NAME, device=1) as other:
+        for wrong in (other.device.queue_handle, "default", -3, True, object()):
+            with pytest.raises(InteropError, match="stream"), ours.stream(wrong):
+                pass
+        x = theirs.tensor(DATA)
+        with pytest.raises(InteropError, match="copy=False"):
+            other.from_dlpack(x, copy=False)
+        np.testing.assert_array_equal(other.from_dlpack(x).to_numpy(), DATA)
+        with pytest.raises(InteropError, match="of device 0, not of 1"):
+            other.from_dlpack(interface(x))
+    with hg.Executor(backend="cpu") as host:
+        np.testing.assert_array_equal(host.tensor(theirs.tensor(DATA)).to_numpy(), DATA)
+        with pytest.raises(InteropError, match="knows no queues"), host.stream(handle):
+            pass
+
+
+@pytest.mark.parametrize("stream", [None, 1, 2])
+def test_a_consumer_of_dlpack_names_its_stream(pair: Any, stream: int | None) -> None:
+    made = pair[0].tensor(DATA) + 1
+    driver: Any = machine.library().driver
+    ours = driver.handles[pair[0].device.queue_handle]
+    made.__dlpack__(stream=-1)
+    assert ours.queue
+    made.__dlpack__(stream=stream)
+    driver.contexts[0].defaults[stream or 1].drain()  # whoever waits for the consumer's stream waits for ours
+    assert len(ours.queue) == 0
