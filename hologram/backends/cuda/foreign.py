@@ -33,8 +33,10 @@ def stream_of(context: Context, stream: Any) -> Any:
     """
     handle: Any
     # https://nvidia.github.io/cuda-python/cuda-core/latest/interoperability.html
-    if (protocol := getattr(stream, "__cuda_stream__", None)) is not None:
-        handle = (protocol() if callable(protocol) else protocol)[1]
+    protocol: Any = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        said: Any = protocol() if callable(protocol) else protocol
+        _, handle = said
     else:
         named = next((name for name in ATTRIBUTES if hasattr(stream, name)), None)
         handle = LEGACY if stream is None else stream if named is None else getattr(stream, named)
