@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hologram.dtypes import DType
 from hologram.records import frozen
@@ -24,7 +24,7 @@ class Candidate:
         return dict(self.constants)[name]
 
     def __str__(self) -> str:
-        shown = [f"{self.threads[0]} x {self.threads[1]} threads"]
+        shown = [f"{self.threads[0]} x {self.threads[1]} threads"] if any(self.threads) else []
         shown += [f"{name.lower()} {value}" for name, value in self.constants]
         return ", ".join([self.stem, *shown, *([f"{self.parts} parts"] if self.parts > 1 else [])])
 
@@ -47,6 +47,12 @@ class Problem:
 
 # What a plan is handed: the choice for a problem, where one was measured.
 Choices = Callable[[Problem], Candidate | None]
+
+
+def chosen(asked: Problem, ways: Sequence[Candidate], choices: Choices) -> Candidate:
+    """The measured way, if it is one of those that a device can go, else the first of them."""
+    tuned = choices(asked) if len(ways) > 1 else None
+    return tuned if tuned is not None and tuned in ways else ways[0]
 
 
 def untuned(problem: Problem) -> Candidate | None:

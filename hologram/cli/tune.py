@@ -14,6 +14,7 @@ from hologram.frontend.executor import Executor
 from hologram.records import frozen
 from hologram.runtime.selector import number_or_name
 from hologram.tuning import tuner
+from hologram.tuning.tunable import TUNABLES
 from hologram.tuning.tuner import Measured
 from hologram.tuning.winners import Winners, record
 
@@ -76,14 +77,16 @@ def tuned(backend: str, device: str | None) -> Tuning:
 
 
 def shape(problem: Problem) -> str:
-    """A product's operands, as they lie."""
-    batch, m, k, n = problem.sizes
-    a, b = (f"{k} x {m}.T", f"{m} x {k}")[problem.lines[0]], (f"{k} x {n}", f"{n} x {k}.T")[problem.lines[1]]
-    return f"{f'{batch} of ' if batch > 1 else ''}{a} @ {b} {problem.dtype}"
+    """The problem in words."""
+    return TUNABLES[problem.kernel].text(problem)
 
 
 def as_dict(found: Tuning) -> dict[str, Any]:
-    """Everything as plain values: sizes of products are batch, m, k, n."""
+    """Everything as plain values.
+
+    Sizes of products are batch, m, k, n; of attention heads, queries, keys, elements; of conv2d groups, channels, taps
+    and places.
+    """
     return {
         "backend": found.backend,
         "device": found.device,

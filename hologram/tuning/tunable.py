@@ -10,7 +10,7 @@ from hologram.choices import Candidate, Problem
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.limits import Limits
-from hologram.opset.tiles import product_tile
+from hologram.opset.tiles import attention, convolution, product_tile
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
@@ -28,14 +28,15 @@ class Trial:
 
 @frozen
 class Tunable:
-    """A kernel: its ways to run, by default the first that is given, the calls that stand for a problem, and those
-    that are usual.
+    """A kernel: its way to run by default, all of them, the call that stands for a problem, the usual problems, and how
+    one reads.
     """
 
     default: Callable[[Problem, Limits], Candidate]
     candidates: Callable[[Problem, Limits], tuple[Candidate, ...]]
     trial: Callable[[Problem], Trial]
     usual: tuple[Problem, ...]
+    text: Callable[[Problem], str]
 
 
 def _product_trial(problem: Problem) -> Trial:
@@ -73,7 +74,85 @@ def _sizes(problem: Problem) -> tuple[int, int, int, int]:
 
 PLAIN, LINEAR, CROSSED = (True, False), (True, True), (False, False)  # a @ b, a @ b.T, a.T @ b
 
+
+def _product_text(problem: Problem) -> str:
+    batch, m, k, n = problem.sizes
+    a, b = (f"{k} x {m}.T", f"{m} x {k}")[problem.lines[0]], (f"{k} x {n}", f"{n} x {k}.T")[problem.lines[1]]
+    return f"{f'{batch} of ' if batch > 1 else ''}{a} @ {b} {problem.dtype}"
+
+
+def _attention_trial(problem: Problem) -> Trial:
+    batch, rows, keys, head = problem.sizes
+    causal, masked = problem.lines
+    q, k, v = (Layout.contiguous(problem.dtype, (batch, n, head)) for n in (rows, keys, keys))
+    mask = Layout.contiguous(dtypes.f32, (batch, rows, keys) if masked else (1,))
+    found = attention.Attended(q, k, v, mask if masked else None)
+    return Trial(
+        (q, k, v, mask),
+        q,
+        lambda target: attention.attention_plan(found, q, causal, head**-0.5, target),
+        4 * math.prod(problem.sizes) // (2 if causal else 1),
+    )
+
+
+def _attention_text(problem: Problem) -> str:
+    batch, rows, keys, head = problem.sizes
+    also = "".join(f", {name}" for name, on in zip(("causal", "masked"), problem.lines, strict=True) if on)
+    return f"{batch} heads of {rows} queries, {keys} keys, {head} elements{also} {problem.dtype}"
+
+
+def _convolution_trial(problem: Problem) -> Trial:
+    """Images of 16 x 16 places and fewer, with windows of 3 x 3 where the problem's are larger than 1 x 1."""
+    groups, channels, taps, places = problem.sizes
+    window = 1 if problem.lines[0] or taps < 9 else 3
+    side = min(16, math.isqrt(places))
+    depth = max(taps // window**2, 1)
+    x = Layout.contiguous(problem.dtype, (max(places // side**2, 1), groups * depth, side, side))
+    weight = Layout.contiguous(problem.dtype, (groups * channels, depth, window, window))
+    out = Layout.contiguous(problem.dtype, (x.shape[0], groups * channels, side, side))
+    attributes = {"stride": 1, "padding": window // 2, "dilation": 1, "groups": groups}
+
+    def plan(target: Target) -> Plan:
+        found = convolution.product_plan(x, weight, out, attributes, target)
+        assert found is not None  # the columns' way is always there
+        return found
+
+    return Trial((x, weight), out, plan, 2 * out.size * depth * window**2)
+
+
+def _convolution_text(problem: Problem) -> str:
+    groups, channels, taps, places = problem.sizes
+    grouped = f"{groups} groups of " if groups > 1 else ""
+    return f"{grouped}{channels} channels of {taps} taps at {places} places {problem.dtype}"
+
+
+def _attentions(*sizes: tuple[int, int, int, int], dtype: DType, causal: bool) -> tuple[Problem, ...]:
+    return tuple(Problem.of(attention.KERNEL, dtype, s, (causal, False)) for s in sizes)
+
+
 TUNABLES = {
+    attention.KERNEL: Tunable(
+        lambda problem, limits: attention.ways(problem, limits)[0],
+        attention.ways,
+        _attention_trial,
+        (
+            *_attentions((8, 256, 256, 64), (16, 1024, 1024, 64), dtype=dtypes.f32, causal=True),
+            *_attentions((8, 256, 256, 64), dtype=dtypes.f32, causal=False),
+            *_attentions((16, 4096, 4096, 128), (16, 1024, 1024, 64), dtype=dtypes.bf16, causal=True),
+        ),
+        _attention_text,
+    ),
+    convolution.KERNEL: Tunable(
+        lambda problem, limits: convolution.ways(problem, limits)[0],
+        convolution.ways,
+        _convolution_trial,
+        (
+            Problem.of(convolution.KERNEL, dtypes.f32, (1, 32, 288, 4096), (False,)),
+            Problem.of(convolution.KERNEL, dtypes.f32, (1, 128, 1152, 4096), (False,)),
+            Problem.of(convolution.KERNEL, dtypes.f32, (1, 256, 256, 4096), (True,)),
+        ),
+        _convolution_text,
+    ),
     product_tile.KERNEL: Tunable(
         lambda problem, limits: product_tile.default(_sizes(problem), problem.dtype, limits),
         lambda problem, limits: tuple(product_tile.candidates(_sizes(problem), problem.dtype, limits)),
@@ -91,5 +170,6 @@ TUNABLES = {
             *_products((1, 64, 16384, 64), PLAIN),
             *_halves((1, 512, 512, 512), (1, 4096, 4096, 4096), (1, 16, 4096, 4096), (1, 64, 16384, 64)),
         ),
-    )
+        _product_text,
+    ),
 }

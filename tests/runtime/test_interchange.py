@@ -116,7 +116,7 @@ def test_hidden_memory_goes_out_with_one_copy():
     tensor = torch.from_dlpack(buffer)
     assert executor.device.copies == before + 1
     assert tensor.tolist() == [[2.0] * 3] * 2
-    _, versioned = dlpack._inside(buffer.__dlpack__(max_version=(1, 0)))
+    _, versioned = dlpack.inside(buffer.__dlpack__(max_version=(1, 0)))
     assert versioned is not None
     assert versioned.flags == dlpack._IS_COPIED
     with pytest.raises(InteropError, match="copy=False"):
@@ -142,7 +142,7 @@ def test_backward_views_go_out_as_a_copy(executor):
     buffer = executor.allocate(24, "f32").from_numpy(np.arange(24, dtype=np.float32))
     for shape, strides, offset in (((3, 2), (-4, 1), 10), ((2, 3), (1, -1), 5), ((4,), (-6,), 18)):
         capsule = dlpack.export(buffer, shape, strides, offset, max_version=(1, 0))
-        _, versioned = dlpack._inside(capsule)
+        _, versioned = dlpack.inside(capsule)
         assert versioned is not None
         assert versioned.flags == dlpack._IS_COPIED
         want = dlpack.strided(np.arange(24, dtype=np.float32), shape, strides, offset)
@@ -169,7 +169,7 @@ def test_memory_of_a_device_goes_out_as_its_address():
 
     buffer = MemoryExecutor(Vendor()).allocate((5_000, 2), "bf16")
     assert buffer.__dlpack_device__() == (2, 3)
-    tensor, _ = dlpack._inside(buffer.__dlpack__(max_version=(1, 0)))
+    tensor, _ = dlpack.inside(buffer.__dlpack__(max_version=(1, 0)))
     assert (tensor.device_type, tensor.device_id, tensor.code, tensor.bits) == (2, 3, 4, 16)
     interface = getattr(buffer, "__cuda_array_interface__")  # noqa: B009  (no attribute that checkers know)
     assert tensor.data == buffer.ptr == interface["data"][0]

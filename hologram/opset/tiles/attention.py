@@ -10,17 +10,18 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, reduce_add, reduce_max, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, f32, u32
-from hologram.layout import Layout, collapse
+from hologram.choices import Candidate, Problem, chosen
+from hologram.dtypes import DType
+from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attention_operands import additive, batch_of
-from hologram.opset.tiles.attention_units import unit_steps
+from hologram.opset.tiles.attention_tile import TILE, tile_steps, tile_ways
+from hologram.opset.tiles.attention_units import UNITS, unit_steps, unit_ways
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Step, Target, Tile
+from hologram.plan import Plan, Target
 from hologram.records import frozen
 
 
@@ -42,18 +43,46 @@ class Attended:
         return self.q.dtype
 
 
+KERNEL = "attention"  # of a Problem
+COMPOSED = Candidate("composed", (), (0, 0))
+
+
+def problem(found: Attended, causal: bool) -> Problem:
+    """What calls share that are tuned together."""
+    (rows, e), (keys, ev) = found.q.shape[-2:], found.v.shape[-2:]
+    sizes = (math.prod(found.q.shape[:-2]), rows, keys, max(e, ev))
+    return Problem.of(KERNEL, found.dtype, sizes, (causal, found.mask is not None))
+
+
+def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
+    """Every way a device can go, the default first: matrix units, the tile on GPUs, composed where a CPU plays one."""
+    units, tiles = (
+        unit_ways(asked.dtype, asked.sizes[-1], limits),
+        tile_ways(asked.dtype, asked.sizes[-1], limits),
+    )
+    return (*units, *tiles, COMPOSED) if limits.workgroup_memory else (*units, COMPOSED, *tiles)
+
+
 def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, target: Target) -> Plan:
     """By matrix units where they take it; else in the computing dtype, by the tile where it applies, or composed."""
     steps = Steps(5)
-    if unit_steps(steps, (found.q, found.k, found.v), found.mask, out, causal, scale, target.limits):
-        return steps.plan()
+    asked = problem(found, causal)
+    possible = list(ways(asked, target.limits))
+    way = chosen(asked, possible, target.choices)
+    if way.stem == UNITS:
+        if unit_steps(steps, (found.q, found.k, found.v), found.mask, out, causal, scale, target.limits, way):
+            return steps.plan()
+        way = next(c for c in possible if c.stem != UNITS)
     computed = types.computing(found.dtype)
     q, k, v = (
         Place(p, i) if i.dtype == computed else steps.converted(Place(p, i), computed)
         for p, i in enumerate((found.q, found.k, found.v))
     )
     result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
-    if not _tile_steps(steps, (q, k, v), found.mask, result, causal, scale, target.limits):
+    tiled = way.stem == TILE and tile_steps(
+        steps, (q, k, v), found.mask, result, causal, scale, target.limits, way
+    )
+    if not tiled:
         _composed(steps, (q, k, v), found.mask, result, causal, scale, target)
     if result.position != 4:
         steps.copy(result, Place(4, out))
@@ -125,64 +154,3 @@ def _composed(
         steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
     plan = product_plan(scores.layout, v.layout, result.layout, computed, target)
     steps.extend(plan, (scores.position, v.position, result.position))
-
-
-LARGEST_HEAD = 64  # elements of a row that the tile keeps in registers
-ROWS, KEYS = 64, 32  # of a workgroup, and of what it has in workgroup memory
-TILE_AXES = ("offset", "batch", "head", "row", "column")
-TILE_SCALARS = (
-    *((name, u32) for name in ("l", "s", "e", "ev")),
-    ("scale", f32),
-    *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in TILE_AXES),
-)
-
-
-def _tile_steps(
-    steps: Steps,
-    operands: tuple[Place, Place, Place],
-    mask: Layout | None,
-    result: Place,
-    causal: bool,
-    scale: float,
-    limits: Limits,
-) -> bool:
-    """Appends the tile kernel; False where it does not apply.
-
-    Large heads, other dtypes, batches of many strides, and strides backward, which it counts in unsigned words.
-    """
-    q, k, v = operands
-    e, ev, keys = q.layout.shape[-1], v.layout.shape[-1], k.layout.shape[-2]
-    dtype = q.layout.dtype
-    fits = dtype is f32 and dtype in limits.tile_dtypes and max(e, ev) <= LARGEST_HEAD and min(e, keys) > 0
-    if not fits or not limits.workgroup_memory:
-        return False
-    masking = Place(3, mask) if mask is not None else Place(q.position, q.layout)
-    places = [q, k, v, masking, result]
-    batches = collapse([batch_of(p.layout) for p in places])
-    if batches[0].ndim > 2 or min(step for p in places for step in p.layout.strides) < 0:
-        return False
-    if mask is not None and mask.dtype is not f32:
-        masking = places[3] = additive(steps, mask)
-        batches = collapse([batch_of(p.layout) for p in places])
-        if batches[0].ndim > 2:
-            return False
-    outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
-    if max(outer, heads) > limits.max_workgroups:
-        return False
-    rows = q.layout.shape[-2]
-    scalars: list[int | float] = [rows, keys, e, ev, scale]
-    for place, batch in zip(places, batches, strict=True):
-        lead = batch.strides if batch.ndim == 2 else (0, *batch.strides)
-        scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    tile = Tile(
-        stem="attention",
-        entry="atlas_attention",
-        buffers=(*((n, dtype, "read") for n in ("q", "k", "v", "mask")), ("out", dtype, "write")),
-        scalars=TILE_SCALARS,
-        types=(("T", dtype),),
-        constants=(("KEYS", KEYS), ("CAUSAL", causal), ("MASKED", mask is not None)),
-        workgroup=(ROWS, 1, 1),
-    )
-    step = Step(tile, tuple(range(5)), tuple(scalars), (-(-rows // ROWS), heads, outer))
-    steps.add(step, [p.position for p in places])
-    return True

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from hologram.dtypes import f32, u32
+from hologram.choices import Candidate
+from hologram.dtypes import DType, f32, u32
 from hologram.layout import Layout, collapse
 from hologram.limits import Limits
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 from hologram.plan import Step, Tile
 
-SUBGROUPS = 4  # of a workgroup, of 16 rows each
-HEADS = {16: 64, 32: 64, 64: 64, 128: 32}  # elements of a row in workgroup memory: keys there at a time
+UNITS = "attention_units"  # the kernel's stem
+HEADS = (16, 32, 64, 128)  # elements of a row in workgroup memory
+# Subgroups of a workgroup, of 16 rows each, and keys in workgroup memory at a time; the first that fits is the default.
+SIZES = ((4, 64), (4, 32), (8, 64), (8, 32), (2, 64), (2, 32), (4, 128), (8, 128))
+MOST_SHARED = 48 << 10  # bytes that a kernel gets without asking
 PIECE = 8  # elements that are loaded at once where they lie so
 AXES = ("offset", "batch", "head", "group", "row", "column")
 SCALARS = (
@@ -18,6 +22,27 @@ SCALARS = (
     ("scale", f32),
     *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in AXES),
 )
+
+
+def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
+    """The kernel's tiles that a device has room for; none where it has no matrix units for them."""
+    padded = _padded(head)
+    if dtype not in limits.matrix_dtypes or not padded:
+        return ()
+    room = min(limits.shared_bytes, MOST_SHARED) // (
+        4 * padded * dtype.itemsize
+    )  # keys, their values, two turns
+    sizes = [(subgroups * limits.subgroup, keys) for subgroups, keys in SIZES if keys <= room]
+    return tuple(
+        Candidate(UNITS, (("KEYS", keys),), (threads, 1))
+        for threads, keys in sizes
+        if threads <= limits.max_workgroup_threads
+    )
+
+
+def _padded(head: int) -> int:
+    """A head's length in the kernel; 0 where it is too long."""
+    return next((n for n in HEADS if head <= n), 0)
 
 
 def unit_steps(
@@ -28,6 +53,7 @@ def unit_steps(
     causal: bool,
     scale: float,
     limits: Limits,
+    way: Candidate,
 ) -> bool:
     """Appends the kernel; False, and nothing appended, where it does not apply.
 
@@ -36,7 +62,7 @@ def unit_steps(
     q, k, v = operands
     dtype = q.dtype
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
-    head = next((n for n in HEADS if max(e, ev) <= n), 0)
+    head = _padded(max(e, ev))
     if {i.dtype for i in (*operands, out)} - limits.matrix_dtypes or not head or min(e, keys) == 0:
         return False
     given = [q, k, v, q if mask is None else mask, out]
@@ -59,9 +85,9 @@ def unit_steps(
     for place, batch in zip(places, batches, strict=True):
         lead = (*(0,) * (3 - batch.ndim), *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    constants = (("KEYS", HEADS[head]), ("HEAD", head), ("CAUSAL", causal), ("MASKED", mask is not None))
+    constants = (*way.constants, ("HEAD", head), ("CAUSAL", causal), ("MASKED", mask is not None))
     tile = Tile(
-        stem="attention_units",
+        stem=UNITS,
         entry="atlas_attention_units",
         buffers=(
             *((n, dtype, "read") for n in ("q", "k", "v")),
@@ -71,9 +97,9 @@ def unit_steps(
         scalars=SCALARS,
         types=(("T", dtype),),
         constants=(*constants, ("K_WHOLE", _whole(k)), ("V_WHOLE", _whole(v))),
-        workgroup=(SUBGROUPS * limits.subgroup, 1, 1),
+        workgroup=(*way.threads, 1),
     )
-    grid = (-(-rows // (16 * SUBGROUPS)), heads * groups, outer)
+    grid = (-(-rows // (16 * way.threads[0] // limits.subgroup)), heads * groups, outer)
     steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
     return True
 

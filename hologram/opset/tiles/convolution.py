@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hologram.atlas.program import Program
+from hologram.choices import Candidate, Problem, chosen
 from hologram.layout import Layout
+from hologram.limits import Limits
 from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
@@ -20,12 +22,21 @@ from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, O
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.forms.windows import per_axis
 from hologram.opset.matmul import epilogue_program
+from hologram.opset.tiles import convolution_tile
 from hologram.opset.tiles.columns import convolved, surrounded, weighed
 from hologram.opset.tiles.convolution_tile import convolution_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
+KERNEL = convolution_tile.KERNEL
+COLUMNS = Candidate("columns", (), (0, 0))  # windows laid out as the rows of a product
 LEAST_CHANNELS, LEAST_TAPS = 2, 8  # below these the reduction reads less than the product would write
+
+
+def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
+    """Every way a device can go, the default first: the tile on GPUs, windows laid out where there is none to gain."""
+    tiles = () if limits.own_products else convolution_tile.ways(asked, limits)
+    return (*tiles, COLUMNS) if limits.workgroup_memory else (COLUMNS, *tiles)
 
 
 def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
@@ -33,6 +44,29 @@ def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attrib
     if bias is None or types.computing(x.dtype) != x.dtype:
         return None
     return operation(x, weight, **attributes) + bias.reshape(-1, *(1 for _ in x.shape[2:]))
+
+
+def product_plan(
+    x: Layout,
+    weight: Layout,
+    out: Layout,
+    attributes: Attributes,
+    target: Target,
+    epilogue: Program | None = None,
+) -> Plan | None:
+    """The plan by the tile kernel, else by a matrix product; None where neither applies."""
+    dtype = types.computing(x.dtype)
+    channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
+    small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
+    if small or dtype not in target.limits.tile_dtypes:
+        return None
+    asked = convolution_tile.problem(x, weight, out, attributes["groups"])
+    way = chosen(asked, ways(asked, target.limits), target.choices)
+    if way != COLUMNS:
+        plan = convolution_plan(x, weight, out, attributes, target.limits, way, epilogue)
+        if plan is not None:
+            return plan
+    return convolved(x, weight, out, attributes, target, epilogue)
 
 
 @frozen(eq=False, repr=False)
@@ -52,7 +86,7 @@ class Convolution(Indexed):
         if isinstance(bias, Layout):
             positions.insert(2, steps.gathered(Place(2, bias)).position)
             epilogue = epilogue_program(types.computing(outputs[0].dtype), bias.dtype, "none")
-        plan = self._as_product(x, weight, outputs[0], attributes, target, epilogue)
+        plan = product_plan(x, weight, outputs[0], attributes, target, epilogue)
         if plan is None:
             return super().plan(inputs, outputs, attributes, target)
         steps.extend(plan, positions)
@@ -69,7 +103,7 @@ class Convolution(Indexed):
         x, weight, _ = inputs
         assert isinstance(x, Layout)
         assert isinstance(weight, Layout)
-        plan = self._as_product(x, weight, out, attributes, target, epilogue)
+        plan = product_plan(x, weight, out, attributes, target, epilogue)
         if plan is not None or not out.size:
             return plan or Plan(())
         reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
@@ -79,7 +113,7 @@ class Convolution(Indexed):
         rank = out.ndim
         last = (0, *range(2, rank), 1)  # channels last, and back
         first = (0, rank - 1, *range(1, rank - 1))
-        plain = self._as_product(x, weight, value.layout.permute(first), attributes, target, None)
+        plain = product_plan(x, weight, value.layout.permute(first), attributes, target, None)
         if plain is not None:
             steps.extend(plain, (0, 1, value.position))
         else:
@@ -88,27 +122,6 @@ class Convolution(Indexed):
         final = Place(2 + len(reads), out.permute(last))
         add_epilogue(steps, epilogue, value, reads, final, out.shape[1])
         return steps.plan()
-
-    def _as_product(
-        self,
-        x: Layout,
-        weight: Layout,
-        out: Layout,
-        attributes: Attributes,
-        target: Target,
-        epilogue: Program | None,
-    ) -> Plan | None:
-        """The plan by the tile kernel, else by a matrix product; None where neither applies."""
-        dtype = types.computing(x.dtype)
-        channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
-        small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
-        if small or dtype not in target.limits.tile_dtypes:
-            return None
-        if target.limits.workgroup_memory:
-            plan = convolution_plan(x, weight, out, attributes, target.limits, epilogue)
-            if plan is not None:
-                return plan
-        return convolved(x, weight, out, attributes, target, epilogue)
 
 
 @frozen(eq=False, repr=False)

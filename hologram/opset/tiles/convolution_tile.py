@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
+from hologram.choices import Candidate, Problem
 from hologram.dtypes import DType, u32
 from hologram.layout import Layout
 from hologram.limits import Limits
@@ -28,7 +29,9 @@ MOVES = (
     ("padding", 0),
     ("dilation", 1),
 )
-TILE_K = 16
+KERNEL = "conv2d"  # of a Problem, and the stem
+# Threads of a workgroup along either axis, and taps that it has in workgroup memory at a time.
+SIZES = ((8, 16), (16, 16), (8, 8), (8, 32), (16, 8), (16, 32))
 LARGE = 1 << 20  # results from which on workgroups of 16 x 16 threads leave no compute unit idle
 
 
@@ -38,23 +41,37 @@ def _pair(value: int | Sequence[int], axes: int, outer: int) -> tuple[int, int]:
     return (outer, found[0]) if axes == 1 else (found[0], found[1])
 
 
-def _threads(results: int, channels: int, dtype: DType, limits: Limits) -> int:
-    """Threads of a workgroup along either axis: 16 where there is much to do, and room for it."""
-    needed = 2 * TILE_K * (8 * 16 + 4) * dtype.itemsize + 3 * TILE_K * u32.itemsize
-    roomy = limits.max_workgroup_threads >= 256 and limits.shared_bytes >= needed
-    return 16 if roomy and results >= LARGE and channels > 64 else 8
+def problem(x: Layout, weight: Layout, out: Layout, groups: int) -> Problem:
+    """What calls share that are tuned together: the product's sizes, of one group, and whether windows have one tap."""
+    m, k = weight.shape[0] // groups, weight.size // weight.shape[0]
+    places = out.size // out.shape[1]
+    return Problem.of(KERNEL, types.computing(x.dtype), (groups, m, k, places), (k == weight.shape[1],))
 
 
-def _tile(dtype: DType, epilogue: Program | None, threads: int) -> Tile:
+def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
+    """The kernel's tiles that a device has room for, the default first: 16 x 16 threads where there is much to do."""
+    groups, channels, _, places = asked.sizes
+    much = groups * channels * places >= LARGE and channels > 64
+    found = [
+        Candidate(KERNEL, (("TILE_K", depth),), (threads, threads))
+        for threads, depth in SIZES
+        if threads**2 <= limits.max_workgroup_threads
+        and 2 * depth * (8 * threads + 4) * asked.dtype.itemsize + 3 * depth * u32.itemsize
+        <= limits.shared_bytes
+    ]
+    return tuple(sorted(found, key=lambda c: (c.threads[0] == 16) != much))
+
+
+def _tile(dtype: DType, epilogue: Program | None, way: Candidate) -> Tile:
     reads = epilogue_reads(epilogue)
     return Tile(
-        stem="conv2d",
+        stem=KERNEL,
         entry="atlas_conv2d",
         buffers=(("x", dtype, "read"), ("weight", dtype, "read"), ("out", dtype, "write"), *reads),
         scalars=tuple((name, u32) for name in SCALARS),
         types=(("T", dtype), ("ACC", dtype)),
-        constants=(("TILE_K", TILE_K),),
-        workgroup=(threads, threads, 1),
+        constants=way.constants,
+        workgroup=(*way.threads, 1),
         epilogue=epilogue,
     )
 
@@ -81,6 +98,7 @@ def convolution_plan(
     out: Layout,
     attributes: Attributes,
     limits: Limits,
+    way: Candidate,
     epilogue: Program | None = None,
 ) -> Plan | None:
     """Steps for x, weight, what the epilogue reads, and out, whose images may have to be launched in parts.
@@ -95,8 +113,7 @@ def convolution_plan(
     images, channels, *places = out.shape
     area = math.prod(places)
     m, k = channels // groups, weight.size // channels
-    threads = _threads(out.size, m, dtype, limits)
-    side = 8 * threads
+    side = 8 * way.threads[0]
     together = _images_at_once((x, weight, out), dtype, side, groups, limits)
     reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
     if not together or 3 + len(reads) > limits.max_bindings:
@@ -113,7 +130,7 @@ def convolution_plan(
     flat = out.reshape((images, channels, area))
     flat = flat if flat is not None and _reads(flat, dtype) else None
     target = steps.place(dtype, (images, channels, area)) if flat is None else Place(final.position, flat)
-    tile = _tile(dtype, epilogue, threads)
+    tile = _tile(dtype, epilogue, way)
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)
     sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
     moves = [n for name, absent in MOVES for n in _pair(attributes[name], axes, absent)]
