@@ -18,6 +18,7 @@ else:
     pathlib, platformdirs = lazy.module("pathlib"), lazy.module("platformdirs")
 
 T = TypeVar("T")
+PRECISIONS = ("highest", "high")  # of products of f32
 
 
 @frozen
@@ -72,6 +73,15 @@ def _flag(text: str) -> bool:
     if text.lower() not in words:
         raise ValueError(text)
     return words[text.lower()]
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(text)
+        return text.lower()
+
+    return parse
 
 
 def _optional_text(text: str) -> str | None:
@@ -150,6 +160,13 @@ class Config:
         lambda: False,
         "0 or 1",
         "measure tiles for the sizes that a program uses, in the background, and keep the fastest",
+    )
+    matmul_precision = Knob(
+        "HOLOGRAM_MATMUL_PRECISION",
+        _one_of(*PRECISIONS),
+        lambda: "highest",
+        " or ".join(PRECISIONS),
+        "of products of f32, where none is named: high lets matrix units round operands to tf32",
     )
     torch_fallback = Knob(
         "HOLOGRAM_TORCH_FALLBACK",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 
 from hologram.dtypes import DType, f32
@@ -46,6 +46,8 @@ class Limits:
     tile_dtypes: frozenset[DType] = frozenset({f32})
     # Those that the hand-written kernels multiply by matrix units as they lie in memory, adding up in f32.
     matrix_dtypes: frozenset[DType] = frozenset()
+    # Those that they can multiply too, of operands rounded first: f32 with 10 bits behind the point (tf32).
+    rounded_dtypes: frozenset[DType] = frozenset()
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     @cached_property
@@ -58,6 +60,10 @@ class Limits:
     def product_dtypes(self) -> frozenset[DType]:
         """Those whose products need no conversion ahead."""
         return self.tile_dtypes | self.matrix_dtypes
+
+    def rounding(self) -> Limits:
+        """The same where a program accepts products of rounded operands."""
+        return replace(self, matrix_dtypes=self.matrix_dtypes | self.rounded_dtypes)
 
     @property
     def workgroup_memory(self) -> bool:

@@ -47,7 +47,8 @@ def _living(executor: Executor | None) -> Executor | None:
     """The executor, or one of its device in its place if it was closed, or belongs to the process before a fork."""
     if executor is None or executor.usable:
         return executor
-    return Executor(executor.backend, executor.device.info.index)
+    precision = executor.matmul_precision
+    return Executor(executor.backend, executor.device.info.index, matmul_precision=precision)
 
 
 def _name(executor: Executor) -> str:

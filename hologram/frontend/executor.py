@@ -6,11 +6,12 @@ import functools
 import itertools
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hologram import dtypes, lazy
 from hologram.atlas.program import Program
-from hologram.config import config
+from hologram.config import PRECISIONS, config
 from hologram.device import DeviceInfo
 from hologram.errors import ShapeError
 from hologram.frontend import tensor as tensors
@@ -40,11 +41,29 @@ class Executor(Engine):
 
     `backend` is 'auto' or one that `hg.backends()` lists; `device` a number or part of a device's name. Raises
     BackendUnavailable, with the reason and the remedy, if that cannot be had; nothing falls back silently.
+
+    `matmul_precision` is that of products of f32, for as long as the executor lives. 'highest' is f32 throughout.
+    'high' lets a device that can round operands to tf32 (10 bits behind the point, ties away from zero) and add up in
+    f32: an error of 2^-10 of the sum of the products' magnitudes, beside that of the sum; others compute as before.
+    None: what HOLOGRAM_MATMUL_PRECISION says, else 'highest'. Raises ValueError for another word.
     """
 
-    def __init__(self, backend: str = "auto", device: int | str | None = None) -> None:
+    def __init__(
+        self,
+        backend: str = "auto",
+        device: int | str | None = None,
+        *,
+        matmul_precision: str | None = None,
+    ) -> None:
+        precision = config.matmul_precision if matmul_precision is None else matmul_precision
+        if precision not in PRECISIONS:
+            wanted = " or ".join(map(repr, PRECISIONS))
+            raise ValueError(f"Executor: matmul_precision must be {wanted}, got {precision!r}")
         module, index = selector.select(backend, device)
         opened = module.open_device(index)
+        if precision == "high":  # plans, tuners and what explains them see a device that can
+            opened.info = replace(opened.info, limits=opened.info.limits.rounding())
+        self.matmul_precision = precision
         self._tuner: tuner.Background | None = None
         self._number = next(_numbers)  # tells apart executors of one device
         super().__init__(opened, self._tuned(opened.info))
@@ -171,7 +190,9 @@ class Executor(Engine):
         """The choices measured on the device; more are measured in the background where HOLOGRAM_TUNE asks for it."""
         winners = Winners(info)
         if config.tune:
-            opened = functools.partial(Executor, info.backend, info.index)
+            opened = functools.partial(
+                Executor, info.backend, info.index, matmul_precision=self.matmul_precision
+            )
             self._tuner = winners.missed = tuner.Background(opened, weakref.ref(winners))
             weakref.finalize(winners, self._tuner.stop)  # of an executor that nobody closed
         return winners

@@ -57,7 +57,8 @@ class Winners:
         info = self.info
         lines = "".join("01"[line] for line in problem.lines)
         sizes = " ".join(map(str, problem.sizes))
-        kernel = (problem.kernel, problem.dtype.name, sizes, lines)
+        rounded = "rounded" if problem.dtype in info.limits.matrix_dtypes & info.limits.rounded_dtypes else ""
+        kernel = (problem.kernel, problem.dtype.name, sizes, lines, rounded)
         return store.key(FORMAT, info.backend, info.name, info.driver, *kernel)
 
 

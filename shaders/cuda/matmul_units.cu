@@ -1,7 +1,8 @@
 // matmul_units: out = epilogue(a @ b), batched, by matrix units; a workgroup computes TILE_M x TILE_N results, each of its SUBGROUPS_M x SUBGROUPS_N subgroups an equal part of them, in fragments of 16 x 8.
 //
 // Tiles of a and b come through shared memory, TILE_K along k, as they lie: lines along k or across it. While one is
-// multiplied, STAGES - 1 are on their way. Sums are kept in registers, in ACC.
+// multiplied, STAGES - 1 are on their way. Sums are kept in registers, in ACC. Operands of
+// f32 are rounded to tf32.
 
 #include "shared_tile.h"
 
@@ -15,8 +16,9 @@ struct Params {
 constexpr unsigned THREADS = WORKGROUP_X;
 constexpr unsigned SUBGROUP_M = TILE_M / SUBGROUPS_M, SUBGROUP_N = TILE_N / SUBGROUPS_N;
 constexpr unsigned FRAGMENTS_M = SUBGROUP_M / 16, FRAGMENTS_N = SUBGROUP_N / 8;
+constexpr unsigned STEP = 32 / sizeof(T);  // along k of a fragment
 constexpr unsigned BAND = 8;  // rows of tiles whose workgroups run about together, and share what they read of b
-static_assert(THREADS == 32 * SUBGROUPS_M * SUBGROUPS_N && SUBGROUP_M % 16 == 0 && SUBGROUP_N % 16 == 0 && TILE_K % 16 == 0);
+static_assert(THREADS == 32 * SUBGROUPS_M * SUBGROUPS_N && SUBGROUP_M % 16 == 0 && SUBGROUP_N % 16 == 0 && TILE_K % STEP == 0);
 
 using ATile = SharedTile<T, A_ALONG_K ? TILE_M : TILE_K, A_ALONG_K ? TILE_K : TILE_M>;
 using BTile = SharedTile<T, B_ALONG_K ? TILE_N : TILE_K, B_ALONG_K ? TILE_K : TILE_N>;
@@ -60,7 +62,7 @@ atlas_matmul_units(const T* a, const T* b, OUT* out, Params params, Epilogue epi
         const T* a_tile = a_tiles[turn % STAGES];
         const T* b_tile = b_tiles[turn % STAGES];
 #pragma unroll
-        for (unsigned step = 0; step < TILE_K; step += 16) {
+        for (unsigned step = 0; step < TILE_K; step += STEP) {
             unsigned left[FRAGMENTS_M][4], right[FRAGMENTS_N / 2][4];
 #pragma unroll
             for (unsigned i = 0; i < FRAGMENTS_M; i++) {

@@ -50,6 +50,16 @@ template <bool TRANSPOSED> __device__ inline void load_matrices(unsigned (&out)[
                      : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3]) : "r"(shared_address(line)) : "memory");
 }
 
+// What matrix units take of operands: f32 is rounded to the nearest tf32, of 10 bits behind the point, ties away from zero.
+template <typename T> __device__ inline void round_operands(unsigned (&)[4], T) {}
+
+#if __CUDA_ARCH__ >= 800
+__device__ inline void round_operands(unsigned (&x)[4], float) {
+#pragma unroll
+    for (unsigned i = 0; i < 4; i++) asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(x[i]));
+}
+#endif
+
 // c += a b for a of 16 x 16, b of 16 x 8 and c of 16 x 8 elements. With g = t / 4 and p = 2 (t % 4), thread t has of a
 // (g, p), (g + 8, p), (g, p + 8), (g + 8, p + 8), of b (p, g), (p + 8, g), each with the next element along k; of c
 // (g, p), (g, p + 1), (g + 8, p), (g + 8, p + 1).
@@ -69,6 +79,14 @@ __device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsig
 #if __CUDA_ARCH__ >= 800
 __device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, __nv_bfloat16) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// The same for a of 16 x 8 and b of 8 x 8 elements of tf32. Thread t has of a (g, p), (g + 8, p), (g, p + 4), (g + 8, p + 4),
+// of b (p, g), (p + 4, g), with p = t % 4; c is as above.
+__device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, float) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }

@@ -17,7 +17,7 @@ from hologram.limits import Limits
 
 DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
 ARCHITECTURE_NEEDED = 75  # Turing's, the oldest that CUDA 13 compiles for
-BFLOAT_NEEDED = 80  # Ampere's, the first whose matrix units take bfloat16
+BFLOAT_NEEDED = 80  # Ampere's, the first whose matrix units take bfloat16 and tf32
 WEBGPU = "Use backend='webgpu', which reaches NVIDIA GPUs through Vulkan or DX12."
 BINDING_BYTES = 16  # the largest vector that generated code loads
 MAX_BINDINGS = 128  # pointers, of the 4 KiB of parameters that every architecture takes, beside the scalars
@@ -153,6 +153,7 @@ class Card:
             matrix_dtypes=frozenset(
                 {dtypes.f16, dtypes.bf16} if self.architecture >= BFLOAT_NEEDED else {dtypes.f16}
             ),
+            rounded_dtypes=frozenset({dtypes.f32} if self.architecture >= BFLOAT_NEEDED else ()),
             binding_alignment=BINDING_BYTES,
         )
 

@@ -27,7 +27,7 @@ SCALARS = (
 def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
     """The kernel's tiles that a device has room for; none where it has no matrix units for them."""
     padded = _padded(head)
-    if dtype not in limits.matrix_dtypes or not padded:
+    if dtype not in exact_dtypes(limits) or not padded:
         return ()
     room = min(limits.shared_bytes, MOST_SHARED) // (
         4 * padded * dtype.itemsize
@@ -38,6 +38,11 @@ def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
         for threads, keys in sizes
         if threads <= limits.max_workgroup_threads
     )
+
+
+def exact_dtypes(limits: Limits) -> frozenset[DType]:
+    """What matrix units take without rounding it."""
+    return limits.matrix_dtypes - limits.rounded_dtypes
 
 
 def _padded(head: int) -> int:
@@ -63,7 +68,7 @@ def unit_steps(
     dtype = q.dtype
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
     head = _padded(max(e, ev))
-    if {i.dtype for i in (*operands, out)} - limits.matrix_dtypes or not head or min(e, keys) == 0:
+    if {i.dtype for i in (*operands, out)} - exact_dtypes(limits) or not head or min(e, keys) == 0:
         return False
     given = [q, k, v, q if mask is None else mask, out]
     # A mask that is made additive keeps the axes along which it is the same.

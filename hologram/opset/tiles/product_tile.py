@@ -40,15 +40,16 @@ WORKGROUPS = (
     (64, 1, 1, 1, 16), (1, 64, 1, 1, 16),
 )  # fmt: skip
 
-# Of `matmul_units`: TILE_M, TILE_N, TILE_K, subgroups along m and n, STAGES. All take 48 KiB of workgroup memory at
-# most, which every device with matrix units has; the first of a size may be the default.
+# Of `matmul_units`: TILE_M, TILE_N, TILE_K (of 16 bits; half of it of f32), subgroups along m and n, STAGES. All take
+# 48 KiB of workgroup memory at most, which every device with matrix units has; the first of a size may be the default.
 UNIT_TILES = (
     (128, 128, 32, 2, 2, 3), (128, 128, 32, 2, 4, 3), (256, 128, 32, 4, 2, 2), (128, 256, 32, 2, 4, 2),
     (128, 64, 32, 2, 2, 4), (64, 128, 32, 2, 2, 4), (64, 64, 32, 2, 2, 4), (64, 64, 64, 2, 2, 3),
     (16, 64, 64, 1, 4, 4), (64, 16, 64, 4, 1, 4),
 )  # fmt: skip
 UNIT_SIDE = 16  # rows and columns of a subgroup's least part of such a tile
-UNIT_LINE = 8  # elements that this kernel loads at once
+UNIT_BYTES = 16  # that this kernel loads at once
+UNIT_LINE = 8  # elements, of any dtype: a multiple of as many
 
 
 @frozen
@@ -188,7 +189,8 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
 
 
 def _unit_tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
-    for m, n, depth, rows, columns, stages in UNIT_TILES:
+    for m, n, halves, rows, columns, stages in UNIT_TILES:
+        depth = 2 * halves // dtype.itemsize
         threads = rows * columns * limits.subgroup
         needed = stages * (m + n) * depth * dtype.itemsize
         if threads <= limits.max_workgroup_threads and needed <= limits.shared_bytes:
@@ -256,7 +258,7 @@ def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Ti
 def _lying(product: Product) -> Iterator[tuple[str, bool]]:
     """How operands lie, for `matmul_units`: whether lines are along k, and pieces of 16 bytes can be loaded whole."""
     for name, view, inner in (("A", product.a, 2), ("B", product.b, 1)):
-        axis = line_axis(view, UNIT_LINE)
+        axis = line_axis(view, UNIT_BYTES // view.dtype.itemsize)
         neighbours = axis or next((k for k in (inner, 3 - inner) if view.strides[k] == 1), inner)
         yield f"{name}_ALONG_K", neighbours == inner
         yield f"{name}_WHOLE", axis is not None

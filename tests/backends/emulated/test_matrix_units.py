@@ -116,6 +116,66 @@ def test_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], executor: hg.E
     np.testing.assert_array_equal(found.to_numpy(), a @ b)
 
 
+# tf32.
+
+ROUNDED = replace(CARD, rounded_dtypes=frozenset({dtypes.f32})).rounding()
+TF32 = [
+    c
+    for c in product_tile.candidates(SIZES, dtypes.f32, ROUNDED)
+    if c.stem == product_tile.UNITS and c.parts == 1
+]
+LIE = ["row", "crossed", "odd row", "odd crossed"]
+
+
+@pytest.fixture(name="rounding")
+def _rounding() -> Iterator[hg.Executor]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(emulated.SITE))
+        registry.forget()
+        with hg.Executor(backend=machine.NAME, matmul_precision="high") as executor:
+            yield executor
+    registry.forget()
+
+
+@pytest.mark.parametrize(("number", "candidate"), list(enumerate(TF32)), ids=str)
+def test_every_tile_multiplies_rounded(number: int, candidate: Candidate, rounding: hg.Executor) -> None:
+    """With each operand lying in each way, within what `Executor` says of 'high', and not within what f32 gives."""
+    rng = np.random.default_rng(number)
+    a, b = (rng.uniform(-1, 1, s).astype(np.float32) for s in (SIZES[1:3], SIZES[2:]))
+    choose(rounding, candidate)
+    ways = LIE[number % 4], LIE[(number // 2 + number) % 4]
+    left, right = (lying(rounding, x, dtypes.f32, how) for x, how in zip((a, b), ways, strict=True))
+    error = np.abs(hg.matmul(left, right).to_numpy() - a.astype(np.float64) @ b)
+    assert (error <= (2.0**-10 + SIZES[2] * 2.0**-24) * (np.abs(a) @ np.abs(b))).all()
+    assert error.max() > SIZES[2] * 2.0**-24
+
+
+def test_only_who_asks_gets_rounded_products(rounding: hg.Executor, executor: hg.Executor) -> None:
+    a = np.full((64, 64), 1 + 2.0**-12, np.float32)
+    for each, wanted in ((rounding, 64.0), (executor, 64 * (1 + 2.0**-12) ** 2)):
+        tensor = each.tensor(a)
+        found = [hg.matmul(tensor, tensor), hg.jit(lambda x: hg.matmul(x, x))(tensor)]
+        for result in found:
+            np.testing.assert_allclose(result.to_numpy(), wanted, rtol=2.0**-20)
+    with pytest.raises(ValueError, match="'highest' or 'high', got 'low'"):
+        hg.Executor(backend=machine.NAME, matmul_precision="low")
+
+
+def test_the_knob_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_MATMUL_PRECISION", "high")
+    with hg.Executor(backend="cpu") as executor:  # which has no such units: nothing changes
+        assert executor.matmul_precision == "high"
+        a = executor.tensor(np.full((64, 64), 1 + 2.0**-12, np.float32))
+        np.testing.assert_allclose(hg.matmul(a, a).to_numpy(), 64 * (1 + 2.0**-12) ** 2, rtol=2.0**-20)
+
+
+@pytest.mark.parametrize("architecture", [80, 90, 120])
+def test_nvrtc_compiles_rounded_products(architecture: int) -> None:
+    for number, candidate in enumerate(TF32[architecture % 3 :: 3]):
+        (tile,) = tiles(planned(dtypes.f32, (300, 303 + number % 2, 304), ROUNDED, candidate))
+        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+
+
 def planned(
     dtype: DType, sizes: tuple[int, int, int], found: Limits, candidate: Candidate | None = None
 ) -> Plan:

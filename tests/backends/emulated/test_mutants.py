@@ -91,6 +91,17 @@ class Mutating(Clang):
 TURNS = partial(units.test_attention, 64, False, dtypes.f16)
 ATTENTION = operation("scaled_dot_product_attention", "f16")
 HALVES = operation("matmul", "f16")
+
+
+def rounded(executor: hg.Executor) -> None:
+    """A product of f32 by matrix units, of operands that lie along k and across."""
+    executor.target = replace(executor.target, limits=executor.target.limits.rounding())
+    a = np.random.default_rng(0).integers(-3, 4, (40, 40)).astype(np.float32) + np.float32(2.0**-14)
+    for x in (executor.tensor(a), executor.tensor(a).permute((1, 0))):
+        kept = x.to_numpy().astype(np.float64)
+        np.testing.assert_allclose(hg.matmul(x, x).to_numpy(), kept @ kept, atol=0.02)
+
+
 BARRIER = r"__syncthreads\(\);"
 TEXTS = {
     "no barrier behind what others read": Text(
@@ -129,6 +140,8 @@ TEXTS = {
     "a fragment of other columns": Text(r"right\[j / 2\]\[j % 2 \* 2\]", "right[j / 2][0]", HALVES),
     "results in the wrong lines": Text(r"lane / 4 \+ 8 \* half", "lane % 8 + 8 * half", HALVES),
     "a tail copied whole": Text(r"2 \* count\);", "16);", HALVES),
+    "operands that are not rounded": Text(r"round_operands\(out, T\(\)\);", "", rounded),
+    "elements of other lines": Text(r"lane % 4 \+ 4 \* down", "lane / 8 + 4 * down", rounded),
     "a pair past the last column": Text(r"column \+ 1 == params\.n", "false", HALVES),
     "keys of two turns ago": Text(
         r"turn \* KEYS, params\.s, 0, params\.e\)", "turn / 2 * KEYS, params.s, 0, params.e)", ATTENTION

@@ -1,5 +1,5 @@
 // What shaders/cuda/matrix_units.h has of PTX, for threads that are fibres; by the layouts that the PTX ISA documents for
-// mma.m16n8k16 and ldmatrix. Copies arrive when they are waited for, and no sooner.
+// mma.m16n8k16, mma.m16n8k8 and ldmatrix. Copies arrive when they are waited for, and no sooner.
 #ifndef HOLOGRAM_MATRIX_UNITS
 #define HOLOGRAM_MATRIX_UNITS
 #include "cuda_bf16.h"
@@ -84,6 +84,32 @@ template <bool TRANSPOSED> static inline void load_matrices(unsigned (&out)[4], 
             pair[i] = TRANSPOSED ? Lines::of(8 * j + column)[row] : Lines::of(8 * j + row)[column];
         }
         out[j] = pair[0] | pair[1] << 16;
+    }
+    emulation::subgroup_barrier();
+}
+
+template <typename T> static inline void round_operands(unsigned (&)[4], T) {}
+static inline void round_operands(unsigned (&x)[4], float) {
+    for (unsigned& bits : x)
+        if ((bits & 0x7f800000) != 0x7f800000) bits = (bits + 0x1000) & 0xffffe000;
+        else if (bits & 0x7fffff) bits = 0x7fffe000;
+}
+
+static inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, float) {
+    using Shown = emulation::Shown<emulation::Operands>;
+    const unsigned lane = emulation::place.index % emulation::SUBGROUP;
+    const unsigned own[] = {a[0], a[1], a[2], a[3], b0, b1};
+    for (unsigned bits : own) emulation::require((bits & 0x1fff) == 0);  // it is tf32
+    Shown::values[emulation::place.index] = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+    emulation::subgroup_barrier();
+    for (unsigned i = 0; i < 4; i++) {
+        const unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        float sum = c[i];
+        for (unsigned k = 0; k < 8; k++) {
+            const unsigned left = Shown::of(row % 8 * 4 + k % 4).a[row / 8 + k / 4 * 2];
+            sum += __uint_as_float(left) * __uint_as_float(Shown::of(column * 4 + k % 4).b[k / 4]);
+        }
+        c[i] = sum;
     }
     emulation::subgroup_barrier();
 }
