@@ -48,6 +48,9 @@ class Limits:
     matrix_dtypes: frozenset[DType] = frozenset()
     # Those that they can multiply too, of operands rounded first: f32 with 10 bits behind the point (tf32).
     rounded_dtypes: frozenset[DType] = frozenset()
+    # Workgroup memory, in bytes, of kernels to which the device copies tiles by itself, and which multiply them where
+    # they lie there; 0: it has no matrix units that do.
+    bulk_bytes: int = 0
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     @cached_property

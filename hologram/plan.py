@@ -18,11 +18,27 @@ class Target:
 
 
 @frozen
+class TensorMap:
+    """How a kernel sees a buffer of which the device itself copies boxes: a tensor with axes, the innermost first.
+
+    `sizes`, `strides` (of all axes but the innermost, whose elements are neighbours) and `offset` name scalars of the
+    launch, in elements; `box` is what one copy takes along each axis. What is outside of the tensor is copied as zeros.
+    """
+
+    buffer: str
+    offset: str
+    sizes: tuple[str, ...]
+    strides: tuple[str, ...]
+    box: tuple[int, ...]
+
+
+@frozen
 class Tile:
     """A hand-written kernel: the stem of its shader files and the names its prelude declares.
 
     `types` gives names like `T` their dtype, `constants` names like `TILE_M` their value. `buffers` and `scalars` are
-    the bindings in order. `workgroup` and the grid of a launch are in threads and workgroups.
+    the bindings in order. `workgroup` and the grid of a launch are in threads and workgroups. Buffers that `maps` names
+    are bound as such; `shared_bytes` of workgroup memory are asked for, beside what the file declares.
     """
 
     stem: str
@@ -35,6 +51,8 @@ class Tile:
     # An element-wise Atlas program the shader applies to each result before storing it: the prelude declares it as
     # `epilogue(value, row, column)`. None: the identity.
     epilogue: Program | None = None
+    maps: tuple[TensorMap, ...] = ()
+    shared_bytes: int = 0
 
 
 @frozen

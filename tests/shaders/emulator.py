@@ -47,7 +47,7 @@ SURROUNDINGS = 4096  # bytes on each side of a buffer, a multiple of every vecto
 # By a source file's suffix: the standard, and what is included ahead, outside of the kernels' namespaces.
 LANGUAGES = {
     "metal": ("-std=c++14", ("metal_stdlib",)),
-    "cu": ("-std=c++17", ("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "matrix_units.h", "cuda_launch.h")),
+    "cu": ("-std=c++17", ("cuda_runtime.h", "cuda_fp16.h", "cuda_bf16.h", "bulk_units.h", "cuda_launch.h")),
 }
 
 

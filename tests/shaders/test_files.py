@@ -56,7 +56,8 @@ MATRIX = {
     "subgroup": 32,
     "shared_bytes": 48 << 10,
 }
-UNIT_TILES = {stem: tile for stem, tile in tiles(MATRIX).items() if stem not in TILES}
+BULK = MATRIX | {"bulk_bytes": 227 << 10, "parallelism": 1}
+UNIT_TILES = {stem: tile for stem, tile in tiles(MATRIX, BULK).items() if stem not in TILES}
 USUAL = {"wgsl": webgpu.LIMITS, "cuda": cuda.LIMITS, "msl": metal.LIMITS}
 
 
@@ -86,7 +87,7 @@ C_TYPES = {
     "metal": {dtypes.f32: "float", dtypes.i32: "int", dtypes.u32: "uint", dtypes.index: "uint"},
 }
 PARAMETERS = {
-    "cu": r"(?:const )?[\w ]+?\* (\w+)",
+    "cu": r"(?:(?:const )?[\w ]+?\*|const __grid_constant__ TensorMap) (\w+)",
     "metal": r"device (?:const )?[\w ]+?\* (\w+) \[\[buffer\((\d+)\)\]\]",
 }
 

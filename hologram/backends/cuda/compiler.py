@@ -15,6 +15,7 @@ from hologram.errors import BackendUnavailable, CompileError
 
 T = TypeVar("T")
 KIND = "cubin"  # the store's
+SPECIFIC = (90,)  # architectures with instructions of their own that kernels use (wgmma)
 INSTALL = "pip install 'hologram[cuda]'"
 
 
@@ -89,7 +90,8 @@ class NVRTC:
                 f"this GPU has {architecture / 10}"
             )
         self.native = known[-1] == architecture
-        target = f"sm_{architecture}" if self.native else f"compute_{known[-1]}"
+        own = "a" if architecture in SPECIFIC else ""
+        target = f"sm_{architecture}{own}" if self.native else f"compute_{known[-1]}"
         self.options = (*OPTIONS, f"--gpu-architecture={target}", f"--include-path={headers()}")
         # Where the headers lie is of no consequence, which they are is: they come with NVRTC's version.
         self.identity = store.key(self.version, *OPTIONS, target)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hologram.atlas.program import Program
+from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.dialect import cuda
@@ -96,7 +97,7 @@ def launcher(context: Context) -> Callable[[Arguments, Any], None]:
 class Code:
     """A compiled variant, loaded by the driver; it goes with its last reference, once the device is done with it."""
 
-    def __init__(self, facilities: Facilities, source: Source | Shader) -> None:
+    def __init__(self, facilities: Facilities, source: Source | Shader, shared_bytes: int) -> None:
         self.source = source
         context, driver = facilities.context, facilities.context.driver
         self.context = context
@@ -106,6 +107,9 @@ class Code:
             raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
         kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
         self.owned = context.own(driver.cuLibraryUnload, self.library)
+        if shared_bytes:
+            most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            context.call(driver.cuKernelSetAttribute, most, shared_bytes, kernel, context.device)
         self.function = driver.CUfunction(int(kernel))
 
     def _load(self, code: bytes) -> Any:
@@ -130,6 +134,7 @@ class CudaKernel(TextKernel):
         limits = facilities.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.facilities = facilities
+        self.shared_bytes = kernel.shared_bytes if isinstance(kernel, Tile) else 0
         self._codes: dict[tuple[int, Variant], Code] = {}
         if isinstance(kernel, Tile):
             self._code(COUNT_BITS, self.generator.variant(()))  # there is no other
@@ -157,10 +162,11 @@ class CudaKernel(TextKernel):
                 return nothing
             values = code.source.pack(scalars, grid, lengths)
             addresses = [b.memory.address + b.offset for b in bindings]
-            held, parameters = _packed(self._pointers(addresses), values, self._epilogue(addresses))
+            operands = self._operands(addresses, scalars)
+            held, parameters = _packed(operands, values, self._epilogue(addresses))
             owners = (code, held, *(b.memory for b in bindings))
             block, stream = code.source.workgroup, context.stream
-            arguments = Arguments(code.function, *groups, *block, 0, stream, parameters, 0)
+            arguments = Arguments(code.function, *groups, *block, self.shared_bytes, stream, parameters, 0)
             return Recorded(self.facilities.launch, arguments, owners)
 
     def _code(self, bits: int, variant: Variant) -> Code:
@@ -168,12 +174,21 @@ class CudaKernel(TextKernel):
             if (bits, variant) not in self._codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
-                self._codes[bits, variant] = Code(self.facilities, source)
+                self._codes[bits, variant] = Code(self.facilities, source, self.shared_bytes)
             return self._codes[bits, variant]
 
-    def _pointers(self, addresses: Sequence[int]) -> Sequence[int]:
-        """Of the buffers that are parameters: all but those that only an epilogue reads."""
-        return addresses[: len(addresses) - len(read_by_epilogue(self.kernel))]
+    def _operands(self, addresses: Sequence[int], scalars: Sequence[Number]) -> list[bytes]:
+        """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""
+        count = len(addresses) - len(read_by_epilogue(self.kernel))
+        found = [address.to_bytes(POINTER_BYTES, "little") for address in addresses[:count]]
+        if isinstance(self.kernel, Tile) and self.kernel.maps:
+            named = dict(zip((name for name, _ in self.kernel.scalars), scalars, strict=True))
+            places = {name: (k, dtype) for k, (name, dtype, _) in enumerate(self.kernel.buffers)}
+            for tensor in self.kernel.maps:
+                place, dtype = places[tensor.buffer]
+                context = self.facilities.context
+                found[place] = tensor_maps.encoded(context, tensor, dtype, addresses[place], named)
+        return found
 
     def _epilogue(self, addresses: Sequence[int]) -> bytes | None:
         """The function object that a tile with accumulators takes last: a pointer to each buffer it reads."""
@@ -183,13 +198,12 @@ class CudaKernel(TextKernel):
         return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
 
 
-def _packed(pointers: Sequence[int], values: bytes, epilogue: bytes | None) -> tuple[Any, int]:
+def _packed(operands: Sequence[bytes], values: bytes, epilogue: bytes | None) -> tuple[Any, int]:
     """Memory that holds the parameters of a launch, and the address of the array of their addresses.
 
     An empty struct is a parameter of one byte.
     """
-    parts = [address.to_bytes(POINTER_BYTES, "little") for address in pointers]
-    parts += [part or b"\0" for part in (values, epilogue) if part is not None]
+    parts = [*operands, *(part or b"\0" for part in (values, epilogue) if part is not None)]
     places, end = [], POINTER_BYTES * len(parts)
     for part in parts:
         places.append(end)

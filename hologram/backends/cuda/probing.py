@@ -19,6 +19,7 @@ DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
 ARCHITECTURE_NEEDED = 75  # Turing's, the oldest that CUDA 13 compiles for
 BFLOAT_NEEDED = 80  # Ampere's, the first whose matrix units take bfloat16 and tf32
 WEBGPU = "Use backend='webgpu', which reaches NVIDIA GPUs through Vulkan or DX12."
+BULK = 90  # Hopper's, which alone has warpgroups' products (wgmma); bulk copies (TMA) came with it
 BINDING_BYTES = 16  # the largest vector that generated code loads
 MAX_BINDINGS = 128  # pointers, of the 4 KiB of parameters that every architecture takes, beside the scalars
 MAX_WORKGROUPS = 65535  # along y and z; x takes 2^31 - 1
@@ -154,6 +155,7 @@ class Card:
                 {dtypes.f16, dtypes.bf16} if self.architecture >= BFLOAT_NEEDED else {dtypes.f16}
             ),
             rounded_dtypes=frozenset({dtypes.f32} if self.architecture >= BFLOAT_NEEDED else ()),
+            bulk_bytes=self.ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") if self.architecture == BULK else 0,
             binding_alignment=BINDING_BYTES,
         )
 

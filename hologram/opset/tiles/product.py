@@ -22,7 +22,7 @@ from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles import product_tile
+from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_tile import KERNEL, Product
 from hologram.plan import Plan, Step, Target
 
@@ -95,12 +95,14 @@ def _tiled(
     batch = out.shape[:-2]
     sizes = (math.prod(batch), out.shape[-2], a.shape[-1], out.shape[-1])
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
+    if not (_mapped(a, used, batch, 2) and _mapped(b, used, batch, 1)):
+        target = replace(target, limits=replace(limits, bulk_bytes=0))
     candidate = product_tile.choice(sizes, asked, target)
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
     summed = types.computing(used)
-    stored = (used, summed) if candidate.stem == product_tile.UNITS else (used,)
+    stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
     direct = _batched(out, batch) if out.dtype in stored and min(out.strides) >= 0 else None
     view = direct or _batched(Layout.contiguous(used, out.shape), batch)
     assert view is not None
@@ -110,16 +112,17 @@ def _tiled(
     operands = (left.position, right.position)
     if candidate.parts > 1:
         product = Product(left.layout, right.layout, Layout.contiguous(summed, view.shape))
-        parts = _parts(steps, product, candidate, operands)
+        cut = _bulk_parts if candidate.stem == product_bulk.BULK else _parts
+        parts = cut(steps, product, candidate, operands)
         add_epilogue(
             steps, epilogue or identity(summed), parts, reads, final, out.shape[-1], parts.layout.shape[0]
         )
         return True
     result = final if direct else steps.place(used, out.shape)
     product = Product(left.layout, right.layout, view)
-    tile = product_tile.tile(candidate, product, epilogue)
+    tile, scalars = product_tile.tile(candidate, product, epilogue)
     positions = (*operands, result.position, *reads)
-    steps.add(Step(tile, tuple(range(len(positions))), product.scalars, grid), positions)
+    steps.add(Step(tile, tuple(range(len(positions))), scalars, grid), positions)
     if result is not final:
         steps.copy(result, final)
     return True
@@ -135,10 +138,28 @@ def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple
         if count:
             part = product.along_k(start, depth, count)
             part = replace(part, out=replace(part.out, offset=start // length * m * n))
-            tile = product_tile.tile(candidate, part, None)
+            tile, scalars = product_tile.tile(candidate, part, None)
             grid = product_tile.grid(candidate, part.sizes)
-            steps.add(Step(tile, (0, 1, 2), part.scalars, grid), (*operands, place.position))
+            steps.add(Step(tile, (0, 1, 2), scalars, grid), (*operands, place.position))
     return place
+
+
+def _bulk_parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
+    """As `_parts`, by one launch: the kernel itself begins where its part does."""
+    (_, m, k, n), depth = product.sizes, candidate.constant("TILE_K")
+    length = -(-k // candidate.parts // depth) * depth
+    out = Layout.contiguous(product.out.dtype, (-(-k // length), m, n))
+    place = steps.place(out.dtype, out.shape)
+    tile, scalars = product_bulk.tile(candidate, product.a, product.b, out, length, None)
+    columns, rows, _ = product_tile.grid(candidate, product.sizes)
+    steps.add(Step(tile, (0, 1, 2), scalars, (columns, rows, out.shape[0])), (*operands, place.position))
+    return place
+
+
+def _mapped(layout: Layout, dtype: DType, batch: tuple[int, ...], inner: int) -> bool:
+    """Whether the device can copy boxes of an operand: as it lies, or of the copy that a plan makes of it anyway."""
+    view = _batched(layout, batch) if layout.dtype == dtype else None
+    return view is None or product_bulk.mapped(view, inner) is not None
 
 
 def _readable(

@@ -13,11 +13,14 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
+from hologram.opset.tiles import product_bulk
+from hologram.opset.tiles.product_bulk import BULK
 from hologram.plan import Target, Tile
 from hologram.records import frozen
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
+WIDENING = (UNITS, BULK)  # stems of kernels that write sums as they are too, in another dtype than they read
 SCALARS = (
     "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",
@@ -114,6 +117,10 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     """
     found = tuple(candidates(sizes, dtype, limits))
     batch, m, _, n = sizes
+    bulk = [c for c in found if c.stem == BULK and c.parts == 1 and min(m, n) > c.constant("TILE_M") // 2]
+    large = [c for c in bulk if groups(c, sizes) >= (limits.parallelism or ENOUGH_GROUPS)]
+    if large:
+        return large[0]
     units = [c for c in found if c.stem == UNITS]
     if units:
         return _default_units(units, sizes, limits)
@@ -160,7 +167,7 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
     most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.own_products else 1
     for tile in _tiles(dtype, limits):
         # Parts are kept, and added up, in the dtype of sums; this kernel alone writes another than it reads.
-        cut = tile.stem == UNITS or types.computing(dtype) == dtype
+        cut = tile.stem in WIDENING or types.computing(dtype) == dtype
         counts = [least, *(p for p in (2, 4, 8, 16) if cut and least < p <= most)]
         if max(groups(tile, sizes), 1) <= limits.max_workgroups**2:
             for parts in counts:
@@ -172,6 +179,7 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
         yield Candidate("matmul", _quads(2, 2, 16), (8, 8))
     elif not limits.software:
         if dtype in limits.matrix_dtypes:
+            yield from product_bulk.tiles(dtype, limits)
             yield from _unit_tiles(dtype, limits)
         itemsize = types.computing(dtype).itemsize
         for x, y, m, n, depth in WORKGROUPS:
@@ -206,7 +214,7 @@ def _quads(m: int, n: int, depth: int) -> tuple[tuple[str, int], ...]:
 def extent(candidate: Candidate) -> tuple[int, int]:
     """Rows and columns of results of a workgroup."""
     x, y = candidate.threads
-    if candidate.stem == UNITS:
+    if candidate.stem in WIDENING:
         return candidate.constant("TILE_M"), candidate.constant("TILE_N")
     if candidate.stem == "matmul":
         return 4 * candidate.constant("QUADS_M") * y, 4 * candidate.constant("QUADS_N") * x
@@ -226,8 +234,14 @@ def groups(candidate: Candidate, sizes: tuple[int, int, int, int]) -> int:
     return math.prod(grid(candidate, sizes))
 
 
-def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Tile:
-    """The kernel for a product."""
+def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> tuple[Tile, tuple[int, ...]]:
+    """The kernel for a product, and its scalars."""
+    if candidate.stem == BULK:
+        return product_bulk.tile(candidate, product.a, product.b, product.out, product.sizes[2], epilogue)
+    return _tile(candidate, product, epilogue), product.scalars
+
+
+def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Tile:
     dtype = product.a.dtype
     constants: tuple[tuple[str, int | bool], ...] = candidate.constants
     names = (("T", dtype), ("ACC", types.computing(dtype)))
@@ -285,7 +299,7 @@ def readable(stem: str, view: Layout) -> bool:
         return False
     if stem == "matmul_register":
         return line_axis(view) == 2
-    return stem in ("matmul", UNITS) or line_axis(view) is not None
+    return stem in ("matmul", *WIDENING) or line_axis(view) is not None
 
 
 def scattered(stem: str, view: Layout, inner: int, uses: int) -> bool:

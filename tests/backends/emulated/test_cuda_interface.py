@@ -13,7 +13,11 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 ROOT = Path(__file__).parents[3]
 PLUGIN = "tests.backends.emulated.cuda.interface"
 SUITES = {
-    "device": ("-k", "card", "tests/backends/cuda/test_launch.py", "tests/backends/cuda/test_memory.py"),
+    "device": (
+        "-k",
+        "card",
+        *(f"tests/backends/cuda/test_{n}.py" for n in ("launch", "memory", "tensor_maps")),
+    ),
     "operations": ("--backend", "cuda", "--every", "199", "tests/test_ops.py"),
 }
 

@@ -48,6 +48,10 @@ template <typename F> int guarded(F call) {
     extern "C" int emulated_parameters(int* sizes) { return emulation::describe(kernel, sizes); } \
     extern "C" unsigned emulated_bound() { return most_threads; } \
     extern "C" unsigned emulated_shared_bytes() { return static_cast<unsigned>(emulation::shared_bytes()); } \
-    extern "C" int emulated_launch(void** parameters, const unsigned* groups, const unsigned* block) { \
-        return emulation::guarded([=] { return emulation::launch(kernel, parameters, groups, block, cooperative); }); \
+    extern "C" int emulated_launch(void** parameters, const unsigned* groups, const unsigned* block, unsigned dynamic_bytes) { \
+        emulation::dynamic_bytes = dynamic_bytes; \
+        emulation::dynamic_memory = dynamic_bytes ? static_cast<unsigned char*>(malloc(dynamic_bytes)) : nullptr; \
+        const int result = emulation::guarded([=] { return emulation::launch(kernel, parameters, groups, block, cooperative); }); \
+        free(emulation::dynamic_memory); \
+        return result; \
     }

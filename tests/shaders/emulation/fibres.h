@@ -10,7 +10,7 @@ namespace emulation {
 constexpr unsigned MAX_THREADS = 1024;
 constexpr size_t STACK_BYTES = 64 * 1024;
 constexpr unsigned SUBGROUP = 32;  // threads that can wait for one another alone
-enum class State { RUNNING, WAITING, WAITING_FOR_SUBGROUP, ENDED };
+enum class State { RUNNING, WAITING, WAITING_FOR_SUBGROUP, WAITING_FOR_OTHERS, ENDED };
 
 struct Place {
     unsigned group[3], groups[3], block[3], index, threads;
@@ -60,16 +60,25 @@ static inline void start(Context* fibre, char* stack, void (*entry)()) {
 }
 #endif
 
-// Workgroup memory: all of it lies in one section, which is poisoned ahead of every workgroup.
+// Workgroup memory that the launch asks for.
+static unsigned char* dynamic_memory;
+static size_t dynamic_bytes;
+
+// That which kernels declare lies in one section. All of it is poisoned ahead of every workgroup.
 #if defined(__ELF__)
 #define EMULATED_SHARED static __attribute__((section("emulated_shared")))
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_emulated_shared[], __stop_emulated_shared[];
 static inline size_t shared_bytes() { return __stop_emulated_shared - __start_emulated_shared; }
-static inline void poison_shared() { memset(__start_emulated_shared, 0xff, shared_bytes()); }
+static inline void poison_shared() {
+    memset(__start_emulated_shared, 0xff, shared_bytes());
+    if (dynamic_bytes) memset(dynamic_memory, 0xff, dynamic_bytes);
+}
 #else
 #define EMULATED_SHARED static
 static inline size_t shared_bytes() { return 0; }
-static inline void poison_shared() {}
+static inline void poison_shared() {
+    if (dynamic_bytes) memset(dynamic_memory, 0xff, dynamic_bytes);
+}
 #endif
 
 static Context scheduler, fibres[MAX_THREADS];
@@ -103,44 +112,68 @@ static inline void fibre() {
     swap(&fibres[place.index], &scheduler);
 }
 
-// Runs a subgroup until each of its threads ended or waits for the workgroup; false if some wait for those of their own.
-static inline bool run_subgroup(unsigned first, unsigned last, bool backward, unsigned* ended) {
+// What may come to a workgroup from elsewhere: something more of it (false where there is none), and whether all of it came.
+static bool (*bring_another)() = [] { return false; };
+static bool (*nothing_left)() = [] { return true; };
+static unsigned long passed;  // conditions that somebody needed and that were true
+
+// Waits for what other threads do, or what comes from elsewhere.
+template <typename F> static void wait_until(F holds) {
+    while (!holds()) wait(State::WAITING_FOR_OTHERS);
+    passed++;
+}
+
+// Runs each thread of a subgroup that can go on, until it cannot; false if some wait for those of their own that ended, or
+// that wait for the workgroup.
+static inline bool run_subgroup(unsigned first, unsigned last, bool backward) {
+    for (unsigned t = first; t < last; t++)
+        if (states[t] == State::WAITING_FOR_OTHERS) states[t] = State::RUNNING;
     for (;;) {
-        unsigned waiting = 0, done = 0;
+        unsigned waiting = 0, others = 0;
         for (unsigned t = first; t < last; t++) {
             const unsigned index = backward ? first + last - 1 - t : t;
-            place.index = index;
-            states[index] = State::RUNNING;
-            swap(&scheduler, &fibres[index]);
+            if (states[index] == State::RUNNING) {
+                place.index = index;
+                swap(&scheduler, &fibres[index]);
+            }
             waiting += states[index] == State::WAITING_FOR_SUBGROUP;
-            done += states[index] == State::ENDED;
+            others += states[index] == State::WAITING_FOR_OTHERS;
         }
-        if (waiting == last - first) continue;
-        *ended += done;
-        return waiting == 0;
+        if (waiting < last - first) return waiting == 0 || others != 0;
+        for (unsigned t = first; t < last; t++) states[t] = State::RUNNING;
     }
 }
 
-// One workgroup; false if some threads ended while others waited at a barrier. `turn` says in which order they run.
+// One workgroup; false if some threads wait for what never comes: a barrier that others missed, a condition that stays
+// false. `turn` says in which order they run.
 static inline bool run_group(char* stacks, unsigned turn) {
     const unsigned threads = place.threads;
     poison_shared();
     workgroups++;
-    for (unsigned t = 0; t < threads; t++) start(&fibres[t], stacks + t * STACK_BYTES, fibre);
+    for (unsigned t = 0; t < threads; t++) {
+        start(&fibres[t], stacks + t * STACK_BYTES, fibre);
+        states[t] = State::RUNNING;
+    }
     for (;; turn++) {
-        unsigned ended = 0;
         const unsigned subgroups = (threads + SUBGROUP - 1) / SUBGROUP;
+        const unsigned long before = passed;
         for (unsigned s = 0; s < subgroups; s++) {
             const unsigned first = (turn % 2 ? subgroups - 1 - s : s) * SUBGROUP;
             const unsigned last = first + SUBGROUP < threads ? first + SUBGROUP : threads;
-            if (!run_subgroup(first, last, turn % 2, &ended)) return false;
+            if (!run_subgroup(first, last, turn % 2)) return false;
         }
-        if (ended == threads) return true;
-        if (ended != 0) return false;
+        unsigned ended = 0, waiting = 0;
+        for (unsigned t = 0; t < threads; t++) ended += states[t] == State::ENDED, waiting += states[t] == State::WAITING;
+        if (ended == threads) return nothing_left();
+        if (waiting == threads) {
+            for (unsigned t = 0; t < threads; t++) states[t] = State::RUNNING;
+        } else if (ended + waiting == threads || (passed == before && !bring_another())) {
+            return false;
+        }
     }
 }
 
-// A grid of workgroups; 1 if threads ended while others of their workgroup waited. Kernels that never wait for another
+// A grid of workgroups; 1 if threads of one wait for what never comes. Kernels that never wait for another
 // thread are not `cooperative`, and need no fibres.
 template <typename F> int run(const unsigned* groups, const unsigned* block, bool cooperative, F call) {
     static char* stacks = nullptr;

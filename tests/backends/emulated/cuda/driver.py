@@ -18,9 +18,10 @@ from tests.backends.emulated.cuda.machine import CARD_BYTES, OK, S
 from tests.backends.emulated.cuda.memory import Memory, Misuse
 from tests.backends.emulated.cuda.memory_calls import MemoryCalls
 from tests.backends.emulated.cuda.streams import Context, Event, Stream
+from tests.backends.emulated.cuda.tensor_maps import TensorMaps
 
 
-class Driver(MemoryCalls, KernelCalls):
+class Driver(MemoryCalls, KernelCalls, TensorMaps):
     """All the functions; here those of devices, contexts, streams and events."""
 
     # The driver and its devices.

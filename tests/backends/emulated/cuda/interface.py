@@ -52,6 +52,23 @@ class Struct:
 
 
 @dataclass(frozen=True)
+class Content:
+    """A pointer to a struct of that name and size that the function fills."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A pointer to numbers: as many as the argument at `count` says, but for `less`."""
+
+    type: Any
+    count: int
+    less: int = 0
+
+
+@dataclass(frozen=True)
 class Handles:
     """A pointer to as many handles as the next argument says."""
 
@@ -104,8 +121,23 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemsetD2D32Async": (ADDRESS, c_size_t, c_uint, c_size_t, c_size_t, HANDLE),
     "cuLibraryLoadData": (OUT_HANDLE, c_char_p, HANDLE, HANDLE, c_uint, HANDLE, HANDLE, c_uint),
     "cuLibraryGetKernel": (OUT_HANDLE, HANDLE, c_char_p),
+    "cuKernelSetAttribute": (c_int, c_int, HANDLE, c_int),
     "cuLibraryUnload": (HANDLE,),
     "cuLaunchKernel": (HANDLE, *(c_uint,) * 7, HANDLE, HANDLE, HANDLE),
+    "cuTensorMapEncodeTiled": (
+        Content("CUtensorMap", 128),
+        c_int,
+        c_uint,
+        HANDLE,
+        Numbers(c_ulonglong, 2),
+        Numbers(c_ulonglong, 2, 1),
+        Numbers(c_uint, 2),
+        Numbers(c_uint, 2),
+        c_int,
+        c_int,
+        c_int,
+        c_int,
+    ),
     "cuGraphCreate": (OUT_HANDLE, FLAGS),
     "cuGraphAddKernelNode": (OUT_HANDLE, HANDLE, Handles(), c_size_t, Struct("CUDA_KERNEL_NODE_PARAMS")),
     "cuGraphInstantiateWithFlags": (OUT_HANDLE, HANDLE, c_ulonglong),
@@ -141,7 +173,9 @@ class Interface:
     def _function(self, name: str) -> Any:
         kinds = FUNCTIONS[name]
         types = [
-            getattr(k, "pointer", c_void_p) if isinstance(k, (Out, Struct, Handles, Text)) else k
+            getattr(k, "pointer", c_void_p)
+            if isinstance(k, (Out, Struct, Content, Numbers, Handles, Text))
+            else k
             for k in kinds
         ]
 
@@ -159,10 +193,12 @@ class Interface:
     def _inputs(self, kinds: tuple[Any, ...], given: tuple[Any, ...]) -> list[Any]:
         found: list[Any] = []
         for k, (kind, value) in enumerate(zip(kinds, given, strict=True)):
-            if isinstance(kind, (Out, Text)):
+            if isinstance(kind, (Out, Text, Content)):
                 continue
             if isinstance(kind, Struct):
                 found.append(getattr(real, kind.name)(_ptr=value))
+            elif isinstance(kind, Numbers):
+                found.append(list((kind.type * (given[kind.count] - kind.less)).from_address(value)))
             elif isinstance(kind, Handles):
                 found.append(list((c_void_p * given[k + 1]).from_address(value)) if given[k + 1] else [])
             else:
@@ -174,6 +210,8 @@ class Interface:
             if isinstance(kind, Text):
                 content = values.pop(0)[: given[k + 1]]
                 ctypes.memmove(place, content, len(content))
+            elif isinstance(kind, Content) and values:
+                ctypes.memmove(place, int(values.pop(0).getPtr()), kind.size_bytes)
             elif isinstance(kind, Out) and values:
                 value = values.pop(0)
                 if isinstance(value, bytes):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAccessIssue]
 
 from tests.backends.emulated.cuda.kernels import Kernel, Outcome
 from tests.backends.emulated.cuda.machine import OK, Machine, S
@@ -34,6 +35,16 @@ class KernelCalls(Machine):
             return S.CUDA_ERROR_NOT_FOUND, None
         return S.CUDA_SUCCESS, int(library) + 1  # found again by its library
 
+    def cuKernelSetAttribute(self, which: Any, value: int, kernel: Any, device: Any) -> Any:
+        who = "cuKernelSetAttribute"
+        (found,) = self._get(int(kernel) - 1, tuple, who)
+        if which != real.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            raise Misuse(f"{who}: of {which}, which nobody sets")
+        if value + found.shared_bytes > self.attributes["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]:
+            return (S.CUDA_ERROR_INVALID_VALUE,)
+        found.most_dynamic_bytes = value
+        return OK
+
     def cuLibraryUnload(self, library: Any) -> Any:
         with self.lock:
             self._pop(library, tuple, "cuLibraryUnload")
@@ -48,16 +59,18 @@ class KernelCalls(Machine):
 
     def cuLaunchKernel(self, function: Any, *rest: Any) -> Any:
         *sizes, shared, stream, parameters, extra = rest
-        if shared or extra:
-            raise Misuse("cuLaunchKernel: with shared memory or extra options, which no kernel here asks for")
+        if extra:
+            raise Misuse("cuLaunchKernel: with extra options, which no kernel here asks for")
         with self.lock:
             self.calls += 1
             into = self._stream(stream, "cuLaunchKernel", current=False)
-            launch = self._launch(function, sizes[:3], sizes[3:], parameters)
+            launch = self._launch(function, sizes[:3], sizes[3:], shared, parameters)
             into.add(lambda: self._run(launch, into.context), launch.library)
             return self._status(into.context)
 
-    def _launch(self, function: Any, grid: Sequence[int], block: Sequence[int], parameters: int) -> Launch:
+    def _launch(
+        self, function: Any, grid: Sequence[int], block: Sequence[int], shared: int, parameters: int
+    ) -> Launch:
         library = int(function) - 1
         (kernel,) = self._get(library, tuple, "a launch")
         who = f"a launch of {kernel.entry}"
@@ -69,10 +82,14 @@ class KernelCalls(Machine):
             raise Misuse(
                 f"{who}: {tuple(block)} threads, more than its launch bound of {kernel.most_threads}"
             )
-        if kernel.shared_bytes > self.attributes["MAX_SHARED_MEMORY_PER_BLOCK"]:
-            raise Misuse(f"{who}: {kernel.shared_bytes} bytes of shared memory")
+        most = self.attributes["MAX_SHARED_MEMORY_PER_BLOCK"]
+        allowed = (
+            most - kernel.shared_bytes if kernel.most_dynamic_bytes is None else kernel.most_dynamic_bytes
+        )
+        if kernel.shared_bytes > most or shared > allowed:
+            raise Misuse(f"{who}: {kernel.shared_bytes} and {shared} bytes of shared memory")
         (x, y, z), (u, v, w) = grid, block
-        return Launch(kernel, library, _parameters(kernel, parameters, who), (x, y, z), (u, v, w))
+        return Launch(kernel, library, _parameters(kernel, parameters, who), (x, y, z), (u, v, w), shared)
 
     def _run(self, launch: Launch, context: Context) -> None:
         """Runs a kernel, whose buffers must be there, and which must leave all other memory alone."""
@@ -86,7 +103,11 @@ class KernelCalls(Machine):
             if found is None or found.gone:
                 raise Misuse(f"{kernel.entry}: parameter {k} points to no memory, or to none that is left")
             touched.append(found)
-        outcome = kernel.run(launch.parameters, launch.grid, launch.block)
+        for extent in filter(None, map(self.tensor_maps.get, launch.parameters)):
+            found = card.around(extent.address)
+            if found is None or found.gone or extent.address + extent.nbytes > found.address + found.nbytes:
+                raise Misuse(f"{kernel.entry}: a tensor's map reaches outside of memory, or of what is left")
+        outcome = kernel.run(launch.parameters, launch.grid, launch.block, launch.shared_bytes)
         if outcome is Outcome.TRAPPED:
             context.error = S.CUDA_ERROR_ILLEGAL_ADDRESS.name
         if outcome is Outcome.STUCK:
@@ -103,12 +124,15 @@ class KernelCalls(Machine):
         found: Graph = self._get(graph, Graph, "cuGraphAddKernelNode")
         if count != len(before) or not set(before) <= set(found.nodes):
             raise Misuse("cuGraphAddKernelNode: after nodes that the graph does not have")
-        if node.sharedMemBytes or self._get(node.ctx, Context, "cuGraphAddKernelNode").error:
-            raise Misuse("cuGraphAddKernelNode: with shared memory, which no kernel here asks for")
+        if self._get(node.ctx, Context, "cuGraphAddKernelNode").error:
+            raise Misuse("cuGraphAddKernelNode: in a context that is lost")
         grid = (node.gridDimX, node.gridDimY, node.gridDimZ)
         block = (node.blockDimX, node.blockDimY, node.blockDimZ)
         number = next(self._numbers)
-        found.nodes[number] = self._launch(node.kern, grid, block, node.kernelParams), tuple(before)
+        found.nodes[number] = (
+            self._launch(node.kern, grid, block, node.sharedMemBytes, node.kernelParams),
+            tuple(before),
+        )
         return S.CUDA_SUCCESS, number
 
     def cuGraphInstantiate(self, graph: Any, flags: int) -> Any:

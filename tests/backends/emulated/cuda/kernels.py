@@ -67,9 +67,12 @@ class Kernel:
         self.pointers = tuple(k for k in range(count) if room[k] < 0)
         self.most_threads: int = self._library.emulated_bound()
         self.shared_bytes: int = self._library.emulated_shared_bytes()
+        self.most_dynamic_bytes: int | None = None  # None: what any kernel may ask for
 
-    def run(self, parameters: Sequence[bytes], grid: Sequence[int], block: Sequence[int]) -> Outcome:
+    def run(
+        self, parameters: Sequence[bytes], grid: Sequence[int], block: Sequence[int], shared_bytes: int
+    ) -> Outcome:
         held = [ctypes.create_string_buffer(p, len(p)) for p in parameters]
         table = (ctypes.c_void_p * max(len(held), 1))(*map(ctypes.addressof, held))
         counts = ctypes.c_uint * 3
-        return Outcome(self._library.emulated_launch(table, counts(*grid), counts(*block)))
+        return Outcome(self._library.emulated_launch(table, counts(*grid), counts(*block), shared_bytes))

@@ -24,6 +24,7 @@ ATTRIBUTES = {
     "MAX_GRID_DIM_Z": 65535,
     "MAX_THREADS_PER_BLOCK": 1024,
     "MAX_SHARED_MEMORY_PER_BLOCK": 48 << 10,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 << 10,
     "WARP_SIZE": 32,
     "MULTIPROCESSOR_COUNT": 132,
 }
@@ -47,10 +48,11 @@ class Machine:
         self.contexts = [Context(k) for k in range(cards)]
         self.pinned = Memory(PINNED_BYTES)
         self.handles: dict[int, Any] = {}
+        self.tensor_maps: dict[bytes, Any] = {}  # that were made, and the memory they reach
         self._numbers = itertools.count(0x1000, 16)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("CU"):  # types
+        if name.startswith(("CU", "cuuint")):  # types
             return getattr(real, name)
         raise AttributeError(f"the emulated driver has no {name}")
 

@@ -84,6 +84,7 @@ class Launch:
     parameters: tuple[bytes, ...]
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    shared_bytes: int  # beside what the kernel declares
 
 
 @dataclass(eq=False)
