@@ -19,9 +19,9 @@ def test_a_product_of_what_the_device_copies(device: CudaDevice, upload, downloa
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((72, 136), (136, 160)))
     out = np.zeros((72, 160), np.float16)
-    layouts = [Layout.contiguous(dtypes.f16, (1, *x.shape)) for x in (a, b, out)]
+    left, right, result = (Layout.contiguous(dtypes.f16, (1, *x.shape)) for x in (a, b, out))
     (candidate, *_) = product_bulk.tiles(dtypes.f16, device.limits)
-    tile, scalars = product_bulk.tile(candidate, *layouts, a.shape[1], None)
+    tile, scalars = product_bulk.tile(candidate, left, right, result, a.shape[1], None)
     memories = [upload(x) for x in (a, b, out)]
     launch = device.compile(tile).bind(whole(*memories), scalars, (1, 1, 1))
     run = device.sequence([launch, launch])

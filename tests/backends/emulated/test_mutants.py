@@ -139,7 +139,7 @@ TEXTS = {
     ),
     "a fragment of other columns": Text(r"right\[j / 2\]\[j % 2 \* 2\]", "right[j / 2][0]", HALVES),
     "results in the wrong lines": Text(r"lane / 4 \+ 8 \* half", "lane % 8 + 8 * half", HALVES),
-    "a tail copied whole": Text(r"2 \* count\);", "16);", HALVES),
+    "a tail copied whole": Text(r"sizeof\(T\) \* count\);", "16);", HALVES),
     "operands that are not rounded": Text(r"round_operands\(out, T\(\)\);", "", rounded),
     "elements of other lines": Text(r"lane % 4 \+ 4 \* down", "lane / 8 + 4 * down", rounded),
     "a pair past the last column": Text(r"column \+ 1 == params\.n", "false", HALVES),
