@@ -147,3 +147,21 @@ def test_keywords_of_calls_are_those_of_the_functions(path: Path) -> None:
             "device"
         }  # which operations without operands take too
         assert named <= takes.keys(), f"{path.name}: hg.{name}({arguments}) takes {', '.join(takes)}"
+
+
+GUESS = re.compile(r"^\| `([^`]+)` \| (.+?) \|", re.MULTILINE)
+
+
+def test_guesses_have_the_values_of_the_code() -> None:
+    rows = GUESS.findall((ROOT / "docs" / "design" / "guesses.md").read_text())
+    assert len(rows) > 20
+    for where, value in rows:
+        if ": " in where:
+            file, name = where.split(": ")
+            found = re.search(rf"\b{name} = (\w+);", (ROOT / file).read_text())
+            assert found is not None, where
+            assert found[1] == value, where
+            continue
+        module, name, place = re.fullmatch(r"(.+)\.(\w+)(?:\[(\d+)\])?", where).groups()  # type: ignore[union-attr]
+        has = getattr(importlib.import_module(module), name)
+        assert str(has if place is None else has[int(place)]) == value, where

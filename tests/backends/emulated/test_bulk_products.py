@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,9 +130,14 @@ def test_large_products_are_copied_in_bulk() -> None:
 
 @pytest.mark.parametrize(("architecture", "found"), [(89, 0), (90, 227 << 10), (100, 0), (120, 0)])
 def test_only_the_architecture_that_has_the_units_says_so(architecture: int, found: int) -> None:
-    library = machine.Library(machine.Driver(architecture=architecture), machine.NAME)
-    (first, *_) = machine.probing.probe_library(library).devices
-    assert first.limits.bulk_bytes == found
+    """And the others multiply by the units that they have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "Driver", partial(machine.Driver, architecture=architecture))
+        with hg.Executor(backend=machine.NAME) as executor:
+            assert executor.limits.bulk_bytes == found
+            stem = product_bulk.BULK if found else product_tile.UNITS
+            assert stems(planned(dtypes.bf16, (4096, 64, 4096), executor.limits)) == [stem]
+            multiplied(executor, dtypes.bf16)
 
 
 def test_nvrtc_compiles_it() -> None:
