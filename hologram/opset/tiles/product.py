@@ -95,7 +95,7 @@ def _tiled(
     batch = out.shape[:-2]
     sizes = (math.prod(batch), out.shape[-2], a.shape[-1], out.shape[-1])
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
-    if not (_mapped(a, used, batch, 2) and _mapped(b, used, batch, 1)):
+    if limits.bulk_bytes and not (_mapped(a, used, batch, 2) and _mapped(b, used, batch, 1)):
         target = replace(target, limits=replace(limits, bulk_bytes=0))
     candidate = product_tile.choice(sizes, asked, target)
     grid = product_tile.grid(candidate, sizes)

@@ -63,9 +63,9 @@ def mapped(view: Layout, inner: int) -> tuple[bool, tuple[int, ...]] | None:
         if lines == 1:
             line = -(-elements // together) * together
         batch = matrices if batches > 1 else line * lines
-        inside = elements <= line and line * lines <= batch
-        whole = not (view.offset % together or line % together or batch % line)
-        if view.strides[axis] == 1 and inside and whole and max(elements, lines, batches, batch // 2) < MOST:
+        apart = view.strides[axis] == 1 and 0 < elements <= line and line * lines <= batch
+        whole = apart and not (view.offset % together or line % together or batch % line)
+        if whole and max(elements, lines, batches, batch // 2) < MOST:
             return axis == inner, (view.offset, elements, lines, batches, line, batch)
     return None
 

@@ -111,7 +111,8 @@ def test_what_the_device_cannot_copy_goes_to_the_other_kernel() -> None:
     heads = Layout.contiguous(dtypes.f16, (64, 4, 64)).permute((1, 0, 2))  # lie in one another
     assert of(whole.narrow(1, 8, 64), b) == [product_bulk.BULK]
     assert of(Layout.contiguous(dtypes.f32, (127, 63)), b.narrow(0, 0, 63)) == [product_bulk.BULK]
-    for a in (whole.narrow(1, 4, 64), Layout.contiguous(dtypes.f16, (128, 70)).narrow(1, 0, 64), heads):
+    same = Layout.contiguous(dtypes.f16, (1, 64)).expand((128, 64))  # rows
+    for a in (same, whole.narrow(1, 4, 64), Layout.contiguous(dtypes.f16, (128, 70)).narrow(1, 0, 64), heads):
         assert of(a, b) == [product_tile.UNITS]
     assert stems(planned(dtypes.f32, (128, 64, 128), HOPPER.rounding(), SMALL)) != [product_bulk.BULK]
 
