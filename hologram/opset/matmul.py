@@ -104,7 +104,11 @@ def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 
 def _matmul(a, b):
-    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap."""
+    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
+
+    Sums of f32 and of 16-bit floats are f32. Operands of f32 are exact, but on an executor whose `matmul_precision` is
+    'high': it may round them to tf32, an error of 2^-10 of the sum of the products' magnitudes.
+    """
 
 
 def _left(cotangent, inputs, b):

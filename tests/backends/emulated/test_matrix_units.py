@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hologram.backends import registry
 from hologram.backends.cuda import usual
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
-from hologram.choices import Candidate
+from hologram.choices import Candidate, Problem
 from hologram.compiler.source.shader import load
 from hologram.dtypes import DType
 from hologram.layout import Layout
@@ -28,6 +29,7 @@ from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.attention_units import HEADS
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target, Tile
+from hologram.tuning.winners import Winners
 from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.devices import limits
@@ -159,6 +161,16 @@ def test_only_who_asks_gets_rounded_products(rounding: hg.Executor, executor: hg
             np.testing.assert_allclose(result.to_numpy(), wanted, rtol=2.0**-20)
     with pytest.raises(ValueError, match="'highest' or 'high', got 'low'"):
         hg.Executor(backend=machine.NAME, matmul_precision="low")
+
+
+def test_the_tuner_keeps_rounded_products_apart(
+    rounding: hg.Executor, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
+    problem = Problem.of(product_tile.KERNEL, dtypes.f32, (1, 64, 64, 64), (True, True))
+    Winners(rounding.device.info).put(problem, TF32[-1])
+    found = [Winners(each.device.info)(problem) for each in (rounding, executor)]
+    assert found == [TF32[-1], None]
 
 
 def test_the_knob_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
