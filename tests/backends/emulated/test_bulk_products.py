@@ -243,3 +243,19 @@ def test_an_error_of_a_launch_is_caught(plant: Callable[[pytest.MonkeyPatch], No
         plant(patch)
         with failing() as executor:
             long(executor)
+
+
+def test_what_is_no_tensor_of_the_device_goes_another_way() -> None:
+    plain = Layout.contiguous(dtypes.f16, (3, 64, 64))
+    assert product_bulk.mapped(plain, 2) is not None
+    assert product_bulk.mapped(plain.permute((0, 2, 1)), 2) is not None
+    same_lines = Layout(dtypes.f16, (1, 64, 64), (0, 0, 1), 0)
+    same_everywhere = Layout(dtypes.f16, (2, 64, 64), (0, 0, 0), 0)
+    overlapping = Layout(dtypes.f16, (1, 64, 64), (0, 32, 1), 0)
+    backward = Layout(dtypes.f16, (1, 64, 64), (0, -64, 1), 63 * 64)
+    for view in (same_lines, same_everywhere, overlapping, backward, plain.narrow(2, 1, 40)):
+        assert product_bulk.mapped(view, 2) is None
+    out = Layout.contiguous(dtypes.f16, (64, 64))
+    for view in (same_lines, backward, overlapping):
+        one = view.select(0, 0)
+        assert product_plan(one, one, out, dtypes.f16, Target(CARD)).steps
