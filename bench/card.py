@@ -3,8 +3,8 @@
     python bench/card.py            # the first adapter that is no software; fails where there is none
 
 Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json,
-torch-training.txt, ...) and card.json (adapter, driver, limits, commit); of CUDA also what compute-sanitizer says of
-kernels, where it is installed. Metal joins when it has devices.
+torch-training.txt, ...), bench/ with the report of `hologram bench`, tune.txt, and card.json (adapter, driver, limits,
+commit); of CUDA also what compute-sanitizer says of kernels, where it is installed. Metal joins when it has devices.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ def commands(card: DeviceInfo, out: Path) -> Iterator[tuple[Path, list[str]]]:
         return [sys.executable, "-m", "pytest", "-q", "--backend", card.backend, *arguments]
 
     yield out / "tests.txt", tests(*TESTS)
+    ours = [str(Path(sys.executable).with_name("hologram")), "bench", "--backend", card.backend]
+    yield out / "tune.txt", [*ours, "--tune"]
+    yield out / "bench.txt", [*ours, "--output", str(out / "bench")]
     if card.backend == "cuda" and shutil.which(SANITIZER):
         for tool in TOOLS:
             sanitizer = [SANITIZER, "--tool", tool, "--error-exitcode", "1"]

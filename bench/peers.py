@@ -1,6 +1,6 @@
 """Same work, one run: hologram's time beside each installed peer's.
 
-    python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline|cuda|roofline-cuda
+    python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline|cuda|roofline-cuda|halves-cuda
                           [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick] [--before CHECKOUT]
 
 How the times are taken, and what the goals are: docs/benchmarks.md.
@@ -41,6 +41,7 @@ SUITES = (
     "roofline",
     "cuda",
     "roofline-cuda",
+    "halves-cuda",
 )
 BEFORE = "before"  # the contender that is hologram itself, from another checkout
 NOISE = 1.1  # beyond it a row counts as slower than before

@@ -5,7 +5,10 @@ Goals stand where the adapter is not software; elsewhere the figures are shown, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,12 +33,13 @@ def rows() -> Iterator[Row]:
     yield from ()
 
 
-def own_rows(pace: Pace, backend: str = "webgpu") -> Iterator[Result]:
+def own_rows(pace: Pace, backend: str = "webgpu", share: float = SHARE_OF_BANDWIDTH) -> Iterator[Result]:
     with hg.Executor(backend) as ex:
         software = ex.limits.software
         yield _arithmetic(ex, 1024 if software else 4096, software, pace)
-        for text in ("16M",) if software else ("16M", "64M"):
-            yield from _bandwidth(ex, parse_size(text), software, pace)
+        goal = Goal() if software else Goal(ratio=round(1 / share, 4))
+        for text in ("16M",) if software else ("16M", "256M"):
+            yield from _bandwidth(ex, parse_size(text), goal, pace)
 
 
 def peak() -> Program:
@@ -66,7 +70,7 @@ def _arithmetic(ex: hg.Executor, side: int, software: bool, pace: Pace) -> Resul
     a, b, start = map(_filled, [ex] * 3, [*values, rng.standard_normal(lanes, dtype=np.float32)])
     out, end = ex.allocate((side, side)), ex.allocate(lanes)
     few = slice(0, 16)
-    us, wrong = _in_turns(
+    us, wrong = in_turns(
         pace,
         {
             "matmul": lambda: (hg.ops.matmul(ex, a, b, out), ex.synchronize()),
@@ -83,27 +87,78 @@ def _arithmetic(ex: hg.Executor, side: int, software: bool, pace: Pace) -> Resul
     )
 
 
-def _bandwidth(ex: hg.Executor, size: int, software: bool, pace: Pace) -> Iterator[Result]:
-    """Additions and exponentials beside copies of as many bytes from buffer to buffer."""
-    values = np.random.default_rng(1).standard_normal(size, dtype=np.float32)
-    x, y, out = _filled(ex, values), _filled(ex, values), ex.allocate(size)
-    us, wrong = _in_turns(
-        pace,
-        {
-            "copy": lambda: (out.copy_from(x), ex.synchronize()),
-            "add": lambda: (hg.ops.vector_add(ex, x, y, out), ex.synchronize()),
-            "exp": lambda: (hg.ops.exp(ex, x, out), ex.synchronize()),
-        },
-        {
-            "copy": lambda: _off(out.to_numpy(), values),
-            "add": lambda: _off(out.to_numpy(), 2 * values),
-            "exp": lambda: _off(out.to_numpy(), np.exp(values)),
-        },
+ROW = 1024
+Call = Callable[[hg.Executor, hg.Buffer, hg.Buffer, hg.Buffer, hg.Buffer], object]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An operation that memory bounds: the arrays that it reads and writes, how it is called, what it gives.
+
+    The call has two arrays of rows, one for results, and one for a number for each row.
+    """
+
+    arrays: int
+    call: Call
+    reference: Callable[[np.ndarray], np.ndarray]
+
+
+BOUND = {
+    "add": Bound(3, lambda ex, x, y, out, _: hg.ops.vector_add(ex, x, y, out), lambda x: x + x),
+    "relu": Bound(2, lambda ex, x, y, out, _: hg.ops.relu(ex, x, out), lambda x: np.maximum(x, 0)),
+    "exp": Bound(2, lambda ex, x, y, out, _: hg.ops.exp(ex, x, out), np.exp),
+    "gelu": Bound(
+        2, lambda ex, x, y, out, _: hg.ops.gelu(ex, x, out), lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2)))
+    ),
+    "sum": Bound(1, lambda ex, x, y, _, sums: hg.ops.sum(ex, x, sums, axis=1), lambda x: x.sum(-1)),
+    "softmax": Bound(2, lambda ex, x, y, out, _: hg.ops.softmax(ex, x, out), lambda x: _softmax(x)),
+    "layer_norm": Bound(
+        2, lambda ex, x, y, out, _: hg.ops.layer_norm(ex, x, None, None, out), lambda x: _normal(x)
+    ),
+}
+LOOKED_AT = 64  # rows of a result that are compared
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.vectorize(math.erf, otypes=[float])(x)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def _normal(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def _bandwidth(ex: hg.Executor, size: int, goal: Goal, pace: Pace) -> Iterator[Result]:
+    """Operations beside a copy of as many bytes from buffer to buffer."""
+    values = np.random.default_rng(1).standard_normal((size // ROW, ROW), dtype=np.float32)
+    x, y, out, sums = (
+        _filled(ex, values),
+        _filled(ex, values),
+        ex.allocate(values.shape),
+        ex.allocate(size // ROW),
     )
-    goal = Goal() if software else Goal(ratio=round(1 / SHARE_OF_BANDWIDTH, 4))
+    ways: dict[str, Callable[[], object]] = {"copy": lambda: (out.copy_from(x), ex.synchronize())}
+    checks: dict[str, Callable[[], str | None]] = {"copy": lambda: _off(out.to_numpy(), values)}
+    few = values[:LOOKED_AT].astype(float)
+
+    def check(name: str) -> str | None:
+        result = sums if name == "sum" else out
+        return _off(result.to_numpy()[:LOOKED_AT], BOUND[name].reference(few), ROW**0.5)
+
+    def run(name: str) -> None:
+        BOUND[name].call(ex, x, y, out, sums)
+        ex.synchronize()
+
+    ways |= {name: partial(run, name) for name in BOUND}
+    checks |= {name: partial(check, name) for name in BOUND}
+    us, wrong = in_turns(pace, ways, checks)
     copy_us = us.get("copy")
-    for name, arrays in (("add", 3), ("exp", 2)):
-        beside = copy_us and round(copy_us * arrays / 2, 3)  # a copy reads an array and writes one
+    for name, bound in BOUND.items():
+        beside = copy_us and round(copy_us * bound.arrays / 2, 3)  # a copy reads an array and writes one
         yield _result(f"{name} beside a copy", format_size(size), us.get(name), {"copy": beside}, goal, wrong)
 
 
@@ -121,8 +176,8 @@ def _off(found: np.ndarray, wanted: np.ndarray, scale: float = 1.0) -> str | Non
     )
 
 
-def _in_turns(
-    pace: Pace, ways: dict[str, Callable[[], object]], checks: dict[str, Callable[[], str | None]]
+def in_turns(
+    pace: Pace, ways: Mapping[str, Callable[[], object]], checks: Mapping[str, Callable[[], str | None]]
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Microseconds of those whose result is right, and what is wrong with the others."""
     wrong: dict[str, str] = {}
