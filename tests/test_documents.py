@@ -124,16 +124,15 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-def test_the_table_of_operations_is_that_of_the_declarations() -> None:
-    specification = importlib.util.spec_from_file_location("operations", ROOT / "docs" / "operations.py")
+@pytest.mark.parametrize(("name", "function"), [("operations", "table"), ("matrix", "page")])
+def test_a_made_page_is_what_it_is_made_of(name: str, function: str) -> None:
+    specification = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    made = module.table()
-    assert (ROOT / "docs" / "operations.md").read_text() == made, (
-        "run python docs/operations.py > docs/operations.md"
-    )
+    made = getattr(module, function)()
+    assert (ROOT / "docs" / f"{name}.md").read_text() == made, f"run python docs/{name}.py > docs/{name}.md"
 
 
 CALL = re.compile(r"`[^`]*?\bhg\.(\w+)\(([^()`]*)\)[^`]*`")
