@@ -46,6 +46,12 @@ class Dispatch:
         """Who records the calling thread's requests."""
         return tracing()
 
+    @property
+    def differentiated(self) -> bool:
+        """Whether derivatives are taken of what the calling thread computes."""
+        tracer = tracing()
+        return tracer is not None and tracer.root is not tracer
+
 
 def tracing() -> Tracer | None:
     """Who records the calling thread's requests, of whatever executor."""

@@ -16,6 +16,7 @@ from hologram.backends.webgpu import usual as webgpu
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
+from hologram.opset.neural.attention_gradient import attention_gradient
 from hologram.plan import Target, Tile
 from tests.devices import limits
 
@@ -26,10 +27,11 @@ WGSL_TYPES = {dtypes.f32: "f32", dtypes.i32: "i32", dtypes.u32: "u32", dtypes.in
 def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
     """One tile for each stem, out of the operations' samples on such adapters, and a large product."""
     found: dict[str, Tile] = {}
-    for operation in OPERATIONS.values():
+    halves = any("matrix_dtypes" in changes for changes in adapters)
+    for operation in (*OPERATIONS.values(), *((attention_gradient,) if halves else ())):
         if isinstance(operation, Composite):
             continue
-        half = any("matrix_dtypes" in changes for changes in adapters) and dtypes.f16 in operation.dtypes
+        half = halves and dtypes.f16 in operation.dtypes
         dtype = dtypes.f16 if half else operation.dtypes[0]
         calls = [(s.operands, s.attributes) for s in operation.samples(np.random.default_rng(0), dtype)]
         if operation.name == "matmul":

@@ -19,6 +19,7 @@ from hologram.opset.forms.row import Row
 from hologram.opset.forms.samples import array
 from hologram.opset.logic import logical_and, where
 from hologram.opset.matmul import matmul, transposed_product
+from hologram.opset.neural import attention_gradient
 from hologram.opset.tiles.attention import Attended, attention_plan, kept, softmax_or_zero
 from hologram.plan import Plan, Target
 from hologram.records import frozen
@@ -146,6 +147,10 @@ def _counted(q, k, mask, causal):
 
 def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
+    if attention_gradient.taken(cotangent, q, k, v, wanted):
+        given = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+        by_units = attention_gradient.attention_gradient
+        return (*by_units(q, k, v, mask, cotangent, causal=bool(causal), scale=given), None)
     mask, batch = _counted(q, k, mask, causal), cotangent.shape[:-2]
     scale = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     shapes = [x.shape[:-2] for x in (k, v)]

@@ -101,7 +101,7 @@ def unit_steps(
         ),
         scalars=SCALARS,
         types=(("T", dtype),),
-        constants=(*constants, ("K_WHOLE", _whole(k)), ("V_WHOLE", _whole(v))),
+        constants=(*constants, ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v))),
         workgroup=(*way.threads, 1),
     )
     grid = (-(-rows // (16 * way.threads[0] // limits.subgroup)), heads * groups, outer)
@@ -109,7 +109,7 @@ def unit_steps(
     return True
 
 
-def _whole(layout: Layout) -> bool:
+def whole(layout: Layout) -> bool:
     """Whether rows lie in pieces of 16 bytes."""
     across = (s for s, n in zip(layout.strides[:-1], layout.shape[:-1], strict=True) if n > 1)
     return layout.strides[-1] == 1 and not any(s % PIECE for s in (layout.offset, *across))

@@ -1,0 +1,92 @@
+"""The gradient of scaled dot-product attention by matrix units, on devices that have them for the operands' dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hologram.dtypes import DType, bf16, f16, f32
+from hologram.layout import Layout
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample
+from hologram.opset.forms.samples import array
+from hologram.opset.tiles.attention_gradient_units import gradient_plan, head_of
+from hologram.opset.tiles.attention_units import exact_dtypes
+from hologram.plan import Plan, Target
+from hologram.records import frozen
+
+
+@frozen(eq=False, repr=False)
+class AttentionGradient(Operation):
+    """Three results, in f32: the cotangents of q, k and v. k and v have q's batch, or one entry along its last axis."""
+
+    @property
+    def results(self) -> int:
+        return 3
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        return tuple(Layout.contiguous(f32, i.shape) for i in inputs[:3] if isinstance(i, Layout))
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        q, k, v, mask, cotangent = inputs
+        assert isinstance(q, Layout)
+        assert isinstance(k, Layout)
+        assert isinstance(v, Layout)
+        assert isinstance(cotangent, Layout)
+        batch, own = q.shape[:-2], k.shape[:-2]
+        shared = batch[-1] // own[-1] if batch else 1
+        k, v = (i.expand((*batch, *i.shape[-2:])) for i in (k, v))
+        masked = isinstance(mask, Layout)
+        given = [q, k, v, mask.expand((*batch, q.shape[-2], k.shape[-2])) if masked else q, cotangent]
+        return gradient_plan(given, masked, shared, attributes["causal"], attributes["scale"], target.limits)
+
+
+def _reference(q, k, v, mask, cotangent, causal=False, scale=1.0):
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if causal:
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isneginf(top), 0, top))
+    total = weights.sum(-1, keepdims=True)
+    weights /= np.where(total == 0, 1, total)
+    of_weights = cotangent @ np.swapaxes(v, -1, -2)
+    of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * scale
+    found = (of_scores @ k, np.swapaxes(of_scores, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ cotangent)
+    grouped = k.shape[:-2] != q.shape[:-2]
+    return tuple(x.sum(-3, keepdims=True) if grouped and n else x for n, x in enumerate(found))
+
+
+def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    shapes = ((2, 3, 37, 24), (2, 1, 41, 24), (2, 1, 41, 16))
+    q, k, v = (array(rng, dtype, shape, -1, 1) for shape in shapes)
+    cotangent = array(rng, dtype, (2, 3, 37, 16), -1, 1)
+    yield Sample((q, k, v, None, cotangent), {"causal": True, "scale": 0.3})
+
+
+def _attention_gradient(q, k, v, mask=None, cotangent=None, *, causal=False, scale=1.0):
+    """The cotangents of q, k and v; see scaled_dot_product_attention.
+
+    Dao (2023), FlashAttention-2, algorithm 2: weights are computed anew from each row's log-sum-exp.
+    """
+
+
+# Not an operation of its own: what a rule of attention's asks for.
+attention_gradient = AttentionGradient(
+    name="attention_gradient", function=_attention_gradient, reference=_reference, samples=_samples, dtypes=(f16, bf16),
+    gradient={},
+)  # fmt: skip
+
+
+def taken(cotangent: Any, q: Any, k: Any, v: Any, wanted: tuple[str, ...]) -> bool:
+    """Whether a device has the kernels for tensors, and nobody follows the derivative of what they give."""
+    batch, own = cotangent.shape[:-2], k.shape[:-2]
+    alike = q.shape[:-2] == batch and own == v.shape[:-2] and len(own) == len(batch)
+    grouped = alike and own[:-1] == batch[:-1] and own[-1:] in (batch[-1:], (1,) * len(batch[-1:]))
+    halves = {x.dtype for x in (cotangent, q, k, v)} <= exact_dtypes(q.executor.limits)
+    fits = head_of(q.shape[-1], v.shape[-1]) and math.prod((*cotangent.shape, *k.shape)) > 0
+    return bool(grouped and halves and fits and "mask" not in wanted and not q.executor.differentiated)

@@ -1,0 +1,85 @@
+"""The gradient of attention by matrix units, where a device has them for the operands' dtype."""
+
+from __future__ import annotations
+
+from hologram.dtypes import f32, u32
+from hologram.layout import Layout, collapse
+from hologram.limits import Limits
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attention_operands import additive, batch_of
+from hologram.opset.tiles.attention_units import AXES, whole
+from hologram.plan import Plan, Step, Tile
+
+SUBGROUPS = 4  # of a workgroup, of 16 rows each
+STEPS = {
+    16: 64,
+    32: 64,
+    64: 64,
+    128: 16,
+}  # by elements of a row in workgroup memory: rows that are read at a time
+OPERANDS = ("q", "k", "v", "mask", "cotangent")
+SCALARS = (
+    *((name, u32) for name in ("l", "s", "e", "ev", "heads", "groups", "shared")),
+    ("scale", f32),
+    *((f"{name}_{axis}", u32) for name in OPERANDS for axis in AXES),
+)
+
+
+def head_of(e: int, ev: int) -> int:
+    """Elements of a row in workgroup memory; 0 where a row is too long."""
+    return next((n for n in STEPS if max(e, ev) <= n), 0)
+
+
+def gradient_plan(
+    given: list[Layout], masked: bool, shared: int, causal: bool, scale: float, limits: Limits
+) -> Plan:
+    """dq, and then dk and dv, in f32: q, k, v, mask and cotangent, broadcast, and three contiguous results."""
+    steps = Steps(8)
+    places = [Place(p, i) for p, i in enumerate(given)]
+    if not masked:
+        places[3] = Place(0, given[0])
+    elif given[3].dtype is not f32:
+        places[3] = additive(steps, given[3])
+    batches = collapse([batch_of(p.layout) for p in places])
+    if batches[0].ndim > 3 or min(s for p in places for s in p.layout.strides) < 0:
+        places = [steps.converted(p, p.layout.dtype) for p in places]
+        batches = collapse([batch_of(p.layout) for p in places])
+    outer, heads, groups = (*(1,) * (3 - batches[0].ndim), *batches[0].shape)
+    q, k, v, _, cotangent = (p.layout for p in places)
+    (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
+    dtype, head = q.dtype, head_of(e, ev)
+    scalars: list[int | float] = [rows, keys, e, ev, heads * groups, groups, shared, scale]
+    for place, batch in zip(places, batches, strict=True):
+        lead = (*(0,) * (3 - batch.ndim), *batch.strides)
+        scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
+    constants = (
+        ("STEP", STEPS[head]), ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked),
+        ("Q_WHOLE", whole(q)), ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v)), ("C_WHOLE", whole(cotangent)),
+    )  # fmt: skip
+    read = (
+        *((n, dtype, "read") for n in ("q", "k", "v")),
+        ("mask", f32 if masked else dtype, "read"),
+        ("cotangent", dtype, "read"),
+    )
+    lines = [steps.place(f32, q.shape[:-1]) for _ in range(2)]
+    block = 16 * SUBGROUPS
+    for name, buffers, results, count, folded in (
+        ("queries", ("lse", "mean", "dq"), (*(i.position for i in lines), 5), rows, heads * groups),
+        ("keys", ("dk", "dv"), (6, 7), keys, heads * groups // shared),
+    ):
+        kept = () if name == "queries" else tuple((n, f32, "read") for n in ("lse", "mean"))
+        tile = Tile(
+            stem=f"attention_gradient_{name}_units",
+            entry=f"atlas_attention_gradient_{name}_units",
+            buffers=(*read, *kept, *((n, f32, "write") for n in buffers)),
+            scalars=SCALARS,
+            types=(("T", dtype),),
+            constants=constants,
+            workgroup=(SUBGROUPS * limits.subgroup, 1, 1),
+        )
+        positions = (
+            [p.position for p in places] + ([i.position for i in lines] if kept else []) + list(results)
+        )
+        grid = (-(-count // block), folded, outer)
+        steps.add(Step(tile, tuple(range(len(positions))), tuple(scalars), grid), positions)
+    return steps.plan()
