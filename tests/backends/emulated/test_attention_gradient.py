@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,16 +25,25 @@ from hologram.plan import Tile
 from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, COMPILED
+from tests.backends.emulated.test_mutants import Mutating, Text, failing
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> Iterator[None]:
+    """The emulated backends, for the length of a test, on a machine of its own."""
+    machine.library.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(emulated.SITE))
+        registry.forget()
+        yield
+    registry.forget()
+    machine.library.cache_clear()
 
 
 @pytest.fixture(name="executor")
 def _executor() -> Iterator[hg.Executor]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(emulated.SITE))
-        registry.forget()
-        with hg.Executor(backend=machine.NAME) as executor:
-            yield executor
-    registry.forget()
+    with hg.Executor(backend=machine.NAME) as executor:
+        yield executor
 
 
 BOUND = {
@@ -122,3 +132,27 @@ def test_derivatives_of_attention_take_the_kernels(
             np.testing.assert_allclose(got.to_numpy(), exactly, atol=2e-2 * abs(exactly).max())
     found = twice(q, k, v).to_numpy()
     np.testing.assert_allclose(found, wanted_twice, atol=3e-2 * abs(wanted_twice).max())
+
+
+BARRIER = r"__syncthreads\(\);"
+ERRORS = {
+    "no barrier ahead of the next keys": (rf"{BARRIER}(\s*Some::load<K_WHOLE)", r"\1"),
+    "no barrier behind what comes": (rf"(wait_for_copies<0>\(\);\s*){BARRIER}", r"\1"),
+    "a query that looks ahead": (r"CAUSAL && column > row", "CAUSAL && column > row + 1"),
+    "a key that is looked back at": (r"CAUSAL && key > row", "CAUSAL && key > row + 1"),
+    "one of a group": (r"member < params\.shared", "member < 1"),
+    "a mean of other rows": (r"mean\[line \+ row\] : 0", "mean[line + row / 8 * 8] : 0"),
+    "results of another batch": (r"params\.heads / params\.shared\)", "params.heads)"),
+    "a mean that is no mean": (r"some / all", "some"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_planted_error_is_caught(error: str) -> None:
+    correct, wrong = ERRORS[error]
+    compiler = Mutating(Text(correct, wrong, lambda _: None))
+    with failing(hg.CompileError) as executor:
+        opened: Any = executor.device
+        opened.facilities = replace(opened.facilities, compiler=compiler)
+        test_the_gradient(64, True, True, True, dtypes.f16, executor)
+    assert compiler.planted, "the text has no such place: this planted nothing"
