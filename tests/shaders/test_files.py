@@ -107,6 +107,8 @@ def test_a_kernel_is_one_in_three_languages(stem: str, folder: str, suffix: str)
 def test_a_kernel_for_matrix_units_agrees_with_its_tile(stem: str):
     text = (SHADERS / "cuda" / f"{stem}.cu").read_text(encoding="utf-8")
     assert text.startswith(f"// {stem}: "), "the first line, a comment, says what is computed"
+    shared = [SHADERS / "cuda" / name for name in re.findall(r'#include "(.+)"', text)]
+    text += "".join(file.read_text(encoding="utf-8") for file in shared)  # kernels may have Params in common
     check_declarations(UNIT_TILES[stem], text, "cu")
 
 

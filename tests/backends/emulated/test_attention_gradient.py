@@ -142,7 +142,7 @@ ERRORS = {
     "a key that is looked back at": (r"CAUSAL && key > row", "CAUSAL && key > row + 1"),
     "one of a group": (r"member < params\.shared", "member < 1"),
     "a mean of other rows": (r"mean\[line \+ row\] : 0", "mean[line + row / 8 * 8] : 0"),
-    "results of another batch": (r"params\.heads / params\.shared\)", "params.heads)"),
+    "results of another head": (r"\+ blockIdx\.y\) \* params\.s;", ") * params.s;"),
     "a mean that is no mean": (r"some / all", "some"),
 }
 
