@@ -14,11 +14,6 @@ struct Params {
 constexpr unsigned THREADS = WORKGROUP_X, ROWS = THREADS / 2;
 constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
 
-template <typename Combine> __device__ inline float of_row(float value, Combine combine) {
-    for (int distance = 1; distance < 4; distance *= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
-    return value;
-}
-
 // c = a bᵀ for 16 lines of `left` from `line` on and all COUNT lines of `right`.
 template <unsigned LEFT, unsigned COUNT>
 __device__ inline void products(float (&c)[COUNT / 8][4], const T* left, unsigned line, const T* right) {

@@ -21,12 +21,6 @@ constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
 
 using Tile = SharedTile<T, KEYS, HEAD>;
 
-// What `combine` makes of the four threads that share a row.
-template <typename Combine> __device__ inline float of_row(float value, Combine combine) {
-    for (int distance = 1; distance < 4; distance *= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
-    return value;
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS)
 atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* out, Params params) {
     alignas(16) __shared__ T k_tiles[2][KEYS * HEAD];

@@ -7,6 +7,12 @@ template <typename T> __device__ inline unsigned packed(T first, T second) {
     return bits(first) | bits(second) << 16;
 }
 
+// What `combine` makes of the four threads that share a row of a fragment.
+template <typename Combine> __device__ inline float of_row(float value, Combine combine) {
+    for (int distance = 1; distance < 4; distance *= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    return value;
+}
+
 // A tile in shared memory: LINES of LENGTH elements, lying as in memory, in pieces of 16 bytes. Pieces are permuted
 // within a line, so that a piece of 8 neighbouring lines, as load_matrices wants it, lies in all banks.
 template <typename T, unsigned LINES, unsigned LENGTH> struct SharedTile {

@@ -13,7 +13,6 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 
 import hologram as hg
 from hologram import dtypes
-from hologram.backends import registry
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
 from hologram.compiler.source.shader import load
@@ -22,26 +21,15 @@ from hologram.layout import Layout
 from hologram.opset.neural.attention_gradient import attention_gradient
 from hologram.opset.tiles.attention_gradient_units import STEPS, gradient_plan
 from hologram.plan import Tile
-from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, COMPILED
 from tests.backends.emulated.test_mutants import Mutating, Text, failing
 
-
-@pytest.fixture(autouse=True)
-def _installed() -> Iterator[None]:
-    """The emulated backends, for the length of a test, on a machine of its own."""
-    machine.library.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(emulated.SITE))
-        registry.forget()
-        yield
-    registry.forget()
-    machine.library.cache_clear()
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 @pytest.fixture(name="executor")
-def _executor() -> Iterator[hg.Executor]:
+def _executor(installed: None) -> Iterator[hg.Executor]:
     with hg.Executor(backend=machine.NAME) as executor:
         yield executor
 

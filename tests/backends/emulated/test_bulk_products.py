@@ -14,7 +14,6 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 
 import hologram as hg
 from hologram import dtypes
-from hologram.backends import registry
 from hologram.backends.cuda import device, kernel, tensor_maps
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
@@ -25,25 +24,14 @@ from hologram.layout import Layout
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
-from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, HALVES, choose, lying, numbers, planned, tiles
 from tests.backends.emulated.test_mutants import Mutating, Text, failing
 
+pytestmark = pytest.mark.usefixtures("installed")
+
 HOPPER = replace(CARD, bulk_bytes=227 << 10)
 WIDE, DEEP, SMALL = product_bulk.tiles(dtypes.f16, HOPPER)
-
-
-@pytest.fixture(name="installed", autouse=True)
-def _installed() -> Iterator[None]:
-    """The emulated backends, for the length of a test, on a machine of its own."""
-    machine.library.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(emulated.SITE))
-        registry.forget()
-        yield
-    registry.forget()
-    machine.library.cache_clear()
 
 
 @pytest.fixture(name="executor")

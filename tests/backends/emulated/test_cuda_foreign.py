@@ -16,7 +16,6 @@ import hologram as hg
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.memory import Transfers
 from hologram.errors import InteropError, UnsupportedDType
-from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.cuda.memory import Misuse
 
@@ -26,14 +25,11 @@ LARGE = np.arange(50_000, dtype=np.float32)  # more than what executors cut up a
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[hg.Executor, hg.Executor]]:
+def pair(installed: None) -> Iterator[tuple[hg.Executor, hg.Executor]]:
     """Two executors of one card: what they leave behind is looked at."""
-    emulated.install()
-    machine.library.cache_clear()
     with hg.Executor(backend=machine.NAME) as theirs, hg.Executor(backend=machine.NAME) as ours:
         yield theirs, ours
         gc.collect()
-    machine.library.cache_clear()
 
 
 def exchanged(theirs: hg.Executor, ours: hg.Executor) -> bool:

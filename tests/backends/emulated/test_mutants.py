@@ -19,28 +19,16 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 
 import hologram as hg
 from hologram import dtypes
-from hologram.backends import registry
 from hologram.backends.cuda import device, graph, kernel
 from hologram.backends.cuda.memory import Transfers
 from hologram.opset import OPERATIONS
 from tests import test_ops
-from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated import test_matrix_units as units
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
 
-
-@pytest.fixture(autouse=True)
-def _installed() -> Iterator[None]:
-    """The emulated backends, for the length of a test, on a machine of its own."""
-    machine.library.cache_clear()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(emulated.SITE))
-        registry.forget()
-        yield
-    registry.forget()
-    machine.library.cache_clear()
+pytestmark = pytest.mark.usefixtures("installed")
 
 
 @contextmanager
