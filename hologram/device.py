@@ -209,6 +209,12 @@ class Device(ABC):
         self.read(source, source_offset, data)
         self.write(target, target_offset, data)
 
+    def receive(
+        self, sender: Device, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int
+    ) -> bool:
+        """Copies from another device's memory past the host, ordered like a launch on both; False: it cannot."""
+        return False
+
     def fill(self, memory: Any, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats `pattern` (1, 2, 4 or 8 bytes) over the range; ordered like a launch."""
         self.write(memory, offset, memoryview(pattern * (nbytes // len(pattern))))

@@ -218,11 +218,14 @@ class Buffer:
         if not isinstance(source, Buffer):
             return self.from_numpy(source)
         target_block, source_block = self._touched("copy_from"), source._touched("copy_from")
-        if source.executor is not self.executor:
-            return self.from_numpy(source.to_numpy(copy=None))
         _require(self, "copy_from", source.size, source.dtype.numpy)
+        device, sender = self.executor.device, source.executor.device
+        if sender is not device:
+            ends = (source_block.memory, source_block.offset, target_block.memory, target_block.offset)
+            past_the_host = self.nbytes > 0 and device.receive(sender, *ends, self.nbytes)
+            return self if past_the_host else self.from_numpy(source.to_numpy(copy=None))
         if self.nbytes and source_block is not target_block:
-            self.executor.device.copy(
+            device.copy(
                 source_block.memory,
                 source_block.offset,
                 target_block.memory,

@@ -14,7 +14,7 @@ from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
 from hologram.backends.cuda.memory import Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
 from hologram.compiling import CompilingDevice
-from hologram.device import DeviceInfo, Launch, Timeline, check_range
+from hologram.device import Device, DeviceInfo, Launch, Timeline, check_range
 from hologram.plan import Tile
 
 DLPACK_CUDA = 2  # kDLCUDA
@@ -73,6 +73,28 @@ class CudaDevice(CompilingDevice[CudaKernel]):
             check_range(self.info.backend, target, target_offset, nbytes)
             with self.context.lock:
                 self.transfers.copy(source, source_offset, target, target_offset, nbytes)
+
+    def receive(
+        self,
+        sender: Device,
+        source: Memory,
+        source_offset: int,
+        target: Memory,
+        target_offset: int,
+        nbytes: int,
+    ) -> bool:
+        """From a device of the same driver: by the driver's own way, past the host where the cards reach each other."""
+        if not isinstance(sender, CudaDevice) or sender.context.library is not self.context.library:
+            return False
+        check_range(self.info.backend, source, source_offset, nbytes)
+        check_range(self.info.backend, target, target_offset, nbytes)
+        ours, theirs = self.context, sender.context
+        foreign.wait_between(theirs, ours)
+        to, from_ = target.address + target_offset, source.address + source_offset
+        copy = ours.driver.cuMemcpyPeerAsync
+        ours.call(copy, to, ours.handle, from_, theirs.handle, nbytes, ours.stream)
+        foreign.wait_between(ours, theirs)  # what comes there may write, or free, what is read here
+        return True
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats 1, 2, 4 or 8 bytes over a range that begins at a multiple of as many."""

@@ -64,6 +64,17 @@ def _order(context: Context, first: Any, then: Any) -> None:
         context.give_back(owned)  # which the driver does when the event has passed
 
 
+def wait_between(first: Context, then: Context) -> None:
+    """Has the stream of one device wait for all that another's holds."""
+    with first.lock:
+        event = first.call(first.driver.cuEventCreate, first.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        owned = first.own(first.driver.cuEventDestroy, event)
+        first.call(first.driver.cuEventRecord, event, first.stream)
+    then.call(then.driver.cuStreamWaitEvent, then.stream, event, 0)
+    with first.lock:
+        first.give_back(owned)
+
+
 def require_here(context: Context, address: int) -> None:
     """Raises InteropError unless an address is of memory of this device."""
     which = context.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL

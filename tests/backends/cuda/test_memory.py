@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -124,3 +126,31 @@ def test_addresses_are_the_devices(device: CudaDevice, upload) -> None:
     assert device.address(memory, 256) == device.address(memory, 0) + 256
     assert device.dlpack_device == (2, 0)
     assert device.array_interface == "__cuda_array_interface__"
+
+
+def test_memory_that_is_lent_is_read_and_given_back(device: CudaDevice, upload, download) -> None:
+    data = random_bytes(4096)
+    own, holder = upload(data), [1]
+    lent = device.adopt_address(own.address + 256, 1000, holder)
+    assert lent.address == own.address + 256
+    np.testing.assert_array_equal(download(lent, data[:1000]), data[256:1256])
+    device.release(lent)
+    assert lent.pointer is None
+    device.synchronize()
+    assert sys.getrefcount(holder) == 2  # the name here, and the argument
+    np.testing.assert_array_equal(download(own, data), data)
+
+
+@pytest.mark.parametrize("stream", [None, 0, 1, 2, "own"])
+def test_streams_are_ordered_with_ours(device: CudaDevice, stream: int | str | None) -> None:
+    other = device.queue_handle if stream == "own" else stream
+    device.follow(other)
+    device.lead(other)
+    device.synchronize()
+
+
+def test_a_device_receives_from_another_of_its_driver(device: CudaDevice, upload, download) -> None:
+    data = random_bytes(5000)
+    source, target = upload(data), device.allocate(5000)
+    assert device.receive(device, source, 8, target, 0, 4000)
+    np.testing.assert_array_equal(download(target, data[:4000]), data[8:4008])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -167,3 +168,47 @@ def test_a_consumer_of_dlpack_names_its_stream(pair: Any, stream: int | None) ->
     made.__dlpack__(stream=stream)
     driver.contexts[0].defaults[stream or 1].drain()  # whoever waits for the consumer's stream waits for ours
     assert len(ours.queue) == 0
+
+
+def sent(theirs: hg.Executor, ours: hg.Executor) -> bool:
+    """Whether a buffer goes from one device to another when it is computed, and may be written and freed at once."""
+    made = theirs.tensor(LARGE) * 2
+    early = ours.allocate(LARGE.size).copy_from(made.buffer).to_numpy()
+    made *= 2
+    late = ours.allocate(LARGE.size).copy_from(made.buffer)
+    made += 1
+    del made
+    gc.collect()
+    theirs.empty_cache()
+    theirs.synchronize()
+    return bool((early == LARGE * 2).all() and (late.to_numpy() == LARGE * 4).all())
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_buffers_go_from_card_to_card_past_the_host(pair: Any, device: int) -> None:
+    driver: Any = machine.library().driver
+    with hg.Executor(backend=machine.NAME, device=device) as other:
+        assert sent(pair[0], other)
+        data = pair[0].tensor(LARGE)
+        with pytest.MonkeyPatch.context() as patch:
+            for host in ("cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync"):
+                patch.setattr(driver, host, lambda *_: 1 / 0, raising=False)
+            found = other.allocate(LARGE.size).copy_from(data.buffer)
+        assert (found.to_numpy() == LARGE).all()
+
+
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_a_wait_between_cards_that_is_left_out_shows(pair: Any, left_out: int) -> None:
+    order, wait = itertools.count(), foreign.wait_between
+
+    def planted(first: Any, then: Any) -> None:
+        if next(order) % 2 != left_out:
+            wait(first, then)
+
+    with hg.Executor(backend=machine.NAME, device=1) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(foreign, "wait_between", planted)
+        try:
+            right = sent(pair[0], other)
+        except Misuse:
+            right = False
+        assert not right

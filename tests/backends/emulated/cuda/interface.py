@@ -115,6 +115,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyHtoDAsync": (ADDRESS, HANDLE, c_size_t, HANDLE),
     "cuMemcpyDtoHAsync": (HANDLE, ADDRESS, c_size_t, HANDLE),
     "cuMemcpyDtoDAsync": (ADDRESS, ADDRESS, c_size_t, HANDLE),
+    "cuMemcpyPeerAsync": (ADDRESS, HANDLE, ADDRESS, HANDLE, c_size_t, HANDLE),
     "cuMemsetD8Async": (ADDRESS, c_ubyte, c_size_t, HANDLE),
     "cuMemsetD16Async": (ADDRESS, c_ushort, c_size_t, HANDLE),
     "cuMemsetD32Async": (ADDRESS, c_uint, c_size_t, HANDLE),

@@ -11,7 +11,7 @@ from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAcces
 
 from tests.backends.emulated.cuda.machine import OK, Machine, S
 from tests.backends.emulated.cuda.memory import Allocation, Memory, Misuse
-from tests.backends.emulated.cuda.streams import Stream
+from tests.backends.emulated.cuda.streams import Context, Stream
 
 
 class MemoryCalls(Machine):
@@ -107,6 +107,14 @@ class MemoryCalls(Machine):
         into = self._stream(stream, "cuMemcpyDtoHAsync")
         ends = ((self.pinned, target), (self.cards[into.context.ordinal], source))
         return self._copy("cuMemcpyDtoHAsync", ends, nbytes, into)
+
+    def cuMemcpyPeerAsync(
+        self, target: int, target_context: Any, source: int, source_context: Any, nbytes: int, stream: Any
+    ) -> Any:
+        who = "cuMemcpyPeerAsync"
+        contexts = [self._get(c, Context, who) for c in (target_context, source_context)]
+        ends = [(self.cards[c.ordinal], a) for c, a in zip(contexts, (target, source), strict=True)]
+        return self._copy(who, ends, nbytes, self._stream(stream, who))
 
     def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
         into = self._stream(stream, "cuMemcpyDtoDAsync")
