@@ -124,7 +124,7 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
     "dispatch", "kind", "launches", "limits", "memory_stats", "pool", "reset_peak",
-    "stream", "supported", "target", "timeline", "tracer", "tracers", "usable",
+    "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
     "new_buffer",  # the runtime's own
 }  # fmt: skip
 
