@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from hologram.compiler.source.shader import ACCUMULATOR, Shader
 from hologram.compiling import TextKernel
 from hologram.device import Binding, Launch, nothing, read_by_epilogue
 from hologram.dtypes import Number
-from hologram.errors import CompileError
+from hologram.errors import CompileError, HologramError
 from hologram.limits import Limits
 from hologram.plan import Tile
 from hologram.records import frozen
@@ -105,8 +106,13 @@ class Code:
             self.library: Any = kept(facilities.compiler, source.entry, source.text, self._load)
         except ValueError as error:
             raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
-        kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
-        self.owned = context.own(driver.cuLibraryUnload, self.library)
+        with context.lock:
+            try:
+                kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
+            except HologramError:  # the device was lost or closed meanwhile
+                driver.cuLibraryUnload(self.library)
+                raise
+            self.owned = context.own(driver.cuLibraryUnload, self.library)
         if shared_bytes:
             most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             context.call(driver.cuKernelSetAttribute, most, shared_bytes, kernel, context.device)
@@ -136,6 +142,7 @@ class CudaKernel(TextKernel):
         self.facilities = facilities
         self.shared_bytes = kernel.shared_bytes if isinstance(kernel, Tile) else 0
         self._codes: dict[tuple[int, Variant], Code] = {}
+        self._compiling = threading.Lock()  # not the context's: while NVRTC is at it, others compute
         if isinstance(kernel, Tile):
             self._code(COUNT_BITS, self.generator.variant(()))  # there is no other
 
@@ -152,11 +159,12 @@ class CudaKernel(TextKernel):
     ) -> Launch:
         """See TextKernel."""
         context = self.facilities.context
+        context.check()
+        many = isinstance(self.kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
+        written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
+        code = self._code(bits, written.variant(grid, scalars, lengths))
         with context.lock:
             context.check()
-            many = isinstance(self.kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
-            written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
-            code = self._code(bits, written.variant(grid, scalars, lengths))
             groups = code.source.groups(grid, self.limits)
             if math.prod(groups) == 0:
                 return nothing
@@ -170,7 +178,7 @@ class CudaKernel(TextKernel):
             return Recorded(self.facilities.launch, arguments, owners)
 
     def _code(self, bits: int, variant: Variant) -> Code:
-        with self.facilities.context.lock:
+        with self._compiling:
             if (bits, variant) not in self._codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)

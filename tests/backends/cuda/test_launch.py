@@ -384,3 +384,33 @@ def test_a_device_that_nobody_closed_gives_everything_back() -> None:
     assert {type(thing).__name__ for thing in driver.handles.values()} == {"Context"}
     assert not driver.cards[0].live()
     emulated.library.cache_clear()
+
+
+def test_others_compute_while_a_kernel_is_compiled(
+    device: CudaDevice, upload, download, whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, asked, go = upload(VALUES), threading.Event(), threading.Event()
+    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    compile_ = type(device.facilities.compiler).compile
+
+    def slow(*arguments: Any) -> bytes:
+        asked.set()
+        assert go.wait(60)
+        return compile_(*arguments)
+
+    monkeypatch.setattr(type(device.facilities.compiler), "compile", slow)
+    made: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: made.append(device.compile(increment("late")).bind(whole(memory), (2.0,), (SIZE,)))
+    )
+    thread.start()
+    try:
+        assert asked.wait(60)
+        add()
+        np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
+        assert not made
+    finally:
+        go.set()
+        thread.join()
+    made[0]()
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 3)
