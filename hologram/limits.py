@@ -51,6 +51,9 @@ class Limits:
     # Workgroup memory, in bytes, of kernels to which the device copies tiles by itself, and which multiply them where
     # they lie there; 0: it has no matrix units that do.
     bulk_bytes: int = 0
+    # Kernels for matrix units copy to workgroup memory ahead, and there are such kernels for attention too.
+    copies_ahead: bool = False
+    matrix_attention: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     @cached_property

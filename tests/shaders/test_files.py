@@ -27,8 +27,9 @@ WGSL_TYPES = {dtypes.f32: "f32", dtypes.i32: "i32", dtypes.u32: "u32", dtypes.in
 def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
     """One tile for each stem, out of the operations' samples on such adapters, and a large product."""
     found: dict[str, Tile] = {}
-    halves = any("matrix_dtypes" in changes for changes in adapters)
-    for operation in (*OPERATIONS.values(), *((attention_gradient,) if halves else ())):
+    halves = any(changes.get("matrix_dtypes") for changes in adapters)
+    attention = any(changes.get("matrix_attention") for changes in adapters)
+    for operation in (*OPERATIONS.values(), *((attention_gradient,) if attention else ())):
         if isinstance(operation, Composite):
             continue
         half = halves and dtypes.f16 in operation.dtypes
@@ -54,6 +55,8 @@ TILES = tiles({"software": False}, {"software": True}, {"software": True, "subgr
 # Kernels for matrix units are there in the languages that a backend says so of.
 MATRIX = {
     "software": False,
+    "copies_ahead": True,
+    "matrix_attention": True,
     "matrix_dtypes": frozenset({dtypes.f16}),
     "subgroup": 32,
     "shared_bytes": 48 << 10,
@@ -65,7 +68,13 @@ USUAL = {"wgsl": webgpu.LIMITS, "cuda": cuda.LIMITS, "msl": metal.LIMITS}
 
 @pytest.mark.parametrize(("folder", "suffix"), [("wgsl", "wgsl"), ("cuda", "cu"), ("msl", "metal")])
 def test_every_file_has_a_tile_and_every_tile_a_file(folder: str, suffix: str):
-    further = set(UNIT_TILES) if USUAL[folder].matrix_dtypes else set()
+    own = USUAL[folder]
+    asked = {
+        name: getattr(own, name) for name in ("matrix_dtypes", "subgroup", "shared_bytes", "matrix_attention")
+    }
+    further = (
+        set(UNIT_TILES) if own.matrix_attention else set(tiles(asked | {"software": False})) - set(TILES)
+    )
     assert {f.stem for f in (SHADERS / folder).glob(f"*.{suffix}")} == set(TILES) | further
 
 

@@ -103,7 +103,13 @@ def test_the_first_way_is_the_default_and_fits() -> None:
         limits(software=False, shared_bytes=16 << 10, max_workgroup_threads=64),
         limits(software=True),
     )
-    units = limits(software=False, matrix_dtypes=frozenset({dtypes.bf16}), subgroup=32, shared_bytes=48 << 10)
+    units = limits(
+        software=False,
+        matrix_dtypes=frozenset({dtypes.bf16}),
+        matrix_attention=True,
+        subgroup=32,
+        shared_bytes=48 << 10,
+    )
     asked = Problem.of("attention", dtypes.f32, (8, 512, 512, 64), (True, False))
     assert attention.ways(asked, gpu)[0] == Candidate("attention", (("KEYS", 32),), (64, 1))
     assert all(w.threads[0] <= 64 and w.constant("KEYS") <= 32 for w in attention.ways(asked, weak)[:-1])

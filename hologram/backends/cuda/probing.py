@@ -155,6 +155,8 @@ class Card:
                 {dtypes.f16, dtypes.bf16} if self.architecture >= BFLOAT_NEEDED else {dtypes.f16}
             ),
             rounded_dtypes=frozenset({dtypes.f32} if self.architecture >= BFLOAT_NEEDED else ()),
+            copies_ahead=True,
+            matrix_attention=True,
             bulk_bytes=self.ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN") if self.architecture == BULK else 0,
             binding_alignment=BINDING_BYTES,
         )

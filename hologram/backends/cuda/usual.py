@@ -20,4 +20,6 @@ LIMITS = Limits(
     parallelism=0,
     software=False,
     matrix_dtypes=frozenset({dtypes.f16}),
+    copies_ahead=True,
+    matrix_attention=True,
 )

@@ -16,6 +16,7 @@ LIMITS = Limits(
     shared_bytes=32 << 10,
     subgroup=32,
     matrix_units=True,
+    matrix_dtypes=frozenset({dtypes.f16, dtypes.bf16, dtypes.f32}),
     unified_memory=True,
     parallelism=0,
     software=False,

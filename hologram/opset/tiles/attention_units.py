@@ -41,8 +41,8 @@ def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
 
 
 def exact_dtypes(limits: Limits) -> frozenset[DType]:
-    """What matrix units take without rounding it."""
-    return limits.matrix_dtypes - limits.rounded_dtypes
+    """What kernels of attention take without rounding it."""
+    return limits.matrix_dtypes - limits.rounded_dtypes if limits.matrix_attention else frozenset()
 
 
 def _padded(head: int) -> int:

@@ -197,8 +197,8 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
 
 
 def _unit_tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
-    for m, n, halves, rows, columns, stages in UNIT_TILES:
-        depth = 2 * halves // dtype.itemsize
+    for m, n, halves, rows, columns, most in UNIT_TILES:
+        depth, stages = 2 * halves // dtype.itemsize, most if limits.copies_ahead else 1
         threads = rows * columns * limits.subgroup
         needed = stages * (m + n) * depth * dtype.itemsize
         if threads <= limits.max_workgroup_threads and needed <= limits.shared_bytes:

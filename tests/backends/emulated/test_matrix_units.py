@@ -36,7 +36,13 @@ from tests.devices import limits
 
 HALVES = (dtypes.f16, dtypes.bf16)
 CARD = limits(
-    software=False, matrix_dtypes=frozenset(HALVES), subgroup=32, shared_bytes=48 << 10, parallelism=132
+    software=False,
+    matrix_dtypes=frozenset(HALVES),
+    copies_ahead=True,
+    matrix_attention=True,
+    subgroup=32,
+    shared_bytes=48 << 10,
+    parallelism=132,
 )
 SIZES = (1, 150, 135, 270)  # batch, m, k, n: more than a tile of each, and no multiple of any
 CANDIDATES = [

@@ -10,15 +10,18 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import hologram as hg
+from hologram import dtypes
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
 from hologram.device import Clock
+from hologram.opset.tiles import product_tile
 from hologram.runtime import selector
 from tests.backends.emulated.metal.framework import Device, Emulated
 from tests.backends.emulated.metal.objects import Error
@@ -293,3 +296,24 @@ def test_a_kernel_that_does_not_compile_shows_its_source(executor: Executor) -> 
     assert "nonsense" in error.value.source
     with pytest.raises(hg.CompileError, match="declares no kernel g"):
         executor.device.facilities.pipelines.compile("g", HEAD + "kernel void f() {}", 1)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize(("m", "k", "n"), [(33, 1, 17), (70, 37, 130), (5, 300, 200)])
+def test_products_by_simdgroup_matrices(dtype: str, m: int, k: int, n: int) -> None:
+    """Of operands that lie either way, beside the edges of every tile; small integers, whose sums are exact."""
+    rng = np.random.default_rng(m)
+    a, b = (rng.integers(-1, 2, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+    kind = dtypes.named(dtype)
+    with Executor() as executor:
+        ways = product_tile.candidates((1, m, k, n), kind, executor.limits)
+        ours = [way for way in ways if way.stem == product_tile.UNITS]
+        assert len(ours) > 6
+        for number, way in enumerate(ours[:: 3 if dtype == "f16" else 5]):
+            executor.target = replace(executor.target, choices=lambda _, way=way: way)
+            crossed, plain = executor.tensor(a.T).astype(kind).T, executor.tensor(b).astype(kind)
+            left = crossed if number % 2 else executor.tensor(a).astype(kind)
+            right = plain if number % 3 else executor.tensor(b.T).astype(kind).T
+            np.testing.assert_array_equal(
+                (left @ right).astype(hg.float32).to_numpy(), a @ b, err_msg=str(way)
+            )

@@ -54,10 +54,11 @@ def scan(executor: hg.Executor) -> None:
     equal(hg.cumsum(executor.tensor(x), axis=0), x.cumsum())
 
 
+WAIT = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 # The run, what it is to fail with, and a text of its kernels with what takes its place.
 KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     "a barrier is missing in a product": (
-        product, AssertionError, "threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "\n\n",
+        product, AssertionError, f"{WAIT}\n\n        // Multiply", "// Multiply",
     ),
     "a barrier is missing in a row's sum": (
         row_sum, AssertionError, "threadgroup_barrier(mem_flags::mem_threadgroup);", "",
@@ -69,7 +70,23 @@ KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     "some threads miss a barrier": (
         row_sum, Misuse, "threadgroup_barrier(", "if (thread_index < 9u) threadgroup_barrier(",
     ),
-    "a wrong index": (product, AssertionError, "a_tile[line][place] =", "a_tile[line][place ^ 1] ="),
+    "a wrong index": (product, AssertionError, "A_LINE + place] =", "A_LINE + (place ^ 1)] ="),
+    "no barrier ahead of the next turn": (
+        product, AssertionError, f"{WAIT}\n    }}\n\n    // Store", "}\n\n    // Store",
+    ),
+    "fragments of other rows": (product, AssertionError, "own_row + SIDE * i) *", "own_row + SIDE * (i ^ 1)) *"),
+    "fragments of other columns": (product, AssertionError, "own_column + SIDE * j, B_LINE", "SIDE * j, B_LINE"),
+    "sums that begin anywhere": (
+        product, AssertionError, "c[i][j] = make_filled_simdgroup_matrix<ACC, 8, 8>((ACC)0);", ";",
+    ),
+    "a store that nobody waits for": (
+        product, AssertionError,
+        "simdgroup_barrier(mem_flags::mem_threadgroup);\n            for (uint element", "for (uint element",
+    ),
+    "some threads of a simdgroup stay away": (
+        product, Misuse, "simdgroup_multiply_accumulate(c", "if (lane != 3) simdgroup_multiply_accumulate(c",
+    ),
+    "operands that lie otherwise": (product, AssertionError, "B_ALONG_K ? i % TILE_K : i / TILE_N", "i % TILE_K"),
     "a tail that is not guarded": (product, Misuse, "if (row < params.m && column < params.n)", ""),
     "workgroups that overlap": (addition, AssertionError, "groups.y * 32768u + groups.x", "groups.y * 32768u"),
     "an argument in another's place": (addition, Misuse, "[[buffer(3)]]", "[[buffer(4)]]"),

@@ -9,7 +9,10 @@ namespace emulation {
 
 constexpr unsigned MAX_THREADS = 1024;
 constexpr size_t STACK_BYTES = 64 * 1024;
-constexpr unsigned SUBGROUP = 32;  // threads that can wait for one another alone
+#ifndef EMULATED_SUBGROUP
+#define EMULATED_SUBGROUP 32
+#endif
+constexpr unsigned SUBGROUP = EMULATED_SUBGROUP;  // threads that can wait for one another alone
 enum class State { RUNNING, WAITING, WAITING_FOR_SUBGROUP, WAITING_FOR_OTHERS, ENDED };
 
 struct Place {
