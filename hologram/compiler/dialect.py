@@ -105,6 +105,8 @@ class Dialect:
     structure: Callable[[str, Iterable[tuple[str, str]]], list[str]]  # declares a struct
     construct: str  # {name} {values}: a value of that struct
     comment: str = "// "
+    # {0}: a value, {1}: a distance; what the thread has whose number in the subgroup differs by that bit. All must ask.
+    exchange: Mapping[DType, str] = field(default_factory=dict)
     # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ __device__ inline float term_0(const float* x, float* out, const Parameters& p, 
 }
 
 extern "C" __global__ void __launch_bounds__(256) atlas_column_sum_f32(const float* x, float* out, const Parameters p) {
-    __shared__ float partial_f32[256];
+    __shared__ float partial_f32[8];
     const unsigned group = blockIdx.y * 32768u + blockIdx.x;
     const unsigned thread_index = threadIdx.x;
     const unsigned lanes = p.extent_0;
@@ -59,41 +59,44 @@ extern "C" __global__ void __launch_bounds__(256) atlas_column_sum_f32(const flo
     }
     const float v6_a = v6_0 + v6_1;
     const float v6_b = v6_2 + v6_3;
-    partial_f32[thread_index] = v6_a + v6_b;
-    __syncthreads();
-    if (member < 128u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
+    float v6 = v6_a + v6_b;
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 1);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 2);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 4);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 8);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 16);
+        v6 = v6 + v6_other;
+    }
+    if (thread_index % 32u == 0u) {
+        partial_f32[thread_index / 32u] = v6;
     }
     __syncthreads();
-    if (member < 64u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 64u];
+    v6 = partial_f32[(thread_index - member) / 32u + thread_index % 8u];
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 1);
+        v6 = v6 + v6_other;
     }
-    __syncthreads();
-    if (member < 32u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 32u];
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 2);
+        v6 = v6 + v6_other;
     }
-    __syncthreads();
-    if (member < 16u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 16u];
+    {
+        const float v6_other = __shfl_xor_sync(0xffffffffu, v6, 4);
+        v6 = v6 + v6_other;
     }
-    __syncthreads();
-    if (member < 8u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 8u];
-    }
-    __syncthreads();
-    if (member < 4u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 4u];
-    }
-    __syncthreads();
-    if (member < 2u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 2u];
-    }
-    __syncthreads();
-    if (member < 1u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
-    }
-    __syncthreads();
-    const float v6 = partial_f32[thread_index - member];
     __syncthreads();
     if (inside && member == 0u) {
         out[i0] = v6;

@@ -23,7 +23,7 @@ kernel void atlas_column_sum_f32(
     uint3 groups [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]
 ) {
-    threadgroup float partial_f32[256];
+    threadgroup float partial_f32[8];
     const uint group = groups.y * 32768u + groups.x;
     const uint lanes = p.extent_0;
     const uint number = group;
@@ -69,41 +69,44 @@ kernel void atlas_column_sum_f32(
     }
     const float v6_a = v6_0 + v6_1;
     const float v6_b = v6_2 + v6_3;
-    partial_f32[thread_index] = v6_a + v6_b;
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 128u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
+    float v6 = v6_a + v6_b;
+    {
+        const float v6_other = simd_shuffle_xor(v6, 1);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = simd_shuffle_xor(v6, 2);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = simd_shuffle_xor(v6, 4);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = simd_shuffle_xor(v6, 8);
+        v6 = v6 + v6_other;
+    }
+    {
+        const float v6_other = simd_shuffle_xor(v6, 16);
+        v6 = v6 + v6_other;
+    }
+    if (thread_index % 32u == 0u) {
+        partial_f32[thread_index / 32u] = v6;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 64u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 64u];
+    v6 = partial_f32[(thread_index - member) / 32u + thread_index % 8u];
+    {
+        const float v6_other = simd_shuffle_xor(v6, 1);
+        v6 = v6 + v6_other;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 32u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 32u];
+    {
+        const float v6_other = simd_shuffle_xor(v6, 2);
+        v6 = v6 + v6_other;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 16u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 16u];
+    {
+        const float v6_other = simd_shuffle_xor(v6, 4);
+        v6 = v6 + v6_other;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 8u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 8u];
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 4u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 4u];
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 2u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 2u];
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    if (member < 1u) {
-        partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    const float v6 = partial_f32[thread_index - member];
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (inside && member == 0u) {
         out[i0] = v6;

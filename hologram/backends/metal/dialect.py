@@ -165,6 +165,7 @@ def msl() -> Dialect:
             ATOMIC_TYPES, "atomic_store_explicit(&{buffer}[{position}], {value}, memory_order_relaxed);"
         ),
         atomics=_atomics(),
+        exchange=dict.fromkeys((f32, i32, u32), "simd_shuffle_xor({0}, {1})"),  # nothing has 64 bits there
         reserved=RESERVED,
         prelude=PRELUDE,
     )

@@ -43,6 +43,7 @@ class Schedule:
     workgroup: int  # threads
     elements: int = 1
     threads: int = 1
+    subgroup: int = 1  # neighbouring threads of a row that look at each other's values
 
     @property
     def text(self) -> str:
@@ -182,7 +183,7 @@ def vector_buffers(program: Program, dialect: Dialect, schedule: Schedule) -> fr
 def choose(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[int] | None = None) -> Schedule:
     """The schedule of a program on a device with these limits; better if the grid is known."""
     if program.reduced:
-        return _rows(program, limits, grid)
+        return _rows(program, dialect, limits, grid)
     if program.workgroup is not None:
         return Schedule(Sweep.ELEMENT, program.workgroup)
     # lavapipe: a thread is one lane of a SIMD register, and a group of 1024 costs what 128 cost of 8.
@@ -193,7 +194,7 @@ def choose(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[in
     return vectors if vector_buffers(program, dialect, vectors) else Schedule(Sweep.ELEMENT, workgroup)
 
 
-def _rows(program: Program, limits: Limits, grid: Sequence[int] | None) -> Schedule:
+def _rows(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[int] | None) -> Schedule:
     lanes = prod(grid[: program.rank - program.reduced]) if grid is not None else None
     if limits.software:
         # Barriers are dear and threads few: a thread a row. Small groups spread few rows over the cores.
@@ -202,10 +203,13 @@ def _rows(program: Program, limits: Limits, grid: Sequence[int] | None) -> Sched
     workgroup = min(256, limits.max_workgroup_threads)
     if not row_units(program) and lanes is not None and lanes >= 4096:
         return Schedule(Sweep.ROW, workgroup)  # neighbouring threads read neighbouring columns
+    # What subgroups have folded one of them folds.
+    apart = not dialect.exchange or workgroup % limits.subgroup or limits.subgroup**2 < workgroup
+    subgroup = 1 if apart else limits.subgroup
     if grid is None:
-        return Schedule(Sweep.ROW, workgroup, 4, workgroup)
+        return Schedule(Sweep.ROW, workgroup, 4, workgroup, subgroup)
     length = prod(grid[program.rank - program.reduced :])
     threads = 1
     while threads < workgroup and threads * 8 < length:
         threads *= 2
-    return Schedule(Sweep.ROW, workgroup, 4, threads)
+    return Schedule(Sweep.ROW, workgroup, 4, threads, min(subgroup, threads))

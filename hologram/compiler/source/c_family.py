@@ -235,6 +235,7 @@ def dialect(
         spelled["bitcasts"],
         spelled["vector"],
         spelled["atomics"],
+        spelled["exchange"],
     )
     return Dialect(
         types=names.types,

@@ -167,7 +167,11 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
     shared = [SharedDeclaration(identifier(s.name, dialect), s.dtype, s.size) for s in program.shared]
     if schedule.threads > 1:
         folded = dict.fromkeys(i.type for i in program.body.walk() if i.opcode in REDUCTIONS)
-        shared += [SharedDeclaration(f"partial_{d}", d, schedule.workgroup) for d in folded]
+        places = {
+            d: schedule.workgroup // (schedule.subgroup if d in dialect.exchange else 1) for d in folded
+        }
+        alone = {d for d in folded if d in dialect.exchange and schedule.subgroup == schedule.threads}
+        shared += [SharedDeclaration(f"partial_{d}", d, n) for d, n in places.items() if d not in alone]
     return Declarations(
         entry=identifier(program.name, dialect),
         workgroup=(schedule.workgroup, 1, 1),

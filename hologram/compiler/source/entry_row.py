@@ -51,6 +51,7 @@ class _Rows:
         self.program = emitter.program
         self.threads = schedule.threads
         self.workgroup = schedule.workgroup
+        self.subgroup = schedule.subgroup
         self.phases = rows(self.program)
         self.units = row_units(self.program)
         self.last = self.program.rank - 1
@@ -353,9 +354,45 @@ class _Rows:
         if self.threads == 1:
             emitter.let(v, fold.type, self._combine(fold, f"{v}_a", f"{v}_b"))
             return
+        whole = self._combine(fold, f"{v}_a", f"{v}_b")
+        if self.subgroup > 1 and fold.type in self.dialect.exchange:
+            emitter.var(v, fold.type, whole)
+            self._by_subgroups(fold, v)
+        else:
+            self._by_halves(fold, v, whole)
+
+    def _by_subgroups(self, fold: Instruction, v: str) -> None:
+        """Threads of a subgroup look at each other's values; a row of several leaves one value each for all of them."""
+        emitter, number = self.emitter, self.emitter.number
+        self._exchange(fold, v, self.subgroup)
+        count = self.threads // self.subgroup
+        if count == 1:
+            return
+        partial = f"partial_{fold.type}"
+        subgroup = number(self.subgroup)
+        with emitter.scope(f"if (thread_index % {subgroup} == {number(0)}) {{"):
+            emitter.line(f"{partial}[thread_index / {subgroup}] = {v};")
+        emitter.line(self.dialect.barrier)
+        first = f"(thread_index - member) / {subgroup}"
+        emitter.line(f"{v} = {partial}[{first} + thread_index % {number(count)}];")
+        self._exchange(fold, v, count)
+        emitter.line(self.dialect.barrier)
+
+    def _exchange(self, fold: Instruction, v: str, count: int) -> None:
+        """So many neighbouring threads fold what each has in `v`, which is the whole in each of them afterwards."""
+        distance = 1
+        while distance < count:
+            with self.emitter.scope("{"):
+                other = self.dialect.exchange[fold.type].format(v, distance)
+                self.emitter.let(f"{v}_other", fold.type, other)
+                self.emitter.line(f"{v} = {self._combine(fold, v, f'{v}_other')};")
+            distance *= 2
+
+    def _by_halves(self, fold: Instruction, v: str, whole: str) -> None:
+        """The first half of a row's threads fold what the second half left in workgroup memory, then half of them."""
+        emitter, number = self.emitter, self.emitter.number
         shared = f"partial_{fold.type}"
-        number = emitter.number
-        emitter.line(f"{shared}[thread_index] = {self._combine(fold, f'{v}_a', f'{v}_b')};")
+        emitter.line(f"{shared}[thread_index] = {whole};")
         emitter.line(self.dialect.barrier)
         half = self.threads // 2
         while half:

@@ -168,7 +168,13 @@ def _packed(source: Source) -> bytes:
     values = {field.name: getattr(source, field.name) for field in fields(source)} | {
         "buffers": [(b.name, b.dtype.name, b.access.value) for b in source.buffers],
         "parameters": [(p.name, p.dtype.name) for p in source.parameters],
-        "schedule": (schedule.sweep.value, schedule.workgroup, schedule.elements, schedule.threads),
+        "schedule": (
+            schedule.sweep.value,
+            schedule.workgroup,
+            schedule.elements,
+            schedule.threads,
+            schedule.subgroup,
+        ),
     }
     return json.dumps(values).encode()
 

@@ -68,13 +68,7 @@ template <typename T> T __shfl_sync(unsigned, T value, int lane, int width = 32)
 
 // Among the threads of a subgroup, all of which ask; others are not waited for.
 template <typename T> T __shfl_xor_sync(unsigned, T value, int mask) {
-    static T values[emulation::MAX_THREADS];
-    const unsigned index = emulation::place.index;
-    values[index] = value;
-    emulation::subgroup_barrier();
-    const T found = values[index ^ static_cast<unsigned>(mask)];
-    emulation::subgroup_barrier();
-    return found;
+    return emulation::from_neighbour(value, static_cast<unsigned>(mask));
 }
 
 template <typename T> T atomicExch(T* a, T x) {

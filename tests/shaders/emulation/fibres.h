@@ -109,6 +109,16 @@ template <typename T> T from_lane(T value, unsigned lane, unsigned width) {
     return found;
 }
 
+// What the thread of the caller's subgroup gives whose number differs in one bit; all threads of the subgroup must ask.
+template <typename T> T from_neighbour(T value, unsigned bit) {
+    static T values[MAX_THREADS];
+    values[place.index] = value;
+    subgroup_barrier();
+    const T found = values[place.index ^ bit];
+    subgroup_barrier();
+    return found;
+}
+
 static inline void fibre() {
     body(closure);
     states[place.index] = State::ENDED;

@@ -15,7 +15,7 @@ SAFE, FAST = 0, 2  # MTLMathMode; the second is the default
 FAST_FUNCTIONS = 0  # MTLMathFloatingPointFunctionsFast, the default
 MOST_THREADS = 1024
 MOST_ARGUMENTS = 64
-SIMD_WIDTH = 8  # the emulation's
+SIMD_WIDTH = 32  # the emulation's
 # Of a kernel: its name and its arguments, as the text has them.
 _KERNEL = re.compile(r"^kernel void (\w+)\((.*?)\) \{", re.MULTILINE | re.DOTALL)
 _INDEX = re.compile(r"\[\[buffer\(([^)]*)\)\]\]")
