@@ -89,6 +89,9 @@ class CudaDevice(CompilingDevice[CudaKernel]):
         check_range(self.info.backend, source, source_offset, nbytes)
         check_range(self.info.backend, target, target_offset, nbytes)
         ours, theirs = self.context, sender.context
+        for one, other in ((self, sender), (sender, self)):
+            with one.context.lock:
+                one.transfers.reach(other.transfers)
         foreign.wait_between(theirs, ours)
         to, from_ = target.address + target_offset, source.address + source_offset
         copy = ours.driver.cuMemcpyPeerAsync

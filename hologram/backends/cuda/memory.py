@@ -1,27 +1,20 @@
-"""Device memory, ordered by the stream, and the ways between it and the host through pinned memory.
+"""Device memory, ordered by the stream of launches.
 
-Memory comes from a pool of our own, which keeps nothing: what is worth keeping the runtime's pool above keeps, and
-what that gives back is meant to go. Transfers pass through a few pieces of pinned memory, so that the host fills one
-while the device empties another, and a write returns before the device has it.
+It comes from a pool of our own, which keeps nothing: what is worth keeping the runtime's pool above keeps, and what
+that gives back is meant to go.
 """
 
 from __future__ import annotations
 
-import ctypes
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+import weakref
 from typing import Any
 
-import numpy as np
-
 from hologram.backends.cuda.context import Context, Owned
+from hologram.backends.cuda.staging import Staging
 from hologram.errors import BufferFreed, OutOfMemory
 from hologram.limits import ALIGNMENT
 
-PIECE_BYTES = 8 << 20  # of pinned memory; a guess: to be measured on a card
-PIECES = 3
-SMALL_BYTES = 64 << 10  # the first piece's size, which small programs are content with
 WORD = 4
 
 
@@ -46,15 +39,6 @@ class Memory:
         return self.pointer
 
 
-@dataclass
-class Piece:
-    """Pinned host memory, and the event behind the last copy that used it."""
-
-    address: int
-    size: int
-    event: Any
-
-
 class Transfers:
     """Allocates memory of one device and moves bytes; callers hold the context's lock."""
 
@@ -68,8 +52,8 @@ class Transfers:
         properties.location.id = int(context.device)
         self.pool = context.call(driver.cuMemPoolCreate, properties)
         context.own(driver.cuMemPoolDestroy, self.pool)
-        self._pieces: list[Piece] = []
-        self._turn = itertools.count()
+        self.staging = Staging(context, self.allocate)
+        self._reaching: weakref.WeakSet[Transfers] = weakref.WeakSet()
         self._loans = itertools.count()
         self._lenders: dict[int, Any] = {}
 
@@ -84,6 +68,23 @@ class Transfers:
         pointer = int(self.context.call(driver.cuMemAllocFromPoolAsync, size, self.pool, stream))
         self.context.own(driver.cuMemFreeAsync, pointer, stream)
         return Memory(pointer, nbytes, size)
+
+    def reach(self, other: Transfers) -> None:
+        """Lets another device copy from and to this one's memory by itself, where the two can."""
+        driver, call = self.driver, self.context.call
+        if other in self._reaching:
+            return
+        self._reaching.add(other)
+        theirs = other.context.device
+        if int(theirs) == int(self.context.device) or not call(
+            driver.cuDeviceCanAccessPeer, theirs, self.context.device
+        ):
+            return
+        access = driver.CUmemAccessDesc()
+        access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = int(theirs)
+        access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        call(driver.cuMemPoolSetAccess, self.pool, [access], 1)
 
     def adopt(self, address: int, nbytes: int, owner: Any) -> Memory:
         """Memory that another library lends; `size` is rounded, as a vector that begins in it is on no other page."""
@@ -107,33 +108,12 @@ class Transfers:
             self.context.give_back((self.driver.cuMemFreeAsync.__name__, pointer))
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
-        """Copies bytes in; returns when `data` may change, which the device may not have yet."""
-        origin = _address(data)
-        call, driver, stream = self.context.call, self.driver, self.context.stream
-        for start, size in _pieces(len(data)):
-            piece = self._piece(size)
-            ctypes.memmove(piece.address, origin + start, size)
-            call(driver.cuMemcpyHtoDAsync, memory.address + offset + start, piece.address, size, stream)
-            call(driver.cuEventRecord, piece.event, stream)
+        """See Staging.write."""
+        self.staging.write(memory.address + offset, data)
 
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
-        """Waits for all that was enqueued and copies bytes out; one piece is filled while another is emptied."""
-        target = _address(out)
-        call, driver, stream = self.context.call, self.driver, self.context.stream
-        under_way: list[tuple[Piece, int, int]] = []
-        for start, size in _pieces(len(out)):
-            if len(under_way) == PIECES - 1:
-                self._land(*under_way.pop(0), target)
-            piece = self._piece(size)
-            call(driver.cuMemcpyDtoHAsync, piece.address, memory.address + offset + start, size, stream)
-            call(driver.cuEventRecord, piece.event, stream)
-            under_way.append((piece, start, size))
-        for landing in under_way:
-            self._land(*landing, target)
-
-    def _land(self, piece: Piece, start: int, size: int, target: int) -> None:
-        self.context.call(self.driver.cuEventSynchronize, piece.event)
-        ctypes.memmove(target + start, piece.address, size)
+        """See Staging.read."""
+        self.staging.read(memory.address + offset, out)
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -161,33 +141,3 @@ class Transfers:
             return
         set_ = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, WORD: driver.cuMemsetD32Async}
         call(set_[len(pattern)], address, words[0], count, stream)
-
-    def _piece(self, size: int) -> Piece:
-        """The next piece of pinned memory, once the device is done with it."""
-        place = next(self._turn) % PIECES
-        if place >= len(self._pieces):
-            flags = self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-            event = self.context.call(self.driver.cuEventCreate, flags)
-            self.context.own(self.driver.cuEventDestroy, event)
-            self._pieces.append(Piece(0, 0, event))
-            place = len(self._pieces) - 1
-        piece = self._pieces[place]
-        self.context.call(self.driver.cuEventSynchronize, piece.event)
-        if piece.size < size:
-            if piece.size:
-                self.context.give_back((self.driver.cuMemFreeHost.__name__, piece.address))
-                piece.size = 0
-            larger = max(SMALL_BYTES, 1 << (size - 1).bit_length())
-            piece.address = int(self.context.call(self.driver.cuMemHostAlloc, larger, 0))
-            piece.size = larger
-            self.context.own(self.driver.cuMemFreeHost, piece.address)
-        return piece
-
-
-def _address(data: memoryview) -> int:
-    return np.frombuffer(data, np.uint8).ctypes.data
-
-
-def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, nbytes, PIECE_BYTES):
-        yield start, min(PIECE_BYTES, nbytes - start)

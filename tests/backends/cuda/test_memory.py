@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from hologram.backends.cuda import memory as memories
+from hologram.backends.cuda import staging
 from hologram.backends.cuda.device import CudaDevice
 from hologram.errors import BufferFreed, OutOfMemory, ShapeError
 
@@ -18,6 +18,13 @@ def random_bytes(count: int) -> np.ndarray:
     return RANDOM.integers(0, 256, count, dtype=np.uint8)
 
 
+@pytest.fixture(params=[0, 1 << 20], ids=["apart", "in line"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small transfers by a stream of their own as well."""
+    monkeypatch.setattr(staging, "APART_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("offset", [0, 1, 3, 256])
 @pytest.mark.parametrize("count", [1, 7, 4096])
 def test_any_bytes_come_back(device: CudaDevice, upload, download, offset: int, count: int) -> None:
@@ -32,14 +39,16 @@ def test_any_bytes_come_back(device: CudaDevice, upload, download, offset: int, 
     np.testing.assert_array_equal(part, data)
 
 
+@pytest.mark.usefixtures("way")
 def test_transfers_of_many_pieces(device: CudaDevice, upload, download, monkeypatch) -> None:
     """Pieces of pinned memory take turns: none is filled before the device has it."""
-    monkeypatch.setattr(memories, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(staging, "PIECE_BYTES", 1000)
     data = random_bytes(12_345)
     memory = upload(data)
     np.testing.assert_array_equal(download(memory, data), data)
 
 
+@pytest.mark.usefixtures("way")
 def test_what_was_written_may_change_at_once(device: CudaDevice, upload, download) -> None:
     arrays = [random_bytes(5000) for _ in range(10)]
     kept = []

@@ -195,6 +195,8 @@ def test_buffers_go_from_card_to_card_past_the_host(pair: Any, device: int) -> N
                 patch.setattr(driver, host, lambda *_: 1 / 0, raising=False)
             found = other.allocate(LARGE.size).copy_from(data.buffer)
         assert (found.to_numpy() == LARGE).all()
+        reached = [p.reached_by for p in driver.handles.values() if hasattr(p, "reached_by")]
+        assert sorted(map(sorted, reached)) == ([[], [0], [1]] if device else [[], [], []])
 
 
 @pytest.mark.parametrize("left_out", [0, 1])

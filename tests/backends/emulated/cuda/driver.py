@@ -57,6 +57,9 @@ class Driver(MemoryCalls, KernelCalls, TensorMaps):
         (found,) = (self.attributes[name] for name, number in numbers.items() if number == which)
         return S.CUDA_SUCCESS, found
 
+    def cuDeviceCanAccessPeer(self, device: int, peer: int) -> Any:
+        return S.CUDA_SUCCESS, int(int(device) != int(peer) and {int(device), int(peer)} <= self.peers)
+
     def cuDevicePrimaryCtxRetain(self, device: int) -> Any:
         context = self.contexts[int(device)]
         context.count += 1

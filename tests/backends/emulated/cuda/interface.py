@@ -74,6 +74,13 @@ class Handles:
 
 
 @dataclass(frozen=True)
+class One:
+    """A pointer to structs of that name, of which there is one."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class Text:
     """Room for text, as long as the next argument says."""
 
@@ -108,6 +115,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuPointerGetAttribute": (Out(c_int), c_int, ADDRESS),
     "cuMemPoolCreate": (OUT_HANDLE, Struct("CUmemPoolProps")),
     "cuMemPoolDestroy": (HANDLE,),
+    "cuDeviceCanAccessPeer": (Out(c_int), c_int, c_int),
+    "cuMemPoolSetAccess": (HANDLE, One("CUmemAccessDesc"), c_size_t),
     "cuMemAllocFromPoolAsync": (OUT_ADDRESS, c_size_t, HANDLE, HANDLE),
     "cuMemFreeAsync": (ADDRESS, HANDLE),
     "cuMemHostAlloc": (OUT_HANDLE, c_size_t, FLAGS),
@@ -175,7 +184,7 @@ class Interface:
         kinds = FUNCTIONS[name]
         types = [
             getattr(k, "pointer", c_void_p)
-            if isinstance(k, (Out, Struct, Content, Numbers, Handles, Text))
+            if isinstance(k, (Out, Struct, One, Content, Numbers, Handles, Text))
             else k
             for k in kinds
         ]
@@ -198,6 +207,8 @@ class Interface:
                 continue
             if isinstance(kind, Struct):
                 found.append(getattr(real, kind.name)(_ptr=value))
+            elif isinstance(kind, One):
+                found.append([getattr(real, kind.name)(_ptr=value)])
             elif isinstance(kind, Numbers):
                 found.append(list((kind.type * (given[kind.count] - kind.less)).from_address(value)))
             elif isinstance(kind, Handles):

@@ -46,6 +46,7 @@ class Machine:
         self.current = threading.local()  # .stack: the contexts of a thread
         self.cards = [Memory(CARD_BYTES) for _ in range(cards)]
         self.contexts = [Context(k) for k in range(cards)]
+        self.peers = set(range(cards))  # cards that reach each other's memory
         self.pinned = Memory(PINNED_BYTES)
         self.handles: dict[int, Any] = {}
         self.tensor_maps: dict[bytes, Any] = {}  # that were made, and the memory they reach

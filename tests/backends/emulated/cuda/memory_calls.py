@@ -33,10 +33,20 @@ class MemoryCalls(Machine):
         context = self._context("cuMemPoolCreate")
         if properties.location.id != context.ordinal:
             raise Misuse("cuMemPoolCreate: the pool is on another device than the current one")
-        return S.CUDA_SUCCESS, self._new(SimpleNamespace(context=context))
+        return S.CUDA_SUCCESS, self._new(SimpleNamespace(context=context, reached_by=set()))
 
     def cuMemPoolDestroy(self, handle: Any) -> Any:
         self._pop(handle, SimpleNamespace, "cuMemPoolDestroy")
+        return OK
+
+    def cuMemPoolSetAccess(self, handle: Any, given: Sequence[Any], count: int) -> Any:
+        pool = self._get(handle, SimpleNamespace, "cuMemPoolSetAccess")
+        for access in list(given)[:count]:
+            device = real.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+            both = real.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            if access.location.type != device or access.flags != both or access.location.id not in self.peers:
+                raise Misuse("cuMemPoolSetAccess: of a device that cannot, or not to read and write")
+            pool.reached_by.add(access.location.id)
         return OK
 
     def cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Any) -> Any:
