@@ -51,6 +51,8 @@ class Limits:
     # Workgroup memory, in bytes, of kernels to which the device copies tiles by itself, and which multiply them where
     # they lie there; 0: it has no matrix units that do.
     bulk_bytes: int = 0
+    # Those that a library of the vendor's multiplies too: a way that is taken where it was measured to be faster.
+    library_products: frozenset[DType] = frozenset()
     # Kernels for matrix units copy to workgroup memory ahead, and there are such kernels for attention too.
     copies_ahead: bool = False
     matrix_attention: bool = False

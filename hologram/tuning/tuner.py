@@ -19,7 +19,7 @@ import numpy as np
 
 from hologram.choices import Candidate, Problem
 from hologram.device import Device, Launch
-from hologram.errors import HologramError
+from hologram.errors import CompileError, HologramError
 from hologram.limits import Limits
 from hologram.plan import Target
 from hologram.records import frozen
@@ -82,7 +82,11 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
     for candidate in (default, *tunable.candidates(problem, host.limits)):
         if candidate not in calls and not stop():
             plan = trial.plan(Target(host.limits, partial(_only, candidate)))
-            calls[candidate] = host.bound.prepare(None, plan, buffers)
+            try:
+                calls[candidate] = host.bound.prepare(None, plan, buffers)
+            except CompileError:  # the device does not take it after all
+                if candidate == default:
+                    raise
     samples: dict[Candidate, list[float]] = {candidate: [] for candidate in calls}
     repeats: dict[Candidate, int] = {}
     for candidate, call in calls.items():

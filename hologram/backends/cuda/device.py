@@ -13,25 +13,30 @@ from hologram.backends.cuda.graph import sequence
 from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
 from hologram.backends.cuda.memory import Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
+from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiling import CompilingDevice
-from hologram.device import Device, DeviceInfo, Launch, Timeline, check_range
+from hologram.device import Device, DeviceInfo, Kernel, Launch, Timeline, check_range
+from hologram.opset.tiles.product_library import LIBRARY
 from hologram.plan import Tile
 
 DLPACK_CUDA = 2  # kDLCUDA
 
 
-class CudaDevice(CompilingDevice[CudaKernel]):
+class CudaDevice(CompilingDevice[Kernel]):
     """See hologram.device.Device."""
 
     array_interface = "__cuda_array_interface__"
 
-    def __init__(self, info: DeviceInfo, context: Context, compiler: Compiler) -> None:
+    def __init__(
+        self, info: DeviceInfo, context: Context, compiler: Compiler, vendor_library: Any = None
+    ) -> None:
         super().__init__(info)
         self.dlpack_device = (DLPACK_CUDA, int(context.device))
         self.queue_handle = int(context.stream)
         self.context = context
         self.transfers = Transfers(context, info.limits.max_buffer_bytes)
         self.facilities = Facilities(context, compiler, info.limits, launcher(context))
+        self.vendor = vendor_library and Vendor(context, vendor_library, self.transfers.allocate)
 
     # Memory.
 
@@ -135,8 +140,10 @@ class CudaDevice(CompilingDevice[CudaKernel]):
         """Raises why the device cannot be used any more."""
         self.context.check()
 
-    def make(self, kernel: Program | Tile) -> CudaKernel:
+    def make(self, kernel: Program | Tile) -> Kernel:
         """See CompilingDevice."""
+        if isinstance(kernel, Tile) and kernel.stem == LIBRARY:
+            return VendorKernel(kernel, self.vendor, self.info.limits)
         return CudaKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:

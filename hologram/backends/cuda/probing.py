@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from hologram import dtypes, forks
-from hologram.backends.cuda import compiler
+from hologram.backends.cuda import compiler, vendor
 from hologram.backends.cuda.compiler import INSTALL, NVRTC, Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.device import CudaDevice
@@ -167,13 +168,16 @@ def open_device(name: str, index: int) -> CudaDevice:
     found = probe(name)
     if not found.available:
         raise BackendUnavailable(f"{name}: device {index} cannot be opened: {found.reason}. {found.remedy}")
-    return open_found(installed(), found, index, NVRTC)
+    return open_found(installed(), found, index, NVRTC, vendor.bindings())
 
 
 def open_found(
-    library: Library, found: Probe, index: int, compiler_for: Callable[[int], Compiler]
+    library: Library, found: Probe, index: int, compiler_for: Callable[[int], Compiler], products: Any = None
 ) -> CudaDevice:
-    """Opens a device that a probe found; `compiler_for` gives the compiler for its architecture."""
+    """Opens a device that a probe found; `compiler_for` gives the compiler for its architecture.
+
+    `products` are the bindings of the vendor's library of products, where there is one.
+    """
     if not 0 <= index < len(found.devices):
         raise BackendUnavailable(
             f"{found.backend}: no device {index}: there are {len(found.devices)} devices"
@@ -188,4 +192,5 @@ def open_found(
         raise
     except HologramError as error:
         raise BackendUnavailable(f"{found.backend}: {info.name} cannot be opened: {error}") from error
-    return CudaDevice(info, context, made)
+    limits = replace(info.limits, library_products=vendor.DTYPES if products else frozenset())
+    return CudaDevice(replace(info, limits=limits), context, made, products)

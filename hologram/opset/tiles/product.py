@@ -23,6 +23,7 @@ from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_bulk, product_tile
+from hologram.opset.tiles.product_library import LIBRARY
 from hologram.opset.tiles.product_tile import KERNEL, Product
 from hologram.plan import Plan, Step, Target
 
@@ -102,8 +103,16 @@ def _tiled(
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
     summed = types.computing(used)
+    if candidate.stem == LIBRARY and epilogue is not None:
+        value = steps.place(summed, out.shape)
+        found = _tiled(steps, a, b, value, dtype, target, None)
+        assert found  # the same candidate, which takes what lies row by row
+        reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+        add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
+        return True
     stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
-    direct = _batched(out, batch) if out.dtype in stored and min(out.strides) >= 0 else None
+    direct = _batched(out, batch) if out.dtype in stored else None
+    direct = direct if direct is not None and product_tile.writable(candidate.stem, direct) else None
     view = direct or _batched(Layout.contiguous(used, out.shape), batch)
     assert view is not None
     left = _readable(steps, Place(0, a), used, batch, candidate, -1, sizes[3])

@@ -13,14 +13,19 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
-from hologram.opset.tiles import product_bulk
+from hologram.opset.tiles import product_bulk, product_library
 from hologram.opset.tiles.product_bulk import BULK
+from hologram.opset.tiles.product_library import LIBRARY
 from hologram.plan import Target, Tile
 from hologram.records import frozen
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
-WIDENING = (UNITS, BULK)  # stems of kernels that write sums as they are too, in another dtype than they read
+WIDENING = (
+    UNITS,
+    BULK,
+    LIBRARY,
+)  # stems of kernels that write sums as they are too, in another dtype than they read
 SCALARS = (
     "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",
@@ -115,7 +120,7 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     compute unit idle. Where a CPU plays the adapter, loads are dear and workgroup memory saves none: subgroups share
     what they load, as many rows as leave no core idle. Few results of long sums are cut into parts along k.
     """
-    found = tuple(candidates(sizes, dtype, limits))
+    found = tuple(c for c in candidates(sizes, dtype, limits) if c.stem != LIBRARY)
     batch, m, _, n = sizes
     bulk = [c for c in found if c.stem == BULK and c.parts == 1 and min(m, n) > c.constant("TILE_M") // 2]
     large = [c for c in bulk if groups(c, sizes) >= (limits.parallelism or ENOUGH_GROUPS)]
@@ -172,6 +177,7 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
         if max(groups(tile, sizes), 1) <= limits.max_workgroups**2:
             for parts in counts:
                 yield replace(tile, parts=parts)
+    yield from product_library.tiles(dtype, limits)
 
 
 def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
@@ -225,8 +231,10 @@ def extent(candidate: Candidate) -> tuple[int, int]:
 
 def grid(candidate: Candidate, sizes: tuple[int, int, int, int]) -> tuple[int, int, int]:
     """Workgroups along n, m and the batch."""
-    rows, columns = extent(candidate)
     batch, m, _, n = sizes
+    if candidate.stem == LIBRARY:
+        return (min(n, 1), min(m, 1), batch)
+    rows, columns = extent(candidate)
     return (-(-n // columns), -(-m // rows), batch)
 
 
@@ -245,6 +253,8 @@ def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> T
     dtype = product.a.dtype
     constants: tuple[tuple[str, int | bool], ...] = candidate.constants
     names = (("T", dtype), ("ACC", types.computing(dtype)))
+    if candidate.stem == LIBRARY:
+        names = (*names, ("OUT", product.out.dtype))
     if candidate.stem == UNITS:
         constants = (*constants, *_lying(product))
         names = (*names, ("OUT", product.out.dtype))
@@ -297,9 +307,16 @@ def readable(stem: str, view: Layout) -> bool:
     """Whether a kernel can read an operand (batch, rows, columns) as it lies."""
     if min(view.strides) < 0:
         return False
+    if stem == LIBRARY:
+        return product_library.readable(view)
     if stem == "matmul_register":
         return line_axis(view) == 2
     return stem in ("matmul", *WIDENING) or line_axis(view) is not None
+
+
+def writable(stem: str, view: Layout) -> bool:
+    """Whether a kernel can write results (batch, rows, columns) there."""
+    return min(view.strides) >= 0 and (stem != LIBRARY or product_library.writable(view))
 
 
 def scattered(stem: str, view: Layout, inner: int, uses: int) -> bool:

@@ -134,7 +134,7 @@ def test_positions_of_64_bits(device: CudaDevice, upload, download, whole, monke
     """What buffers of 2^32 elements would be launched with, on small ones."""
     monkeypatch.setattr(kernel, "COUNTED", 100)
     memory = upload(VALUES)
-    made = device.compile(increment())
+    made: Any = device.compile(increment())
     made.bind(whole(memory), (1.0,), (SIZE,))()
     assert {bits for bits, _ in made._codes} == {kernel.WIDE_BITS}
     np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
@@ -155,7 +155,7 @@ def test_code_is_kept_on_disk(device: CudaDevice, upload, whole) -> None:
 
 def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, whole) -> None:
     memory = upload(VALUES)
-    made = device.compile(increment("damaged"))
+    made: Any = device.compile(increment("damaged"))
     launch: Any = made.bind(whole(memory), (1.0,), (SIZE,))
     (code,) = made._codes.values()
     key = store.key(device.facilities.compiler.identity, code.source.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from hologram.atlas.program import Program
 from hologram.backends import cuda
@@ -15,6 +16,7 @@ from hologram.limits import Limits
 from hologram.plan import Tile
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
+from tests.backends.emulated.cuda.products import CublasLt
 
 NAME = "cuda-emulated"
 PREFERENCE = 200  # after the CPU: only for who asks
@@ -26,12 +28,18 @@ def library() -> Library:
     return Library(Driver(), NAME)
 
 
+@cache
+def products(driver: Any) -> CublasLt:
+    """The vendor's library of products, above a driver."""
+    return CublasLt(driver)
+
+
 def probe() -> Probe:
     return probing.probe_library(library())
 
 
 def open_device(index: int) -> CudaDevice:
-    return probing.open_found(library(), probe(), index, Clang)
+    return probing.open_found(library(), probe(), index, Clang, products(library().driver))
 
 
 def usual_limits() -> Limits:

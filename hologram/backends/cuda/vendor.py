@@ -1,0 +1,218 @@
+"""Matrix products by cuBLASLt, through nvmath-python where that is installed: a way that the tuner may choose.
+
+https://docs.nvidia.com/cuda/cublas/#using-the-cublaslt-api. The library counts rows and columns as Fortran does, so it
+computes out.T = b.T @ a.T of what lies row by row. A product is no kernel to a CUDA graph: it stands between two.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hologram.backends.cuda.context import Context
+from hologram.device import Binding, Kernel, Launch, check_bindings, nothing
+from hologram.dtypes import DType, Number, bf16, f16, f32, f64
+from hologram.errors import CompileError, HologramError, OutOfMemory
+from hologram.limits import ALIGNMENT, Limits
+from hologram.opset.tiles import product_library
+from hologram.plan import Tile
+
+DTYPES = frozenset({f16, bf16, f32})  # whose products a library may take
+# cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
+TYPES = {f32: 0, f64: 1, f16: 2, bf16: 14}
+COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77
+COMPUTE_TYPE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of k are added up in f32
+TRANSPOSE = 1  # CUBLAS_OP_T
+WORKSPACE_BYTES = 32 << 20  # what cuBLAS recommends for Hopper
+
+
+def bindings() -> Any:
+    """nvmath.bindings.cublasLt; None where it, or the library, is not installed."""
+    if importlib.util.find_spec("nvmath") is None:
+        return None
+    try:
+        found = importlib.import_module("nvmath.bindings.cublasLt")
+        found.get_version()
+    except (ImportError, OSError, RuntimeError):  # the last is nvmath's for libraries that are not found
+        return None
+    return found
+
+
+class Vendor:
+    """cuBLASLt on one device; its handle and workspace come with the first product."""
+
+    def __init__(self, context: Context, library: Any, allocate: Callable[[int], Any]) -> None:
+        self.context = context
+        self.library = library
+        self._allocate = allocate
+
+    @cached_property
+    def handle(self) -> int:
+        with self.context.current():
+            handle = self.library.create()
+        self.context.own(self._destroy, handle)
+        return handle
+
+    @cached_property
+    def workspace(self) -> tuple[int, int]:
+        """Address and bytes, in the order of the device's stream; nothing on a card that is full."""
+        try:
+            memory = self._allocate(WORKSPACE_BYTES)
+        except OutOfMemory:
+            return 0, 0
+        return memory.address, memory.size
+
+    def _destroy(self, handle: int) -> tuple[int]:
+        """As a function of the driver's it answers a status."""
+        self.library.destroy(handle)
+        return (0,)
+
+
+class Described:
+    """The library's descriptions of one product, which go with this."""
+
+    def __init__(self, library: Any, *, rounded: bool) -> None:
+        self.library = library
+        compute = COMPUTE_32F_FAST_TF32 if rounded else COMPUTE_32F
+        self.operation: int = library.matmul_desc_create(compute, TYPES[f32])
+        self._made = [(library.matmul_desc_destroy, self.operation)]
+        weakref.finalize(self, _destroy, self._made).atexit = False
+
+    def transpose(self, name: str) -> None:
+        which = getattr(self.library.MatmulDescAttribute, name)
+        _set(self.library.matmul_desc_set_attribute, self.operation, which, np.int32(TRANSPOSE))
+
+    def matrices(self, dtype: DType, rows: int, columns: int, line: int, count: int, apart: int) -> int:
+        """`count` matrices whose columns lie `line` elements apart, they themselves `apart`."""
+        library = self.library
+        made: int = library.matrix_layout_create(TYPES[dtype], rows, columns, line)
+        self._made.append((library.matrix_layout_destroy, made))
+        which, set_ = library.MatrixLayoutAttribute, library.matrix_layout_set_attribute
+        _set(set_, made, which.BATCH_COUNT, np.int32(count))
+        _set(set_, made, which.STRIDED_BATCH_OFFSET, np.int64(apart))
+        return made
+
+    def algorithm(self, vendor: Vendor, layouts: Sequence[int], addresses: Sequence[int]) -> np.ndarray:
+        """The library's own choice, for memory that lies so; raises ValueError where it has none."""
+        library = self.library
+        preference = library.matmul_preference_create()
+        try:
+            which, set_ = library.MatmulPreferenceAttribute, library.matmul_preference_set_attribute
+            _set(set_, preference, which.MAX_WORKSPACE_BYTES, np.uint64(vendor.workspace[1]))
+            _set(set_, preference, which.REDUCTION_SCHEME_MASK, np.uint32(COMPUTE_TYPE))
+            for name, address in zip("ABCD", addresses, strict=True):
+                alignment = np.uint32(math.gcd(address, ALIGNMENT))
+                _set(set_, preference, getattr(which, f"MIN_ALIGNMENT_{name}_BYTES"), alignment)
+            results: Any = np.zeros(1, library.matmul_heuristic_result_dtype)
+            count = np.zeros(1, np.int32)
+            places = results.ctypes.data, count.ctypes.data
+            with vendor.context.current():
+                asked = vendor.handle, self.operation, *layouts, preference, 1
+                library.matmul_algo_get_heuristic(*asked, *places)
+        except library.cuBLASLtError as error:
+            raise ValueError(str(error)) from None
+        finally:
+            library.matmul_preference_destroy(preference)
+        if not count[0] or results["state"][0]:
+            raise ValueError("no algorithm")
+        return results["algo"].copy()
+
+
+def _set(function: Any, described: int, which: int, value: Any) -> None:
+    held = np.array(value)
+    function(described, int(which), held.ctypes.data, held.nbytes)
+
+
+def _destroy(made: Sequence[tuple[Any, int]]) -> None:
+    for destroy, described in made:
+        destroy(described)
+
+
+class VendorKernel(Kernel):
+    """A product by the vendor's library; see hologram.device.Kernel."""
+
+    def __init__(self, tile: Tile, vendor: Vendor | None, limits: Limits) -> None:
+        if vendor is None:
+            raise CompileError(
+                tile.entry, "the vendor's library is not installed (pip install nvmath-python)"
+            )
+        self.tile = tile
+        self.vendor = vendor
+        self.limits = limits
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """Raises CompileError where the library has no algorithm for such operands."""
+        check_bindings(self.tile.entry, self.tile, bindings, self.limits.binding_alignment)
+        if 0 in grid:
+            return nothing
+        named = dict(zip((name for name, _ in self.tile.scalars), map(int, scalars), strict=True))
+        with self.vendor.context.lock:
+            self.vendor.context.check()
+            try:
+                return self._bound(bindings, named, grid[2])
+            except ValueError as error:
+                raise CompileError(
+                    self.tile.entry, f"cuBLASLt refuses it: {error}", self.source(grid)
+                ) from None
+
+    def _bound(self, bindings: Sequence[Binding], named: dict[str, int], count: int) -> Launch:
+        vendor, context = self.vendor, self.vendor.context
+        described = Described(vendor.library, rounded=bool(dict(self.tile.constants)["ROUNDED"]))
+        layouts: list[int] = []
+        # Turned: the right operand comes first, and what lies along its second axis is a column.
+        for place, name in ((1, "b"), (0, "a"), (2, "out")):
+            rows, columns = (named[axis] for axis in {"a": "mk", "b": "kn", "out": "mn"}[name])
+            found = product_library.line((rows, columns), (named[f"{name}_row"], named[f"{name}_column"]))
+            if found is None or (name == "out" and found[0] != 1):
+                raise ValueError(f"{name} has no lines")
+            across, line = found
+            if across == 0:
+                described.transpose("TRANSA" if name == "b" else "TRANSB")
+            shape = (columns, rows) if across == 1 else (rows, columns)
+            dtype = self.tile.buffers[place][1]
+            layouts.append(described.matrices(dtype, *shape, line, count, named[f"{name}_batch"]))
+        b, a, out = (addresses for addresses in self._addresses(bindings, named))
+        algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (b, a, out, out))
+        one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+        operands = (b, layouts[0], a, layouts[1])
+        arguments = (
+            *(vendor.handle, described.operation, one.ctypes.data, *operands, zero.ctypes.data),
+            *(
+                out,
+                layouts[2],
+                out,
+                layouts[2],
+                algorithm.ctypes.data,
+                *vendor.workspace,
+                int(context.stream),
+            ),
+        )
+        owners = (described, one, zero, algorithm, *(binding.memory for binding in bindings))
+        multiply, failure = vendor.library.matmul, vendor.library.cuBLASLtError
+
+        def launch(held: Any = owners) -> None:
+            context.check()
+            try:
+                with context.current():
+                    multiply(*arguments)
+            except failure as error:
+                raise HologramError(f"{context.library.name}: cublasLtMatmul: {error}") from None
+
+        return launch
+
+    def _addresses(self, bindings: Sequence[Binding], named: dict[str, int]) -> Iterator[int]:
+        for place, name in ((1, "b"), (0, "a"), (2, "out")):
+            binding, dtype = bindings[place], self.tile.buffers[place][1]
+            yield binding.memory.address + binding.offset + named[f"{name}_offset"] * dtype.itemsize
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """No text of ours: what is called."""
+        read, written = self.tile.buffers[0][1], self.tile.buffers[2][1]
+        return f"// {self.tile.entry}: cublasLtMatmul of {read}, into {written}\n"

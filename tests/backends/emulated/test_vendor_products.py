@@ -1,0 +1,224 @@
+"""Products by the vendor's library, on the emulated card: however operands lie, and only where they were measured."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
+
+from nvmath.bindings import cublas, cublasLt  # pyright: ignore[reportAttributeAccessIssue]
+
+import hologram as hg
+from hologram import dtypes
+from hologram.backends.cuda import vendor
+from hologram.choices import Candidate, Problem
+from hologram.dtypes import DType
+from hologram.opset.tiles import product_tile
+from hologram.opset.tiles.product_library import LIBRARY
+from hologram.tuning.tuner import Pace, measure
+from tests.backends.emulated import cuda as machine
+from tests.backends.emulated.cuda.memory import Misuse
+from tests.backends.emulated.cuda.products import CublasLt
+from tests.backends.emulated.test_matrix_units import choose, lying, numbers
+from tests.backends.emulated.test_mutants import failing, operation
+
+pytestmark = pytest.mark.usefixtures("installed")
+HALVES = (dtypes.f16, dtypes.bf16)
+WAYS = {rounded: Candidate(LIBRARY, (("ROUNDED", int(rounded)),), (0, 0)) for rounded in (False, True)}
+
+
+def library() -> CublasLt:
+    return machine.products(machine.library().driver)
+
+
+@pytest.fixture(name="executor")
+def _executor(installed: None) -> Iterator[hg.Executor]:
+    """What it leaves behind is looked at."""
+    with hg.Executor(backend=machine.NAME) as executor:
+        choose(executor, WAYS[False])
+        yield executor
+    del executor
+    gc.collect()
+    assert not library().things
+
+
+@pytest.mark.parametrize("right", ["row", "crossed", "odd"])
+@pytest.mark.parametrize("left", ["row", "crossed odd"])
+@pytest.mark.parametrize("dtype", [dtypes.f32, *HALVES], ids=str)
+def test_operands_lie_as_they_do(executor: hg.Executor, dtype: DType, left: str, right: str) -> None:
+    rng = np.random.default_rng(1)
+    a, b = numbers(rng, 33, 65), numbers(rng, 65, 17)
+    x, y = lying(executor, a, dtype, left), lying(executor, b, dtype, right)
+    before = library().calls
+    np.testing.assert_array_equal(hg.matmul(x, y).astype(hg.float32).to_numpy(), a @ b)
+    assert library().calls == before + 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+@pytest.mark.parametrize("name", ["matmul", "linear"])
+def test_the_suites_own_operands(executor: hg.Executor, name: str, dtype: str) -> None:
+    """Batches, broadcasting, epilogues that follow, nothing, views."""
+    operation(name, dtype)(executor)
+    assert library().calls
+
+
+def test_a_batch_is_one_call(executor: hg.Executor) -> None:
+    rng = np.random.default_rng(2)
+    a, b = numbers(rng, 3, 1, 20, 30), numbers(rng, 4, 30, 10)
+    found = hg.matmul(executor.tensor(a), executor.tensor(b))
+    np.testing.assert_array_equal(found.to_numpy(), a @ b)
+    assert library().calls == 1
+
+
+def test_jitted_products_stand_between_graphs(executor: hg.Executor) -> None:
+    x = numbers(np.random.default_rng(3), 24, 24)
+    step = hg.jit(lambda x: hg.softmax(hg.relu(hg.matmul(x, x) + 1) * 2, dim=1).sum(axis=0))
+    wanted = np.maximum(x @ x + 1, 0) * 2
+    wanted = np.exp(wanted - wanted.max(1, keepdims=True))
+    wanted = (wanted / wanted.sum(1, keepdims=True)).sum(0)
+    for _ in range(5):
+        np.testing.assert_allclose(step(executor.tensor(x)).to_numpy(), wanted, rtol=1e-5)
+    assert library().calls == 5
+
+
+def test_rounded_operands_for_who_asks(installed: None) -> None:
+    with hg.Executor(backend=machine.NAME, matmul_precision="high") as executor:
+        choose(executor, WAYS[True])
+        a = np.random.default_rng(0).integers(-3, 4, (40, 40)).astype(np.float32) + np.float32(2.0**-14)
+        x = executor.tensor(a)
+        kept = a.astype(np.float64) @ a
+        found = hg.matmul(x, x).to_numpy()
+        np.testing.assert_allclose(found, kept, atol=0.02)
+        assert abs(found - kept).max() > 1e-4, "they were not rounded"
+
+
+def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
+    """Where a measurement says so; of what the library refuses, there is none."""
+    problem = Problem.of(product_tile.KERNEL, dtypes.f16, (1, 32, 32, 32), (True, False))
+    limits = executor.limits
+    assert product_tile.default((1, 32, 32, 32), dtypes.f16, limits).stem != LIBRARY
+    assert WAYS[False] in set(product_tile.candidates((1, 32, 32, 32), dtypes.f16, limits))
+    assert WAYS[True] in set(product_tile.candidates((1, 32, 32, 32), dtypes.f32, limits.rounding()))
+    others = tuple(
+        product_tile.candidates((1, 32, 32, 32), dtypes.f16, replace(limits, library_products=frozenset()))
+    )
+    assert all(c.stem != LIBRARY for c in others)
+    assert WAYS[False] in measure(executor, problem, Pace(1, 1e-6)).seconds
+    library().refuses = True
+    with hg.Executor(backend=machine.NAME) as other:
+        assert WAYS[False] not in measure(other, problem, Pace(1, 1e-6)).seconds
+        choose(other, WAYS[False])
+        with pytest.raises(hg.CompileError, match="cuBLASLt refuses it"):
+            hg.matmul(other.tensor(np.ones((4, 4), np.float32)), other.tensor(np.ones((4, 4), np.float32)))
+    library().refuses = False
+
+
+def test_the_stand_in_is_as_the_module() -> None:
+    """Arguments by name and order; the numbers that stand in the backend."""
+    for name, function in inspect.getmembers(CublasLt, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        said = re.match(r"\w+\((.*?)\)", getattr(cublasLt, name).__doc__)
+        assert said is not None
+        wanted = [argument.split()[-1] for argument in said[1].split(", ") if argument]
+        assert list(inspect.signature(function).parameters)[1:] == wanted, name
+    assert (vendor.COMPUTE_32F, vendor.COMPUTE_32F_FAST_TF32) == (
+        cublas.ComputeType.COMPUTE_32F,
+        cublas.ComputeType.COMPUTE_32F_FAST_TF32,
+    )
+    assert vendor.COMPUTE_TYPE == cublasLt.ReductionScheme.COMPUTE_TYPE
+
+
+def test_a_machine_without_the_library_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here nvmath is installed and cuBLAS is not; elsewhere neither may be."""
+    assert vendor.bindings() is None
+    monkeypatch.setattr(vendor.importlib.util, "find_spec", lambda name: None)
+    assert vendor.bindings() is None
+    monkeypatch.undo()
+    monkeypatch.setattr(cublasLt, "get_version", lambda: 130000)
+    assert vendor.bindings() is cublasLt
+
+
+def other_alignment(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(vendor, "math", SimpleNamespace(gcd=lambda address, most: most))
+
+
+def no_transposition(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(vendor.Described, "transpose", lambda *_: None)
+
+
+def gone_at_once(patch: pytest.MonkeyPatch) -> None:
+    made = vendor.Described.matrices
+
+    def matrices(self: Any, *arguments: Any) -> int:
+        found = made(self, *arguments)
+        destroy, described = self._made.pop()
+        destroy(described)
+        return found
+
+    patch.setattr(vendor.Described, "matrices", matrices)
+
+
+def another_stream(patch: pytest.MonkeyPatch) -> None:
+    matmul: Any = CublasLt.matmul
+
+    def elsewhere(self: CublasLt, *arguments: Any) -> None:
+        stream = self.driver.cuStreamCreate(1)[1]
+        matmul(self, *arguments[:-1], stream)
+
+    patch.setattr(CublasLt, "matmul", elsewhere)
+
+
+def one_matrix(patch: pytest.MonkeyPatch) -> None:
+    made = vendor.Described.matrices
+    patch.setattr(
+        vendor.Described, "matrices", lambda s, d, r, c, line, n, apart: made(s, d, r, c, line, n, 0)
+    )
+
+
+def no_current_context(patch: pytest.MonkeyPatch) -> None:
+    create = CublasLt.create
+
+    def elsewhere(self: CublasLt) -> int:
+        found = create(self)
+        self.things[found] = self.driver.contexts[1]
+        return found
+
+    patch.setattr(CublasLt, "create", elsewhere)
+
+
+def any_sums(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(vendor, "COMPUTE_TYPE", 7)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        other_alignment,
+        no_transposition,
+        gone_at_once,
+        another_stream,
+        one_matrix,
+        no_current_context,
+        any_sums,
+    ],
+)
+def test_planted_errors_show(plant: Callable[[pytest.MonkeyPatch], None]) -> None:
+    rng = np.random.default_rng(4)
+    a, b = numbers(rng, 2, 40, 50), numbers(rng, 50, 30)
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        with failing(Misuse) as executor:
+            choose(executor, WAYS[False])
+            x = executor.tensor(np.pad(a, ((0, 0), (0, 1), (1, 2))))[:, :-1, 1:-2]
+            y = lying(executor, b, dtypes.f32, "crossed odd")
+            np.testing.assert_array_equal(hg.matmul(x, y).to_numpy(), a @ b)
