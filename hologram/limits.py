@@ -53,9 +53,10 @@ class Limits:
     bulk_bytes: int = 0
     # Those that a library of the vendor's multiplies too: a way that is taken where it was measured to be faster.
     library_products: frozenset[DType] = frozenset()
-    # Kernels for matrix units copy to workgroup memory ahead, and there are such kernels for attention too.
-    copies_ahead: bool = False
+    # There are kernels for matrix units for attention too.
     matrix_attention: bool = False
+    # Those kernels copy to workgroup memory ahead; of attention's gradient there are none that do not.
+    copies_ahead: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     @cached_property

@@ -157,7 +157,7 @@ def test_guesses_have_the_values_of_the_code() -> None:
     for where, value in rows:
         if ": " in where:
             file, name = where.split(": ")
-            found = re.search(rf"\b{name} = (\w+);", (ROOT / file).read_text())
+            found = re.search(rf"\b{name} = ([\w.]+);", (ROOT / file).read_text())
             assert found is not None, where
             assert found[1] == value, where
             continue

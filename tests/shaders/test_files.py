@@ -28,8 +28,8 @@ def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
     """One tile for each stem, out of the operations' samples on such adapters, and a large product."""
     found: dict[str, Tile] = {}
     halves = any(changes.get("matrix_dtypes") for changes in adapters)
-    attention = any(changes.get("matrix_attention") for changes in adapters)
-    for operation in (*OPERATIONS.values(), *((attention_gradient,) if attention else ())):
+    gradients = any(changes.get("matrix_attention") and changes.get("copies_ahead") for changes in adapters)
+    for operation in (*OPERATIONS.values(), *((attention_gradient,) if gradients else ())):
         if isinstance(operation, Composite):
             continue
         half = halves and dtypes.f16 in operation.dtypes
@@ -69,12 +69,10 @@ USUAL = {"wgsl": webgpu.LIMITS, "cuda": cuda.LIMITS, "msl": metal.LIMITS}
 @pytest.mark.parametrize(("folder", "suffix"), [("wgsl", "wgsl"), ("cuda", "cu"), ("msl", "metal")])
 def test_every_file_has_a_tile_and_every_tile_a_file(folder: str, suffix: str):
     own = USUAL[folder]
-    asked = {
-        name: getattr(own, name) for name in ("matrix_dtypes", "subgroup", "shared_bytes", "matrix_attention")
-    }
-    further = (
-        set(UNIT_TILES) if own.matrix_attention else set(tiles(asked | {"software": False})) - set(TILES)
-    )
+    names = ("matrix_dtypes", "subgroup", "shared_bytes", "matrix_attention", "copies_ahead")
+    asked = {"software": False} | {name: getattr(own, name) for name in names}
+    bulk = asked | {name: BULK[name] for name in ("bulk_bytes", "parallelism") if own.copies_ahead}
+    further = set(tiles(asked, bulk)) - set(TILES)
     assert {f.stem for f in (SHADERS / folder).glob(f"*.{suffix}")} == set(TILES) | further
 
 

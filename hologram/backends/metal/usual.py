@@ -17,6 +17,7 @@ LIMITS = Limits(
     subgroup=32,
     matrix_units=True,
     matrix_dtypes=frozenset({dtypes.f16, dtypes.bf16, dtypes.f32}),
+    matrix_attention=True,
     unified_memory=True,
     parallelism=0,
     software=False,

@@ -13,9 +13,11 @@ from hologram.plan import Step, Tile
 UNITS = "attention_units"  # the kernel's stem
 HEADS = (16, 32, 64, 128)  # elements of a row in workgroup memory
 # Subgroups of a workgroup, of 16 rows each, and keys in workgroup memory at a time; the first that fits is the default.
-SIZES = ((4, 64), (4, 32), (8, 64), (8, 32), (2, 64), (2, 32), (4, 128), (8, 128))
+SIZES = ((4, 64), (4, 32), (8, 64), (8, 32), (2, 64), (2, 32), (4, 128), (8, 128), (4, 16))
 MOST_SHARED = 48 << 10  # bytes that a kernel gets without asking
+ROWS = 16  # of a subgroup
 PIECE = 8  # elements that are loaded at once where they lie so
+PIECE_BYTES = 16
 AXES = ("offset", "batch", "head", "group", "row", "column")
 SCALARS = (
     *((name, u32) for name in ("l", "s", "e", "ev", "groups")),
@@ -29,15 +31,23 @@ def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
     padded = _padded(head)
     if dtype not in exact_dtypes(limits) or not padded:
         return ()
-    room = min(limits.shared_bytes, MOST_SHARED) // (
-        4 * padded * dtype.itemsize
-    )  # keys, their values, two turns
-    sizes = [(subgroups * limits.subgroup, keys) for subgroups, keys in SIZES if keys <= room]
+    room = min(limits.shared_bytes, MOST_SHARED)
     return tuple(
-        Candidate(UNITS, (("KEYS", keys),), (threads, 1))
-        for threads, keys in sizes
-        if threads <= limits.max_workgroup_threads
+        Candidate(UNITS, (("KEYS", keys), ("SUBGROUPS", subgroups)), (subgroups * limits.subgroup, 1))
+        for subgroups, keys in SIZES
+        if subgroups * limits.subgroup <= limits.max_workgroup_threads
+        and _shared_bytes(dtype, padded, subgroups, keys, limits) <= room
     )
+
+
+def _shared_bytes(dtype: DType, head: int, subgroups: int, keys: int, limits: Limits) -> int:
+    """Workgroup memory of the kernel."""
+    if limits.copies_ahead:  # keys and values, two turns of each; the rest is in registers
+        return 4 * keys * head * dtype.itemsize
+    # Keys or values, in padded lines; each row's scores, in f32, weights and a number.
+    rows = ROWS * subgroups
+    lines = keys * (head * dtype.itemsize + PIECE_BYTES)
+    return lines + rows * (keys * (f32.itemsize + dtype.itemsize) + f32.itemsize)
 
 
 def exact_dtypes(limits: Limits) -> frozenset[DType]:
@@ -104,7 +114,7 @@ def unit_steps(
         constants=(*constants, ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v))),
         workgroup=(*way.threads, 1),
     )
-    grid = (-(-rows // (16 * way.threads[0] // limits.subgroup)), heads * groups, outer)
+    grid = (-(-rows // (ROWS * way.constant("SUBGROUPS"))), heads * groups, outer)
     steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
     return True
 

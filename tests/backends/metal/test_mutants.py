@@ -54,6 +54,19 @@ def scan(executor: hg.Executor) -> None:
     equal(hg.cumsum(executor.tensor(x), axis=0), x.cumsum())
 
 
+def attention(executor: hg.Executor) -> None:
+    """Rows whose maxima grow by much from turn to turn, in the first of two heads."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, n, 12)).astype(np.float32) for n in (70, 150, 150))
+    q[0], k[0] = np.abs(q[0]), np.abs(k[0]) * np.linspace(0, 8, 150)[:, None]
+    found = hg.scaled_dot_product_attention(*(executor.tensor(x) for x in (q, k, v)), causal=True).to_numpy()
+    scores = np.where(
+        np.tri(70, 150, dtype=bool), q.astype(np.float64) @ k.swapaxes(1, 2) / np.sqrt(12), -np.inf
+    )
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(found, weights / weights.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-4)
+
+
 WAIT = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 # The run, what it is to fail with, and a text of its kernels with what takes its place.
 KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
@@ -88,6 +101,29 @@ KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     ),
     "operands that lie otherwise": (product, AssertionError, "B_ALONG_K ? i % TILE_K : i / TILE_N", "i % TILE_K"),
     "a tail that is not guarded": (product, Misuse, "if (row < params.m && column < params.n)", ""),
+    "keys that others have not brought yet": (
+        attention, AssertionError, f"{WAIT}\n\n        // Scores", "// Scores",
+    ),
+    "values in the place of keys that are in use": (
+        attention, AssertionError, f"{WAIT}\n\n        // Values take", "// Values take",
+    ),
+    "values that others have not brought yet": (
+        attention, AssertionError, f"{WAIT}\n\n        // Sums of values", "// Sums of values",
+    ),
+    "keys in the place of values that are in use": (
+        attention, AssertionError, f"{WAIT}\n    }}\n\n    // Store, a", "}\n\n    // Store, a",
+    ),
+    "keys that are not turned": (attention, AssertionError, "ulong2(0, 0), true", "ulong2(0, 0), false"),
+    "a row's maximum of one thread": (
+        attention, AssertionError, "highest = fmax(highest, simd_shuffle_xor(highest, distance));", ";",
+    ),
+    "sums that are not rescaled": (attention, AssertionError, "*= factors[first + i / SIDE]", "*= 1.0f"),
+    "a factor of another row": (attention, AssertionError, "*= factors[first + i / SIDE]", "*= factors[i / SIDE]"),
+    "a causal row that looks ahead": (attention, AssertionError, "key > row)", "key > row + 1)"),
+    "columns of results that nobody asked for": (attention, AssertionError, " && column < params.ev)\n", ")\n"),
+    "some threads do not rescale": (
+        attention, Misuse, "if (simd_any(highest - top > GROWTH))", "if (highest - top > GROWTH)",
+    ),
     "workgroups that overlap": (addition, AssertionError, "groups.y * 32768u + groups.x", "groups.y * 32768u"),
     "an argument in another's place": (addition, Misuse, "[[buffer(3)]]", "[[buffer(4)]]"),
     "memory of one address space for that of another": (
