@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -107,6 +108,7 @@ def test_the_first_way_is_the_default_and_fits() -> None:
         software=False,
         matrix_dtypes=frozenset({dtypes.bf16}),
         matrix_attention=True,
+        copies_ahead=True,
         subgroup=32,
         shared_bytes=48 << 10,
     )
@@ -115,7 +117,9 @@ def test_the_first_way_is_the_default_and_fits() -> None:
     assert all(w.threads[0] <= 64 and w.constant("KEYS") <= 32 for w in attention.ways(asked, weak)[:-1])
     assert attention.ways(asked, software)[0] == attention.COMPOSED
     halves = Problem.of("attention", dtypes.bf16, (8, 512, 512, 128), (True, False))
-    assert attention.ways(halves, units)[0] == Candidate("attention_units", (("KEYS", 32),), (128, 1))
+    tile = Candidate("attention_units", (("KEYS", 32), ("SUBGROUPS", 4)), (128, 1))
+    assert attention.ways(halves, units)[0] == tile
+    assert attention.ways(halves, replace(units, copies_ahead=False, shared_bytes=32 << 10))[0] == tile
     small, large = (Problem.of("conv2d", dtypes.f32, (1, m, 64, 1 << 14), (False,)) for m in (64, 128))
     assert [convolution.ways(p, gpu)[0].threads for p in (small, large)] == [(8, 8), (16, 16)]
     assert convolution.ways(small, software)[0] == convolution.COLUMNS

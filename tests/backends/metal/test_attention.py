@@ -75,7 +75,7 @@ WAYS = sorted({way for head in (16, 128) for way in unit_ways(dtypes.f16, head, 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_every_tile(way: Candidate, causal: bool, executor: hg.Executor) -> None:
     executor.target = replace(executor.target, choices=lambda problem: way)
-    arrays = rounded(dtypes.f16, *operands(70, 150, 12, 9))
+    arrays: Any = rounded(dtypes.f16, *operands(70, 150, 12, 9))
     found = attended(executor, dtypes.f16, *arrays, causal=causal)
     np.testing.assert_allclose(found, reference(*arrays, causal=causal), atol=TOLERANCE[dtypes.f16])
 
