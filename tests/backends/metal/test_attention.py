@@ -84,7 +84,7 @@ def test_every_tile(way: Candidate, causal: bool, executor: hg.Executor) -> None
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_every_head(dtype: DType, head: int, executor: hg.Executor) -> None:
     """Scores far apart: maxima grow from turn to turn, by more than is let be."""
-    arrays = rounded(dtype, *operands(33, 140, head, max(1, head - 3), head, 3.0))
+    arrays: Any = rounded(dtype, *operands(33, 140, head, max(1, head - 3), head, 3.0))
     found = attended(executor, dtype, *arrays)
     np.testing.assert_allclose(found, reference(*arrays), atol=TOLERANCE[dtype] * 4)
 
