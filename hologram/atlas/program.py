@@ -102,7 +102,8 @@ class Program:
     shared: tuple[SharedArray, ...]
     rank: int
     reduced: int
-    workgroup: int | None  # threads per workgroup, where the program depends on it
+    # Threads per workgroup, where the program depends on it; with reduced axes, those that share a row, if measured.
+    workgroup: int | None
     body: Block
 
     def __hash__(self) -> int:

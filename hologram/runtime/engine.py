@@ -55,7 +55,7 @@ class Engine(Allocation):
             offer(device.array_interface)
         self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
-        self.bound = Launches(self.device, self.pool)
+        self.bound = Launches(self.device, self.pool, choices)
         self.launches: dict[Any, Launch] = self.bound.cached
         self._signatures: dict[Any, Signature] = {}
         self._lock = threading.RLock()

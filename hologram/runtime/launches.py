@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hologram import debug, lazy
 from hologram.atlas.program import Program
+from hologram.choices import Choices, untuned
 from hologram.debug import Rung
 from hologram.device import Binding, Device, Launch, in_turn
 from hologram.plan import Plan, Step
@@ -21,12 +22,13 @@ from hologram.runtime.validation import fitted
 if TYPE_CHECKING:
     from hologram.compiler.canonical import form
     from hologram.compiler.fusion import memory
-    from hologram.compiler.scheduling import split
+    from hologram.compiler.scheduling import split, ways
     from hologram.runtime import printer
 else:  # needed to compute, not to open
     form = lazy.module("hologram.compiler.canonical.form")
     memory = lazy.module("hologram.compiler.fusion.memory")
     split = lazy.module("hologram.compiler.scheduling.split")
+    ways = lazy.module("hologram.compiler.scheduling.ways")
     printer = lazy.module("hologram.runtime.printer")
 
 MAX_LAUNCHES = 8192
@@ -137,9 +139,10 @@ class Launches(Records):
     before are not kept, nor those of `others`.
     """
 
-    def __init__(self, device: Device, pool: Pool) -> None:
+    def __init__(self, device: Device, pool: Pool, choices: Choices = untuned) -> None:
         super().__init__()
         self.device = device
+        self.choices = choices
         self.pool = pool
         self.others: weakref.WeakSet[Records] = weakref.WeakSet()
         self.generation = 0
@@ -165,14 +168,15 @@ class Launches(Records):
         return launch
 
     def ready(self, plan: Plan, operands: int) -> Plan:
-        """The plan as this device runs it: rows spread, scalars checked, programs in canonical form.
+        """The plan as this device runs it: rows spread and shared as measured, scalars checked, programs canonical.
 
         `operands` counts inputs and outputs.
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
         plan = split.spread_rows(plan, operands, self.device.limits)
-        return Plan(tuple(map(_checked, plan.steps)), plan.scratch)
+        plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
+        return ways.measured(plan, self.device.limits, self.choices)
 
     def bind(self, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:
         """Every step's kernel, bound, and shown to the observers."""

@@ -7,9 +7,12 @@ from collections.abc import Callable
 
 from hologram import dtypes
 from hologram.choices import Candidate, Problem
+from hologram.compiler.scheduling import ways
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.limits import Limits
+from hologram.opset.neural.norm import softmax
+from hologram.opset.reduce import sum_
 from hologram.opset.tiles import attention, convolution, product_tile
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
@@ -126,6 +129,33 @@ def _convolution_text(problem: Problem) -> str:
     return f"{grouped}{channels} channels of {taps} taps at {places} places {problem.dtype}"
 
 
+def _rows_trial(problem: Problem) -> Trial:
+    """A sum, or a softmax where rows are swept more than once."""
+    rows, length, sweeps = problem.sizes
+    (along,) = problem.lines
+    x = Layout.contiguous(problem.dtype, (rows, length) if along else (length, rows))
+    x = x if along else x.permute((1, 0))
+    operation, attributes = (sum_, {"axis": (1,)}) if sweeps == 1 else (softmax, {"dim": -1})
+    bound, given = operation.bind((x,), attributes)
+    (out,) = operation.infer(bound, given)
+
+    def plan(target: Target) -> Plan:
+        return ways.measured(operation.plan(bound, (out,), given, target), target.limits, target.choices)
+
+    return Trial((x,), out, plan, rows * length * sweeps)
+
+
+def _rows_text(problem: Problem) -> str:
+    rows, length, sweeps = problem.sizes
+    (along,) = problem.lines
+    often = f", swept {sweeps} times" if sweeps > 1 else ""
+    return f"{rows} rows of {length}{'' if along else ' across memory'}{often} {problem.dtype}"
+
+
+def _rows(*sizes: tuple[int, int, int], along: bool = True) -> tuple[Problem, ...]:
+    return tuple(Problem.of(ways.KERNEL, dtypes.f32, s, (along,)) for s in sizes)
+
+
 def _attentions(*sizes: tuple[int, int, int, int], dtype: DType, causal: bool) -> tuple[Problem, ...]:
     return tuple(Problem.of(attention.KERNEL, dtype, s, (causal, False)) for s in sizes)
 
@@ -152,6 +182,17 @@ TUNABLES = {
             Problem.of(convolution.KERNEL, dtypes.f32, (1, 256, 256, 4096), (True,)),
         ),
         _convolution_text,
+    ),
+    ways.KERNEL: Tunable(
+        lambda problem, limits: ways.BY_LENGTH,
+        ways.ways,
+        _rows_trial,
+        (
+            *_rows((1 << 20, 64, 1), (1 << 16, 1024, 1), (4096, 1 << 14, 1)),
+            *_rows((1 << 20, 64, 4), (1 << 16, 1024, 4), (4096, 1 << 14, 4)),
+            *_rows((1 << 14, 256, 1), (256, 1 << 14, 1), along=False),
+        ),
+        _rows_text,
     ),
     product_tile.KERNEL: Tunable(
         lambda problem, limits: product_tile.default(_sizes(problem), problem.dtype, limits),

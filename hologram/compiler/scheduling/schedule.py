@@ -201,15 +201,23 @@ def _rows(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[int
         workgroup = 64 if lanes is None or lanes > 32 * max(limits.parallelism, 1) else 8
         return Schedule(Sweep.ROW, workgroup, 4)
     workgroup = min(256, limits.max_workgroup_threads)
-    if not row_units(program) and lanes is not None and lanes >= 4096:
-        return Schedule(Sweep.ROW, workgroup)  # neighbouring threads read neighbouring columns
+    threads = program.workgroup or _threads(program, workgroup, grid)
+    workgroup = max(workgroup, threads)
     # What subgroups have folded one of them folds.
     apart = not dialect.exchange or workgroup % limits.subgroup or limits.subgroup**2 < workgroup
-    subgroup = 1 if apart else limits.subgroup
+    subgroup = 1 if apart else min(limits.subgroup, threads)
+    vectors = threads > 1 or bool(row_units(program))
+    return Schedule(Sweep.ROW, workgroup, 4 if vectors else 1, threads, subgroup)
+
+
+def _threads(program: Program, workgroup: int, grid: Sequence[int] | None) -> int:
+    """Threads of a row, by its length."""
     if grid is None:
-        return Schedule(Sweep.ROW, workgroup, 4, workgroup, subgroup)
-    length = prod(grid[program.rank - program.reduced :])
+        return workgroup
+    lanes, length = prod(grid[: program.rank - program.reduced]), prod(grid[program.rank - program.reduced :])
+    if not row_units(program) and lanes >= 4096:
+        return 1  # neighbouring threads read neighbouring columns
     threads = 1
     while threads < workgroup and threads * 8 < length:
         threads *= 2
-    return Schedule(Sweep.ROW, workgroup, 4, threads, min(subgroup, threads))
+    return threads
