@@ -22,6 +22,7 @@ from hologram.demo.race import race
 ROOT = Path(__file__).parents[2]
 # Options that make each one short. Races compute with NumPy as well.
 RACES: dict[str, dict[str, int]] = {
+    "image_pipeline": {"width": 80, "repeats": 2},
     "kmeans": {"points": 3000, "centres": 5, "rounds": 4},
     "life": {"size": 120, "frames": 3, "skip": 2},
     "nbody": {"bodies": 60, "frames": 3, "skip": 2},
