@@ -14,7 +14,9 @@ def offer(name: str) -> None:
         if buffer.executor.device.array_interface != name:
             raise AttributeError(f"'Buffer' object has no attribute {name!r}", name=name, obj=buffer)
         buffer._touched(name)
-        buffer._share()
+        buffer.lease().hand_over(
+            None
+        )  # what the consumer enqueues where is not known: most take the default queue
         buffer.executor.device.synchronize()
         return {
             "version": 3,

@@ -16,6 +16,7 @@ from hologram.limits import STREAMED_BYTES
 from hologram.runtime import dlpack
 from hologram.runtime.allocation import Allocation, Kind, opened
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.lease import Lease
 from hologram.runtime.memory_pool import Block
 from hologram.runtime.validation import held
 
@@ -42,18 +43,6 @@ def _pattern(value: bool | int | float, dtype: DType) -> bytes:
     if element.ndim:
         raise UnsupportedDType(f"fill: {dtype} cannot hold {value!r}")
     return element.tobytes()
-
-
-class Lease:
-    """The right to a block whose memory others were given: they hold it too, the last to go gives the block back."""
-
-    __slots__ = ("block",)
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-
-    def __del__(self) -> None:
-        self.block.pool.recycle(self.block)
 
 
 class Buffer:
@@ -119,7 +108,7 @@ class Buffer:
     def ptr(self) -> int:
         """The address of the first byte, on the host or the device; raises InteropError where memory has none."""
         block, device = self._touched("ptr"), self.executor.device
-        self._share()
+        self.lease()
         address = device.address(block.memory, block.offset)
         if address is not None:
             return address
@@ -258,11 +247,11 @@ class Buffer:
             lease, self._lease = self._lease, None
         return block, lease
 
-    def _share(self) -> Lease:
+    def lease(self) -> Lease:
         """The right to the memory, for others to hold as well; the buffer counts as shared from now on."""
         with self.live_block("buffer").pool.lock:
             if self._lease is None:
-                self._lease = Lease(self.live_block("buffer"))
+                self._lease = Lease(self.live_block("buffer"), self.executor.device)
             return self._lease
 
     @property
@@ -358,7 +347,7 @@ class Buffer:
         if memory is None:
             return None
         base = dlpack.HostRange(
-            (self._share(), memory), dlpack.address_of(memory), self.nbytes, memory.readonly
+            (self.lease(), memory), dlpack.address_of(memory), self.nbytes, memory.readonly
         )
         return np.asarray(base).view(self.dtype.numpy).reshape(self.shape)
 

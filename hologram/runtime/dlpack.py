@@ -68,6 +68,7 @@ class Holder(Protocol):
     @property
     def ptr(self) -> int: ...
     def to_numpy(self, copy: bool | None = True) -> np.ndarray: ...
+    def lease(self) -> Any: ...
 
 
 _NOTHING = np.empty(1, np.uint8)  # where arrays without elements lie
@@ -144,7 +145,9 @@ def export(
             )
         if stream != -1:  # -1: the consumer synchronises
             device.hand_over(stream)
-        memory = np.asarray(HostRange(buffer, buffer.ptr, buffer.size * buffer.dtype.itemsize))
+        lease = buffer.lease()
+        lease.hand_over(None if stream == -1 else stream)
+        memory = np.asarray(HostRange(lease, buffer.ptr, buffer.size * buffer.dtype.itemsize))
         array = strided(memory.view(buffer.dtype.numpy), shape, strides, offset)
         return _capsule(array, max_version, device=here)
     if copy is None and here == HOST_MEMORY:

@@ -21,7 +21,7 @@ def hand_over(buffer: Buffer, kind: Kind) -> Buffer:
 
 def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
     """The whole elements of another dtype that a buffer's bytes hold, in the same memory, which both keep."""
-    block, lease = buffer.live_block("reinterpret"), buffer._share()
+    block, lease = buffer.live_block("reinterpret"), buffer.lease()
     successor = Buffer(
         buffer.executor, block, buffer.executor.kind((buffer.nbytes // dtype.itemsize,), dtype)
     )

@@ -143,7 +143,7 @@ class CudaDevice(CompilingDevice[Kernel]):
     def make(self, kernel: Program | Tile) -> Kernel:
         """See CompilingDevice."""
         if isinstance(kernel, Tile) and kernel.stem == LIBRARY:
-            return VendorKernel(kernel, self.vendor, self.info.limits)
+            return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
         return CudaKernel(kernel, self.facilities)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
@@ -160,6 +160,8 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def synchronize(self) -> None:
         self.context.synchronize()
+        with self.context.lock:
+            self.transfers.settle()
 
     def close(self) -> None:
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""

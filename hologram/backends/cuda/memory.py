@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import deque
 from typing import Any
 
 from hologram.backends.cuda.context import Context, Owned
@@ -55,6 +56,7 @@ class Transfers:
         self.staging = Staging(context, self.allocate)
         self._reaching: weakref.WeakSet[Transfers] = weakref.WeakSet()
         self._loans = itertools.count()
+        self._leaving: deque[tuple[Any, Owned]] = deque()  # loans, and events behind what used them
         self._lenders: dict[int, Any] = {}
 
     def allocate(self, nbytes: int) -> Memory:
@@ -88,10 +90,25 @@ class Transfers:
 
     def adopt(self, address: int, nbytes: int, owner: Any) -> Memory:
         """Memory that another library lends; `size` is rounded, as a vector that begins in it is on no other page."""
+        self.settle()
         number = next(self._loans)
         self._lenders[number] = owner
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         return Memory(address, nbytes, size, self.context.own(self._give_back, number))
+
+    def settle(self) -> None:
+        """Gives memory back to the lenders whose device is done with it; waits for nothing."""
+        while self._leaving:
+            event, loan = self._leaving[0]
+            with self.context.current():
+                (status,) = self.driver.cuEventQuery(event)
+            if status == self.driver.CUresult.CUDA_ERROR_NOT_READY:
+                return
+            if status:
+                raise self.context.failed(status, "cuEventQuery")
+            self._leaving.popleft()
+            self.context.give_back(loan)
+            self.context.give_back((self.driver.cuEventDestroy.__name__, int(event)))
 
     def _give_back(self, number: int) -> tuple[int]:
         """The lender may use its memory again; as a function of the driver's it answers a status."""
@@ -103,7 +120,10 @@ class Transfers:
         pointer, memory.pointer = memory.pointer, None
         if memory.loan is not None:
             if pointer is not None:
-                self.context.let_go(memory.loan)
+                event = self.staging.event()
+                self.context.call(self.driver.cuEventRecord, event, self.context.stream)
+                self._leaving.append((event, memory.loan))
+                self.settle()
         elif pointer is not None:
             self.context.give_back((self.driver.cuMemFreeAsync.__name__, pointer))
 

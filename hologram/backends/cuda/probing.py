@@ -192,5 +192,5 @@ def open_found(
         raise
     except HologramError as error:
         raise BackendUnavailable(f"{found.backend}: {info.name} cannot be opened: {error}") from error
-    limits = replace(info.limits, library_products=vendor.DTYPES if products else frozenset())
+    limits = replace(info.limits, library_products=frozenset(vendor.TYPES) if products else frozenset())
     return CudaDevice(replace(info, limits=limits), context, made, products)

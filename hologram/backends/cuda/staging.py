@@ -133,7 +133,7 @@ class Staging:
         """The next piece, with room for `size` bytes, once the device is done with its pinned memory."""
         place = next(self._turn) % PIECES
         if place >= len(self._pieces):
-            self._pieces.append(Piece(self._event(), self._event()))
+            self._pieces.append(Piece(self.event(), self.event()))
             place = len(self._pieces) - 1
         piece = self._pieces[place]
         self.context.call(self.driver.cuEventSynchronize, piece.event)
@@ -147,7 +147,8 @@ class Staging:
             self.context.own(self.driver.cuMemFreeHost, piece.address)
         return piece
 
-    def _event(self) -> Any:
+    def event(self) -> Any:
+        """A new event, which the context owns."""
         event = self.context.call(
             self.driver.cuEventCreate, self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
         )

@@ -11,6 +11,8 @@ import importlib.util
 import math
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,15 +20,15 @@ import numpy as np
 
 from hologram.backends.cuda.context import Context
 from hologram.device import Binding, Kernel, Launch, check_bindings, nothing
-from hologram.dtypes import DType, Number, bf16, f16, f32, f64
+from hologram.dtypes import DType, Number, bf16, f16, f32
 from hologram.errors import CompileError, HologramError, OutOfMemory
+from hologram.layout import Layout
 from hologram.limits import ALIGNMENT, Limits
-from hologram.opset.tiles import product_library
+from hologram.opset.tiles import product_library, product_tile
 from hologram.plan import Tile
 
-DTYPES = frozenset({f16, bf16, f32})  # whose products a library may take
 # cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
-TYPES = {f32: 0, f64: 1, f16: 2, bf16: 14}
+TYPES = {f32: 0, f16: 2, bf16: 14}
 COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77
 COMPUTE_TYPE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of k are added up in f32
 TRANSPOSE = 1  # CUBLAS_OP_T
@@ -55,9 +57,21 @@ class Vendor:
 
     @cached_property
     def handle(self) -> int:
-        with self.context.current():
-            handle = self.library.create()
-        self.context.own(self._destroy, handle)
+        """Raises OutOfMemory where the card has no room for what the library keeps there."""
+        library = self.library
+        try:
+            with self.context.current():
+                handle: int = library.create()
+        except library.cuBLASLtError as error:
+            raise OutOfMemory(self._said("cublasLtCreate", error)) from None
+
+        def destroy(handle: int) -> tuple[int]:
+            """Answers a status, as a function of the driver's does: 0, whatever the library says."""
+            with suppress(library.cuBLASLtError):
+                library.destroy(handle)
+            return (0,)
+
+        self.context.own(destroy, handle)
         return handle
 
     @cached_property
@@ -69,10 +83,13 @@ class Vendor:
             return 0, 0
         return memory.address, memory.size
 
-    def _destroy(self, handle: int) -> tuple[int]:
-        """As a function of the driver's it answers a status."""
-        self.library.destroy(handle)
-        return (0,)
+    def failed(self, error: Exception) -> HologramError:
+        """The exception for a product that failed: the device's, where it is lost."""
+        self.context.call(self.context.driver.cuCtxSynchronize)
+        return HologramError(self._said("cublasLtMatmul", error))
+
+    def _said(self, function: str, error: Exception) -> str:
+        return f"{self.context.library.name}: {function}: {error}"
 
 
 class Described:
@@ -136,9 +153,11 @@ def _destroy(made: Sequence[tuple[Any, int]]) -> None:
 
 
 class VendorKernel(Kernel):
-    """A product by the vendor's library; see hologram.device.Kernel."""
+    """A product by the vendor's library, by a kernel of ours where it refuses; see hologram.device.Kernel."""
 
-    def __init__(self, tile: Tile, vendor: Vendor | None, limits: Limits) -> None:
+    def __init__(
+        self, tile: Tile, vendor: Vendor | None, limits: Limits, compile_tile: Callable[[Tile], Kernel]
+    ) -> None:
         if vendor is None:
             raise CompileError(
                 tile.entry, "the vendor's library is not installed (pip install nvmath-python)"
@@ -146,9 +165,10 @@ class VendorKernel(Kernel):
         self.tile = tile
         self.vendor = vendor
         self.limits = limits
+        self._compile = compile_tile
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """Raises CompileError where the library has no algorithm for such operands."""
+        """See Kernel; raises OutOfMemory where the card has no room for the library."""
         check_bindings(self.tile.entry, self.tile, bindings, self.limits.binding_alignment)
         if 0 in grid:
             return nothing
@@ -157,10 +177,21 @@ class VendorKernel(Kernel):
             self.vendor.context.check()
             try:
                 return self._bound(bindings, named, grid[2])
-            except ValueError as error:
-                raise CompileError(
-                    self.tile.entry, f"cuBLASLt refuses it: {error}", self.source(grid)
-                ) from None
+            except ValueError:  # a choice is for many sizes and strides, not all of which the library takes
+                return self._own(bindings, named, grid[2])
+
+    def _own(self, bindings: Sequence[Binding], named: dict[str, int], count: int) -> Launch:
+        """The same product by the kernel that is the default."""
+        layouts = []
+        for place, (name, axes) in enumerate((("a", "mk"), ("b", "kn"), ("out", "mn"))):
+            strides = tuple(named[f"{name}_{axis}"] for axis in ("batch", "row", "column"))
+            shape = (count, *(named[axis] for axis in axes))
+            layouts.append(Layout(self.tile.buffers[place][1], shape, strides, named[f"{name}_offset"]))
+        product = product_tile.Product(*layouts)
+        limits = replace(self.limits, bulk_bytes=0)  # which takes no strides but some
+        candidate = replace(product_tile.default(product.sizes, layouts[0].dtype, limits), parts=1)
+        tile, scalars = product_tile.tile(candidate, product, None)
+        return self._compile(tile).bind(bindings, scalars, product_tile.grid(candidate, product.sizes))
 
     def _bound(self, bindings: Sequence[Binding], named: dict[str, int], count: int) -> Launch:
         vendor, context = self.vendor, self.vendor.context
@@ -203,7 +234,7 @@ class VendorKernel(Kernel):
                 with context.current():
                     multiply(*arguments)
             except failure as error:
-                raise HologramError(f"{context.library.name}: cublasLtMatmul: {error}") from None
+                raise vendor.failed(error) from None
 
         return launch
 

@@ -100,13 +100,20 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
         _names(tile, dialect, prelude, missing),
         _epilogue(tile, dialect, prelude),
     )
-    head = prelude.head(frozenset(dtype for _, dtype in tile.types))
+    head = prelude.head(frozenset(dtype for _, dtype in tile.types) | _read(tile.epilogue))
     if prelude.one_line:
         text = "\n".join([" ".join([*head, *names, written]), *epilogue, ""])
     else:
         text = "\n".join([*head, *names, *epilogue, f'#line 1 "{file}"', written])
     scalars = tuple(ScalarParameter(name, dtype) for name, dtype in tile.scalars)
     return Shader(text, tile.entry, file, tile.workgroup, tile.buffers, scalars)
+
+
+def _read(epilogue: Program | None) -> frozenset[DType]:
+    """The dtypes that an epilogue reads and computes with."""
+    if epilogue is None:
+        return frozenset()
+    return frozenset(epilogue.types.values()) | {b.dtype for b in epilogue.buffers}
 
 
 def _names(tile: Tile, dialect: Dialect, prelude: Prelude, missing: frozenset[DType]) -> list[str]:

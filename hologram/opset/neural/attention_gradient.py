@@ -90,4 +90,7 @@ def taken(cotangent: Any, q: Any, k: Any, v: Any, wanted: tuple[str, ...]) -> bo
     limits = q.executor.limits
     halves = limits.copies_ahead and {x.dtype for x in (cotangent, q, k, v)} <= exact_dtypes(limits)
     fits = head_of(q.shape[-1], v.shape[-1]) and math.prod((*cotangent.shape, *k.shape)) > 0
+    fits = (
+        fits and math.prod(batch) <= limits.max_workgroups
+    )  # along one axis of the grid, where they collapse
     return bool(grouped and halves and fits and "mask" not in wanted and not q.executor.differentiated)

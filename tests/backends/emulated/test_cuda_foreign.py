@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -46,12 +47,13 @@ def exchanged(theirs: hg.Executor, ours: hg.Executor) -> bool:
 def lent_out(theirs: hg.Executor, ours: hg.Executor) -> bool:
     """Whether memory that came here stays as it is until what was enqueued here is done."""
     made = theirs.tensor(LARGE) * 2
-    result = ours.from_dlpack(made, copy=False) + 1
+    seen = ours.from_dlpack(made, copy=False)
+    result = seen + 1
     del made
     gc.collect()
     theirs.empty_cache()
     theirs.synchronize()
-    return bool((result.to_numpy() == LARGE * 2 + 1).all())
+    return bool((result.to_numpy() == LARGE * 2 + 1).all() and (seen + 2).to_numpy()[-1] == LARGE[-1] * 2 + 2)
 
 
 def test_an_exchange_waits_on_the_card_and_not_on_the_host(pair: Any) -> None:
@@ -66,6 +68,52 @@ def test_an_exchange_waits_on_the_card_and_not_on_the_host(pair: Any) -> None:
     assert seen.buffer.ptr == made.buffer.ptr
     assert exchanged(*pair)
     assert lent_out(*pair)
+
+
+@pytest.mark.parametrize("dropped", ["the capsule", "the buffer, and then the capsule"])
+@pytest.mark.parametrize("named", [True, False])
+def test_memory_that_others_still_read_is_not_written(pair: Any, dropped: str, named: bool) -> None:
+    """A consumer lets go of a tensor when its own work on it is enqueued, not when it is done."""
+    driver: Any = machine.library().driver
+    executor = pair[0]
+    context = executor.device.context
+    stream = context.call(driver.cuStreamCreate, 1) if named else 1
+    target = executor.allocate(LARGE.size).fill(0.0)
+    executor.synchronize()
+    made = executor.tensor(LARGE) * 2
+    source, nbytes = made.buffer.ptr, LARGE.nbytes
+    capsule = made.__dlpack__(stream=int(stream) if named else None)
+    if dropped != "the capsule":
+        made.buffer.free()
+        taken = [executor.tensor(LARGE) for _ in range(4)]
+        assert source not in {x.buffer.ptr for x in taken}
+    context.call(driver.cuMemcpyDtoDAsync, target.ptr, source, nbytes, stream)
+    del made, capsule
+    gc.collect()
+    others = [x for x in [executor.tensor(LARGE) for _ in range(4)] for x in (x, x - 1)]
+    assert source in {x.buffer.ptr for x in others}
+    executor.synchronize()
+    context.call(driver.cuStreamSynchronize, stream)
+    np.testing.assert_array_equal(target.to_numpy(), LARGE * 2)
+    if named:
+        context.call(driver.cuStreamDestroy, stream)
+
+
+def test_lenders_get_their_memory_back_without_a_wait(pair: Any) -> None:
+    theirs, ours = pair
+    driver: Any = machine.library().driver
+    queue = driver.handles[ours.device.queue_handle]
+    lent, result = [], theirs.tensor(LARGE)
+    for _ in range(4):
+        made = theirs.tensor(LARGE)
+        lent.append(weakref.ref(made.buffer.lease()))
+        seen = ours.from_dlpack(made, copy=False)
+        result = seen + 1
+        del made, seen
+        gc.collect()
+        queue.drain()  # the card gets that far by itself
+    assert sum(reference() is not None for reference in lent) <= 2
+    np.testing.assert_array_equal(result.to_numpy(), LARGE + 1)
 
 
 @pytest.mark.parametrize("planted", ["no wait", "follow leads", "given back at once"])

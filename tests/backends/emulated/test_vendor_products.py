@@ -102,7 +102,7 @@ def test_rounded_operands_for_who_asks(installed: None) -> None:
 
 
 def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
-    """Where a measurement says so; of what the library refuses, there is none."""
+    """Where a measurement says so."""
     problem = Problem.of(product_tile.KERNEL, dtypes.f16, (1, 32, 32, 32), (True, False))
     limits = executor.limits
     assert product_tile.default((1, 32, 32, 32), dtypes.f16, limits).stem != LIBRARY
@@ -113,13 +113,59 @@ def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
     )
     assert all(c.stem != LIBRARY for c in others)
     assert WAYS[False] in measure(executor, problem, Pace(1, 1e-6)).seconds
+
+
+@pytest.mark.parametrize("dtype", [dtypes.f32, *HALVES], ids=str)
+def test_what_it_refuses_a_kernel_of_ours_computes(executor: hg.Executor, dtype: DType) -> None:
+    """A measured choice is for many sizes and strides."""
     library().refuses = True
+    rng = np.random.default_rng(6)
+    a, b = numbers(rng, 3, 33, 40), numbers(rng, 40, 20)
+    x, y = executor.tensor(a).astype(dtype), lying(executor, b, dtype, "crossed odd")
+    np.testing.assert_array_equal(hg.matmul(x, y).astype(hg.float32).to_numpy(), a @ b)
+    found = hg.linear(x, y.permute((1, 0)), executor.tensor(np.ones(20, np.float32)).astype(dtype))
+    np.testing.assert_array_equal(found.astype(hg.float32).to_numpy(), a @ b + 1)
+    assert not library().calls
+
+
+def test_a_card_without_room_for_it(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: CublasLt) -> int:
+        raise self.cuBLASLtError("CUBLAS_STATUS_ALLOC_FAILED")
+
+    x = executor.tensor(np.ones((4, 4), np.float32))
+    with monkeypatch.context() as patch:
+        patch.setattr(CublasLt, "create", full)
+        with pytest.raises(hg.OutOfMemory, match="cublasLtCreate"):
+            hg.matmul(x, x)
+    np.testing.assert_array_equal(hg.matmul(x, x).to_numpy(), 4)
+
+
+def test_what_fails_is_told_apart(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that fails, and one on a device that was lost; closing is not stopped by what the library says."""
+
+    def fail(self: CublasLt, *arguments: Any) -> None:
+        raise self.cuBLASLtError("CUBLAS_STATUS_EXECUTION_FAILED")
+
+    executor = hg.Executor(backend=machine.NAME)
+    choose(executor, WAYS[False])
+    x = executor.tensor(np.ones((4, 4), np.float32))
+    hg.matmul(x, x).to_numpy()
+    monkeypatch.setattr(CublasLt, "destroy", fail)
+    monkeypatch.setattr(CublasLt, "matmul", fail)
+    x = executor.tensor(np.ones((4, 4), np.float32))  # other memory: what is bound already holds the function
+    with pytest.raises(hg.HologramError, match="cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED"):
+        hg.matmul(x, x)
+    machine.library().driver.contexts[0].error = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(hg.DeviceLost):
+        hg.matmul(x, x)
+    with pytest.raises(hg.DeviceLost):
+        executor.close()
     with hg.Executor(backend=machine.NAME) as other:
-        assert WAYS[False] not in measure(other, problem, Pace(1, 1e-6)).seconds
         choose(other, WAYS[False])
-        with pytest.raises(hg.CompileError, match="cuBLASLt refuses it"):
-            hg.matmul(other.tensor(np.ones((4, 4), np.float32)), other.tensor(np.ones((4, 4), np.float32)))
-    library().refuses = False
+        monkeypatch.undo()
+        x = other.tensor(np.ones((4, 4), np.float32))
+        np.testing.assert_array_equal(hg.matmul(x, x).to_numpy(), 4)
+        monkeypatch.setattr(CublasLt, "destroy", fail)
 
 
 def test_the_stand_in_is_as_the_module() -> None:

@@ -168,6 +168,12 @@ class Driver(MemoryCalls, KernelCalls, TensorMaps):
             self._drain(event.stream, event.place)
         return self._status(event.context)
 
+    def cuEventQuery(self, handle: Any) -> Any:
+        event = self._get(handle, Event, "cuEventQuery")
+        if event.context.error:
+            return self._status(event.context)
+        return OK if event.passed else (S.CUDA_ERROR_NOT_READY,)
+
     def cuEventElapsedTime(self, first: Any, last: Any) -> Any:
         who = "cuEventElapsedTime"
         start, end = self._get(first, Event, who), self._get(last, Event, who)

@@ -110,6 +110,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuEventCreate": (OUT_HANDLE, FLAGS),
     "cuEventRecord": (HANDLE, HANDLE),
     "cuEventSynchronize": (HANDLE,),
+    "cuEventQuery": (HANDLE,),
     "cuEventElapsedTime": (Out(c_float), HANDLE, HANDLE),
     "cuEventDestroy": (HANDLE,),
     "cuPointerGetAttribute": (Out(c_int), c_int, ADDRESS),

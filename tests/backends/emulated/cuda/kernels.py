@@ -14,6 +14,7 @@ MAGIC = b"emulated cubin\n"
 BOUNDS = re.compile(r"__launch_bounds__\(([^)]*)\)")
 WAITS = ("__syncthreads", "_sync(", "multiply_add(")  # by which a thread waits for others
 MOST_PARAMETERS = 256
+DECLARED = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}  # by name, the header that NVRTC needs
 
 
 class Clang:
@@ -25,6 +26,9 @@ class Clang:
         self.architecture = architecture
 
     def compile(self, entry: str, text: str) -> bytes:
+        for name, header in DECLARED.items():  # which stand ahead of every kernel here
+            if name in text and f"#include <{header}>" not in text:
+                raise CompileError(entry, f"{name} is not declared without {header}", text)
         try:
             _library(entry, text)
         except emulator.CompilationError as error:
