@@ -11,7 +11,8 @@ from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.debug import Rung
-from hologram.device import Binding, Device, Launch, in_turn
+from hologram.device import Binding, Device, Kernel, Launch, in_turn
+from hologram.errors import OutOfMemory
 from hologram.plan import Plan, Step
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
@@ -183,8 +184,11 @@ class Launches(Records):
         launches = []
         for step in plan.steps:
             bound: list[Any] = [bindings[k] for k in step.operands]
-            kernel = self.device.compile(step.kernel)
-            launch = kernel.bind(bound, step.scalars, step.grid)
+            try:
+                kernel, launch = self._bound(step, bound)
+            except OutOfMemory:  # code is loaded to the device as well
+                self.pool.make_room()
+                kernel, launch = self._bound(step, bound)
             if self._observers:
                 what = subject(step, kernel, bound)
                 for observer in self._observers:
@@ -193,6 +197,10 @@ class Launches(Records):
         if len(launches) == 1 or self._observers:
             return in_turn(launches)
         return self.device.sequence(launches)
+
+    def _bound(self, step: Step, bindings: Sequence[Binding]) -> tuple[Kernel, Launch]:
+        kernel = self.device.compile(step.kernel)
+        return kernel, kernel.bind(bindings, step.scalars, step.grid)
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on, inside of those that watch already; all are bound anew."""

@@ -220,6 +220,12 @@ class Pool(BlockPool):
         self.release_foreign()
         return nbytes
 
+    def make_room(self) -> None:
+        """Hands back all that nobody uses, and waits until the driver has it."""
+        gc.collect()  # buffers in reference cycles give their blocks back
+        self.release_cached()
+        self.device.synchronize()  # drivers keep released memory until the work that used it is done
+
     def release_foreign(self) -> None:
         """Lets go of the adopted blocks that were given back."""
         with self.lock:
@@ -251,9 +257,7 @@ class Pool(BlockPool):
         try:
             return self.device.allocate(size)
         except OutOfMemory:
-            gc.collect()  # buffers in reference cycles give their blocks back
-            self.release_cached()
-            self.device.synchronize()  # drivers keep released memory until the work that used it is done
+            self.make_room()
         try:
             return self.device.allocate(size)
         except OutOfMemory as error:

@@ -6,6 +6,7 @@ the other waits for it on the card, the host for neither. So graphs, pinned memo
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from hologram.backends.cuda.context import Context
@@ -41,12 +42,14 @@ def stream_of(context: Context, stream: Any) -> Any:
         named = next((name for name in ATTRIBUTES if hasattr(stream, name)), None)
         handle = LEGACY if stream is None else stream if named is None else getattr(stream, named)
     name = context.library.name
-    if isinstance(handle, bool) or not hasattr(handle, "__int__") or int(handle) < 0:
+    if isinstance(handle, context.driver.CUstream):
+        handle = int(handle)
+    if isinstance(handle, bool) or not hasattr(handle, "__index__") or operator.index(handle) < 0:
         kind = type(stream).__name__
         raise InteropError(
             f"{name}: a stream is a handle, or has __cuda_stream__, cuda_stream or ptr; got {kind}"
         )
-    handle = int(handle) or LEGACY
+    handle = operator.index(handle) or LEGACY
     if handle not in NAMED:
         owner = context.call(context.driver.cuStreamGetCtx, handle)
         if int(owner) != int(context.handle):

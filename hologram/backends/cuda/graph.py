@@ -13,6 +13,7 @@ from typing import Any
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.kernel import Recorded
 from hologram.device import Launch, in_turn
+from hologram.errors import OutOfMemory
 
 CALLS_BEFORE = 2  # a guess: to be measured on a card
 SHORTEST = 2  # launches that a graph is worth
@@ -48,8 +49,13 @@ class Graph:
             if self._calls <= CALLS_BEFORE:
                 self._one_by_one()
                 return
-            with context.lock:
-                self.executable = self.executable or self._made()
+            try:
+                with context.lock:
+                    self.executable = self.executable or self._made()
+            except OutOfMemory:  # for a graph there is no room now
+                self._calls = 0
+                self._one_by_one()
+                return
         status = self._launch(self.executable, context.stream)[0]
         if status:
             raise context.failed(status, "cuGraphLaunch")

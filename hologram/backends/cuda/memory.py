@@ -17,6 +17,7 @@ from hologram.errors import BufferFreed, OutOfMemory
 from hologram.limits import ALIGNMENT
 
 WORD = 4
+OVERLAPPING_BYTES = 8 << 20  # that a copy onto itself takes at a time
 
 
 class Memory:
@@ -138,14 +139,22 @@ class Transfers:
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
     ) -> None:
-        """Copies within the device; ranges of one memory may overlap."""
-        if source is target and abs(source_offset - target_offset) < nbytes:
-            between = self.allocate(nbytes)
-            self.copy(source, source_offset, between, 0, nbytes)
-            self.copy(between, 0, target, target_offset, nbytes)
-            self.release(between)
-            return
+        """Copies within the device; ranges may overlap, those of two memories that a lender cut from one as well."""
         first, last = source.address + source_offset, target.address + target_offset
+        if abs(last - first) >= nbytes:
+            self._copy(first, last, nbytes)
+        if abs(last - first) >= nbytes or first == last:
+            return
+        # By pieces through memory that stands between, from the end that nobody writes before it is read.
+        starts = range(0, nbytes, OVERLAPPING_BYTES)
+        between = self.allocate(min(nbytes, OVERLAPPING_BYTES))
+        for start in starts if last < first else reversed(starts):
+            size = min(OVERLAPPING_BYTES, nbytes - start)
+            self._copy(first + start, between.address, size)
+            self._copy(between.address, last + start, size)
+        self.release(between)
+
+    def _copy(self, first: int, last: int, nbytes: int) -> None:
         self.context.call(self.driver.cuMemcpyDtoDAsync, last, first, nbytes, self.context.stream)
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:

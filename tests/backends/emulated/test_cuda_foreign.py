@@ -183,6 +183,20 @@ def test_the_array_interface(pair: Any) -> None:
             ours.from_dlpack(interface(x, **wrong), copy=False)
 
 
+def test_views_of_one_memory_that_overlap_are_copied_whole(pair: Any) -> None:
+    theirs, ours = pair
+    whole = theirs.tensor(LARGE)
+    for first, last in ((0, 1000), (1000, 0)):
+        source, target = (ours.from_dlpack(whole[k : k + 40_000], copy=False) for k in (first, last))
+        wanted = whole.to_numpy()
+        wanted[last : last + 40_000] = wanted[first : first + 40_000].copy()
+        memory = [x.buffer.live_block().memory for x in (source, target)]
+        offsets = [x.offset * 4 for x in (source, target)]
+        ours.device.copy(memory[0], offsets[0], memory[1], offsets[1], 160_000)
+        ours.synchronize()
+        np.testing.assert_array_equal(whole.to_numpy(), wanted)
+
+
 def test_streams_by_every_name_and_what_is_none(pair: Any) -> None:
     theirs, ours = pair
     handle = theirs.device.queue_handle
@@ -191,7 +205,7 @@ def test_streams_by_every_name_and_what_is_none(pair: Any) -> None:
         with ours.stream(stream) as queue:
             queue.synchronize()
     with hg.Executor(backend=machine.NAME, device=1) as other:
-        for wrong in (other.device.queue_handle, "default", -3, True, object()):
+        for wrong in (other.device.queue_handle, "default", -3, True, object(), 3.7, np.float32(1), np.nan):
             with pytest.raises(InteropError, match="stream"), ours.stream(wrong):
                 pass
         x = theirs.tensor(DATA)

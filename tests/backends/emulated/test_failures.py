@@ -113,3 +113,37 @@ def test_more_than_there_is(name: str) -> None:
         held.clear()
         np.testing.assert_array_equal((x + x).to_numpy(), VALUES * 2)
         executor.allocate(6 * MIB, dtype="u8").free()
+
+
+def test_what_else_takes_memory_finds_room_in_the_cache(
+    installed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code and graphs do too, while the cache may hold all of the card."""
+    driver: Any = cuda.library().driver
+    with hg.Executor(cuda.NAME) as executor:
+        x = executor.tensor(np.ones((20, 20), np.float32))
+        step = hg.jit(lambda x: hg.softmax(hg.softmax(x, dim=1) * 2, dim=1))
+
+        def fill() -> None:
+            executor.allocate(100 * MIB, dtype="u8").free()
+
+        def without_room(name: str) -> None:
+            real = getattr(driver, name)
+
+            def full(*arguments: Any) -> Any:
+                stats = executor.memory_stats()
+                room = (
+                    stats["reserved"] - stats["allocated"] < 2 * MIB
+                )  # small buffers have a pool of their own
+                return real(*arguments) if room else (driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None)
+
+            full.__name__ = name
+            monkeypatch.setattr(driver, name, full, raising=False)
+
+        without_room("cuLibraryLoadData")
+        without_room("cuGraphInstantiate")
+        fill()
+        np.testing.assert_allclose(hg.sin(x).to_numpy(), np.sin(np.ones((20, 20))), rtol=1e-6)
+        for _ in range(8):
+            np.testing.assert_allclose(step(x).to_numpy(), 1 / 20, rtol=1e-5)
+            fill()
