@@ -27,11 +27,24 @@ def unavailable(backend: str) -> BackendUnavailable:
     return BackendUnavailable(f"{backend}: {REASON}: {REMEDY}")
 
 
+def start(backend: str) -> None:
+    """Notes that a backend's driver runs in this process; raises BackendUnavailable where it came with a fork."""
+    if started_elsewhere(backend):
+        raise unavailable(backend)
+    _started.setdefault(backend, os.getpid())
+
+
+def started_elsewhere(backend: str) -> bool:
+    """Whether a backend's driver was started in the process that this one was forked from."""
+    return _started.get(backend, os.getpid()) != os.getpid()
+
+
 def watch(opened: Opened) -> None:
     """Has something abandoned in children of this process, as long as it exists."""
     _opened.add(opened)
 
 
+_started: dict[str, int] = {}  # the process, by backend
 _opened: weakref.WeakSet[Opened] = weakref.WeakSet()
 
 

@@ -6,7 +6,7 @@ import math
 import weakref
 from typing import Any
 
-from hologram import dtypes
+from hologram import dtypes, forks
 from hologram.device import Device
 from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
@@ -91,7 +91,7 @@ class Allocation(Dispatch):
             raise BufferFreed("the executor is closed")
         if not self.usable:
             raise BackendUnavailable(
-                "an executor cannot be used in a forked process: open one of its own there"
+                f"an executor cannot be used in a forked process: {forks.REMEDY}, or compute on the CPU there"
             )
 
 

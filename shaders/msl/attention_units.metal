@@ -20,6 +20,7 @@ constant constexpr uint WIDTH = THREADS / SUBGROUPS;  // threads of a simdgroup
 constant constexpr uint SIDE = 8;  // of a fragment
 constant constexpr uint OWN_ROWS = 16, ROWS = OWN_ROWS * SUBGROUPS;
 constant constexpr uint PARTS = WIDTH / OWN_ROWS;  // threads that share a row
+constant constexpr uint PIECE = 16 / sizeof(T);  // elements of a line that a thread loads at a time
 constant constexpr uint LINE = HEAD + 16 / sizeof(T);  // padded against bank conflicts
 constant constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
 constant constexpr float GROWTH = 8.0f;
@@ -77,10 +78,16 @@ kernel void atlas_attention_units(
     // A causal row looks at no key after itself.
     const uint stop = CAUSAL ? min(params.s, tile_row + ROWS) : params.s;
     for (uint turn = 0; turn < stop; turn += KEYS) {
-        for (uint i = thread_index; i < KEYS * HEAD; i += THREADS) {
-            const uint key = turn + i / HEAD, column = i % HEAD;
-            const bool inside = key < params.s && column < params.e;
-            tile[i / HEAD * LINE + column] = inside ? k_start[(ulong)key * params.k_row + (ulong)column * params.k_column] : (T)0;
+        for (uint i = thread_index; i < KEYS * HEAD / PIECE; i += THREADS) {
+            const uint line = i / (HEAD / PIECE), first_column = i % (HEAD / PIECE) * PIECE, key = turn + line;
+            const bool whole = key < params.s && first_column + PIECE <= params.e;
+            device const T* piece = k_start + (ulong)key * params.k_row + (ulong)first_column * params.k_column;
+            const uint apart = K_WHOLE ? 1 : params.k_column;
+#pragma unroll
+            for (uint n = 0; n < PIECE; n++) {
+                const bool inside = whole || (key < params.s && first_column + n < params.e);
+                tile[line * LINE + first_column + n] = inside ? piece[(ulong)n * apart] : (T)0;
+            }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
@@ -106,10 +113,16 @@ kernel void atlas_attention_units(
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
         // Values take the keys' place, while scores become weights, in powers of 2.
-        for (uint i = thread_index; i < KEYS * HEAD; i += THREADS) {
-            const uint key = turn + i / HEAD, column = i % HEAD;
-            const bool inside = key < params.s && column < params.ev;
-            tile[i / HEAD * LINE + column] = inside ? v_start[(ulong)key * params.v_row + (ulong)column * params.v_column] : (T)0;
+        for (uint i = thread_index; i < KEYS * HEAD / PIECE; i += THREADS) {
+            const uint line = i / (HEAD / PIECE), first_column = i % (HEAD / PIECE) * PIECE, key = turn + line;
+            const bool whole = key < params.s && first_column + PIECE <= params.ev;
+            device const T* piece = v_start + (ulong)key * params.v_row + (ulong)first_column * params.v_column;
+            const uint apart = V_WHOLE ? 1 : params.v_column;
+#pragma unroll
+            for (uint n = 0; n < PIECE; n++) {
+                const bool inside = whole || (key < params.s && first_column + n < params.ev);
+                tile[line * LINE + first_column + n] = inside ? piece[(ulong)n * apart] : (T)0;
+            }
         }
         float value[KEYS / PARTS];
         float highest = top;

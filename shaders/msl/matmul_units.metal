@@ -15,6 +15,7 @@ constant constexpr uint THREADS = WORKGROUP_X;
 constant constexpr uint WIDTH = THREADS / (SUBGROUPS_M * SUBGROUPS_N);  // threads of a simdgroup
 constant constexpr uint SUBGROUP_M = TILE_M / SUBGROUPS_M, SUBGROUP_N = TILE_N / SUBGROUPS_N;
 constant constexpr uint SIDE = 8;  // of a fragment
+constant constexpr uint PIECE = 16 / sizeof(T);  // elements of a line that a thread loads at a time
 constant constexpr uint FRAGMENTS_M = SUBGROUP_M / SIDE, FRAGMENTS_N = SUBGROUP_N / SIDE;
 // Padding of 16 bytes a line, against bank conflicts.
 constant constexpr uint A_LINE = TILE_K + 16 / sizeof(T), B_LINE = TILE_N + 16 / sizeof(T);
@@ -44,18 +45,32 @@ kernel void atlas_matmul_units(
         for (uint j = 0; j < FRAGMENTS_N; j++) c[i][j] = make_filled_simdgroup_matrix<ACC, 8, 8>((ACC)0);
 
     for (uint step = 0; step < params.k; step += TILE_K) {
-        // Load: neighbouring threads take neighbouring elements in memory.
-        for (uint i = thread_index; i < TILE_M * TILE_K; i += THREADS) {
-            const uint line = A_ALONG_K ? i / TILE_K : i % TILE_M, place = A_ALONG_K ? i % TILE_K : i / TILE_M;
+        // Load: a thread takes pieces of lines, neighbouring threads neighbouring ones.
+        for (uint i = thread_index; i < TILE_M * TILE_K / PIECE; i += THREADS) {
+            const uint line = A_ALONG_K ? i / (TILE_K / PIECE) : i % (TILE_M / PIECE) * PIECE;
+            const uint place = A_ALONG_K ? i % (TILE_K / PIECE) * PIECE : i / (TILE_M / PIECE);
             const uint row = first_row + line, column = step + place;
-            const bool inside = row < params.m && column < params.k;
-            a_tile[line * A_LINE + place] = inside ? a_start[(ulong)row * params.a_row + (ulong)column * params.a_column] : (T)0;
+            const bool whole = A_ALONG_K ? row < params.m && column + PIECE <= params.k : row + PIECE <= params.m && column < params.k;
+            device const T* piece = a_start + (ulong)row * params.a_row + (ulong)column * params.a_column;
+            const uint apart = A_WHOLE ? 1 : A_ALONG_K ? params.a_column : params.a_row;
+#pragma unroll
+            for (uint n = 0; n < PIECE; n++) {
+                const bool inside = whole || (A_ALONG_K ? row < params.m && column + n < params.k : row + n < params.m && column < params.k);
+                a_tile[A_ALONG_K ? line * A_LINE + place + n : (line + n) * A_LINE + place] = inside ? piece[(ulong)n * apart] : (T)0;
+            }
         }
-        for (uint i = thread_index; i < TILE_K * TILE_N; i += THREADS) {
-            const uint line = B_ALONG_K ? i % TILE_K : i / TILE_N, place = B_ALONG_K ? i / TILE_K : i % TILE_N;
+        for (uint i = thread_index; i < TILE_K * TILE_N / PIECE; i += THREADS) {
+            const uint line = B_ALONG_K ? i % (TILE_K / PIECE) * PIECE : i / (TILE_N / PIECE);
+            const uint place = B_ALONG_K ? i / (TILE_K / PIECE) : i % (TILE_N / PIECE) * PIECE;
             const uint row = step + line, column = first_column + place;
-            const bool inside = row < params.k && column < params.n;
-            b_tile[line * B_LINE + place] = inside ? b_start[(ulong)row * params.b_row + (ulong)column * params.b_column] : (T)0;
+            const bool whole = B_ALONG_K ? row + PIECE <= params.k && column < params.n : row < params.k && column + PIECE <= params.n;
+            device const T* piece = b_start + (ulong)row * params.b_row + (ulong)column * params.b_column;
+            const uint apart = B_WHOLE ? 1 : B_ALONG_K ? params.b_row : params.b_column;
+#pragma unroll
+            for (uint n = 0; n < PIECE; n++) {
+                const bool inside = whole || (B_ALONG_K ? row + n < params.k && column < params.n : row < params.k && column + n < params.n);
+                b_tile[B_ALONG_K ? (line + n) * B_LINE + place : line * B_LINE + place + n] = inside ? piece[(ulong)n * apart] : (T)0;
+            }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 

@@ -6,7 +6,6 @@ The library is imported by `installed()`, never with this module; tests hand in 
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import Any
 
@@ -40,21 +39,12 @@ class Library:
     def __init__(self, driver: Any, name: str = "cuda") -> None:
         self.driver = driver
         self.name = name
-        self.process = 0  # that started the driver
         self._fatal = frozenset(getattr(driver.CUresult, status) for status in FATAL)
 
     def start(self) -> Any:
         """Starts the driver; its status. Raises BackendUnavailable in a process that was forked since it was."""
-        if self.forked:
-            raise forks.unavailable(self.name)
-        (status,) = self.driver.cuInit(0)
-        self.process = os.getpid()
-        return status
-
-    @property
-    def forked(self) -> bool:
-        """Whether the driver was started in the process that this one was forked from."""
-        return self.process not in (0, os.getpid())
+        forks.start(self.name)
+        return self.driver.cuInit(0)[0]
 
     def call(self, function: Any, *arguments: Any) -> Any:
         """What a function of the driver gives beside its status: nothing, a value, or a tuple of several.

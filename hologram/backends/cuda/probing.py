@@ -46,7 +46,7 @@ def probe_library(library: Library) -> Probe:
     from cuda.pathfinder import DynamicLibNotFoundError  # an optional third party
 
     name, driver = library.name, library.driver
-    if library.forked:
+    if forks.started_elsewhere(name):
         return Probe(name, reason=forks.REASON, remedy=forks.REMEDY)
     try:
         status = library.start()

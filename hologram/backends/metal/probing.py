@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from hologram import forks
 from hologram.backends.metal import usual
 from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.framework import WEBGPU, Framework, Missing
@@ -65,6 +66,9 @@ def probe(backend: str, load: Callable[[], Framework]) -> Probe:
         framework = load()
     except Missing as missing:
         return Probe(backend, reason=missing.reason, remedy=missing.remedy)
+    if forks.started_elsewhere(backend):
+        return Probe(backend, reason=forks.REASON, remedy=forks.REMEDY)
+    forks.start(backend)
     version = tuple(int(part) for part in platform.mac_ver()[0].split(".")[:2] if part.isdigit())
     if version and version != UNKNOWN and version < OLDEST:
         reason = f"macOS 14 or newer is needed, for MSL 3.1; this is {platform.mac_ver()[0]}"

@@ -23,7 +23,6 @@ from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_bulk, product_tile
-from hologram.opset.tiles.product_library import LIBRARY
 from hologram.opset.tiles.product_tile import KERNEL, Product
 from hologram.plan import Plan, Step, Target
 
@@ -98,18 +97,13 @@ def _tiled(
     asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
     if limits.bulk_bytes and not (_mapped(a, used, batch, 2) and _mapped(b, used, batch, 1)):
         target = replace(target, limits=replace(limits, bulk_bytes=0))
+    if epilogue is not None:  # which the vendor's library has not, and the choice was measured without
+        target = replace(target, limits=replace(target.limits, library_products=frozenset()))
     candidate = product_tile.choice(sizes, asked, target)
     grid = product_tile.grid(candidate, sizes)
     if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
         return False
     summed = types.computing(used)
-    if candidate.stem == LIBRARY and epilogue is not None:
-        value = steps.place(summed, out.shape)
-        found = _tiled(steps, a, b, value, dtype, target, None)
-        assert found  # the same candidate, which takes what lies row by row
-        reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
-        add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
-        return True
     stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
     direct = _batched(out, batch) if out.dtype in stored else None
     direct = direct if direct is not None and product_tile.writable(candidate.stem, direct) else None

@@ -160,6 +160,7 @@ def _default_units(units: list[Candidate], sizes: tuple[int, int, int, int], lim
         chosen = first[16, 64] if m <= n else first[64, 16]
     else:
         large, small = first[128, 128], first[64, 64]
+        large = large if limits.copies_ahead else small  # 32 x 32 a subgroup are registers enough
         chosen = large if groups(large, sizes) >= enough else small
     parts = [c for c in units if replace(c, parts=1) == chosen]
     return next((c for c in parts if groups(c, sizes) * c.parts >= enough), parts[-1])

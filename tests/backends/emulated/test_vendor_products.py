@@ -64,11 +64,20 @@ def test_operands_lie_as_they_do(executor: hg.Executor, dtype: DType, left: str,
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
-@pytest.mark.parametrize("name", ["matmul", "linear"])
-def test_the_suites_own_operands(executor: hg.Executor, name: str, dtype: str) -> None:
-    """Batches, broadcasting, epilogues that follow, nothing, views."""
-    operation(name, dtype)(executor)
+def test_the_suites_own_operands(executor: hg.Executor, dtype: str) -> None:
+    """Batches, broadcasting, nothing, views."""
+    operation("matmul", dtype)(executor)
     assert library().calls
+
+
+def test_what_an_epilogue_follows_is_a_kernel_of_ours(executor: hg.Executor) -> None:
+    operation("linear", "f16")(executor)
+    calls = library().calls
+    x = executor.tensor(numbers(np.random.default_rng(0), 20, 20))
+    np.testing.assert_array_equal(
+        hg.linear(x, x, x[0]).to_numpy(), x.to_numpy() @ x.to_numpy().T + x[0].to_numpy()
+    )
+    assert library().calls == calls
 
 
 def test_a_batch_is_one_call(executor: hg.Executor) -> None:

@@ -83,7 +83,7 @@ KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     "some threads miss a barrier": (
         row_sum, Misuse, "threadgroup_barrier(", "if (thread_index < 9u) threadgroup_barrier(",
     ),
-    "a wrong index": (product, AssertionError, "A_LINE + place] =", "A_LINE + (place ^ 1)] ="),
+    "a wrong index": (product, AssertionError, "line * A_LINE + place + n", "line * A_LINE + (place ^ 1) + n"),
     "no barrier ahead of the next turn": (
         product, AssertionError, f"{WAIT}\n    }}\n\n    // Store", "}\n\n    // Store",
     ),
@@ -99,7 +99,10 @@ KERNELS: dict[str, tuple[Run, type[BaseException], str, str]] = {
     "some threads of a simdgroup stay away": (
         product, Misuse, "simdgroup_multiply_accumulate(c", "if (lane != 3) simdgroup_multiply_accumulate(c",
     ),
-    "operands that lie otherwise": (product, AssertionError, "B_ALONG_K ? i % TILE_K : i / TILE_N", "i % TILE_K"),
+    "operands that lie otherwise": (
+        product, AssertionError,
+        "B_ALONG_K ? params.b_row : params.b_column;", "B_ALONG_K ? params.b_column : params.b_row;",
+    ),
     "a tail that is not guarded": (product, Misuse, "if (row < params.m && column < params.n)", ""),
     "keys that others have not brought yet": (
         attention, AssertionError, f"{WAIT}\n\n        // Scores", "// Scores",
