@@ -1,6 +1,6 @@
 """Everything that waits for a real GPU, in one command: the tests and the benchmarks on it, kept under bench/results/.
 
-    python bench/card.py            # the first adapter that is no software; fails where there is none
+    python bench/card.py            # every adapter that is no software; fails where there is none
 
 Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json,
 torch-training.txt, ...), bench/ with the report of `hologram bench`, tune.txt, and card.json (adapter, driver, limits,
@@ -25,7 +25,9 @@ from hologram.backends.registry import probes
 from hologram.device import DeviceInfo
 
 ROOT = Path(__file__).parents[1]
-TESTS = ("tests/test_ops.py", "tests/backends", "tests/compiler", "tests/torch")
+TESTS = tuple(
+    f"tests/{name}" for name in ("test_ops.py", "backends", "runtime", "frontend", "compiler", "torch")
+)
 # PyTorch on the device: which of its operators pass, and how fast it trains.
 TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
 # What looks at every access of a kernel: one test of operations in so many, as it takes a hundred times as long.
@@ -34,12 +36,13 @@ TOOLS = ("memcheck", "racecheck")
 
 
 def cards() -> list[DeviceInfo]:
-    """The real GPUs of every backend, the first of each."""
-    found = []
+    """The real GPUs of every backend; of several of one name the first."""
+    found = {}
     for probe in probes():
-        real = [d for d in probe.devices if not d.limits.software and d.backend != "cpu"]
-        found += real[:1]
-    return found
+        for device in probe.devices:
+            if not device.limits.software and device.backend != "cpu":
+                found.setdefault((device.backend, device.name), device)
+    return list(found.values())
 
 
 def folder(card: DeviceInfo, commit: str) -> Path:

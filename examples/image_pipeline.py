@@ -28,16 +28,16 @@ SHADES = 7.0  # of each colour
 LUMINANCE = (0.2126, 0.7152, 0.0722)  # of red, green and blue, Rec. 709
 
 
-def gaussian(sigma: float) -> np.ndarray:
+def gaussian(sigma: float) -> list[float]:
     weights = np.exp(-0.5 * (np.arange(-RADIUS, RADIUS + 1) / sigma) ** 2)
-    return weights / weights.sum()
+    return (weights / weights.sum()).tolist()
 
 
 def weighted(parts: Sequence[Any], weights: Sequence[float]) -> Any:
     """Sum of arrays, each times its weight."""
-    total = parts[0] * float(weights[0])
+    total = parts[0] * weights[0]
     for part, weight in zip(parts[1:], weights[1:], strict=True):
-        total = total + part * float(weight)
+        total = total + part * weight
     return total
 
 

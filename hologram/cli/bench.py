@@ -69,6 +69,7 @@ def report(
     folder: Annotated[Path, typer.Option("--output", help="Folder for the pages.")] = Path("hologram-bench"),
 ) -> None:
     """Show a report that was written before, and write its pages again."""
+    tell_missing()
     finish(read(file), folder, as_json=False)
 
 
@@ -108,6 +109,7 @@ def compare(
 
 def measure(adapters: tuple[Adapter, ...], settings: Settings) -> Report:
     """Measures, and shows on stderr how far it is and how long it will take."""
+    tell_missing()
     run = Run(adapters, settings)
     pieces = run.pieces()
     columns = (TextColumn("{task.description:28}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -131,6 +133,10 @@ def finish(report: Report, folder: Path, as_json: bool) -> None:
         errors.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
     if report.unfinished:
         errors.print(f"[bold yellow]not finished[/] {escape(report.unfinished)}", highlight=False)
+
+
+def tell_missing() -> None:
+    """Says what plots and pages need, before the time for them is spent."""
     missing = pages.missing()
     if missing:
         errors.print(

@@ -70,9 +70,7 @@ class Examples(TyperGroup):
         try:
             return gallery.command(gallery.load(path).main)
         except ModuleNotFoundError as error:
-            raise typer.BadParameter(
-                f"{cmd_name} needs {error.name}: pip install 'hologram[demo,torch]'"
-            ) from error
+            raise typer.BadParameter(gallery.missing(cmd_name, str(error.name))) from error
 
 
 app = typer.Typer(cls=Examples, invoke_without_command=True, subcommand_metavar="[NAME [OPTIONS]]")

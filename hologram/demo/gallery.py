@@ -29,6 +29,16 @@ def subject(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
+PACKAGES = dict.fromkeys(("PIL", "sklearn"), "'hologram[demo]'") | {"torch": "'hologram[torch]'"}
+PACKAGES |= dict.fromkeys(("safetensors", "tokenizers"), "wordllama")
+PICTURES = (".gif", ".jpg", ".png")
+
+
+def missing(name: str, module: str) -> str:
+    """What to install for a demo that found no such module."""
+    return f"{name} needs {module}: pip install {PACKAGES.get(module, module)}"
+
+
 def load(path: Path) -> ModuleType:
     """A demo as a module."""
     specification = importlib.util.spec_from_file_location(path.stem, path)
@@ -39,16 +49,32 @@ def load(path: Path) -> ModuleType:
     return module
 
 
+def require_picture(path: Path) -> None:
+    """Raises BadParameter unless a picture can be written there."""
+    if path.suffix.lower() not in PICTURES:
+        raise typer.BadParameter(
+            f"a picture ends in {', '.join(PICTURES)}, got {path}", param_hint="--output"
+        )
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}", param_hint="--output")
+
+
 def command(main: FunctionType) -> Any:
     """A command of a demo: main's parameters are its options, and so is the device that is the default one within."""
 
     def on_device(backend: str, device: str | None, **options: Any) -> None:
+        if "output" in options:
+            require_picture(options["output"])
         with (
             hg.Executor(backend=backend, device=number_or_name(device)) as executor,
             hg.use_executor(executor),
         ):
             show(f"[bold]{executor.backend}[/] on {executor.device.info.name}")
-            main(**options)
+            try:
+                main(**options)
+            except OSError as error:  # of files that are none, or no pictures
+                typer.echo(f"{error}", err=True)
+                raise typer.Exit(1) from error
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = inspect.signature(main, eval_str=True).parameters.values()

@@ -19,6 +19,7 @@ from hologram.errors import InteropError, ShapeError, UnsupportedDType
 
 _HOST_ADDRESSABLE = (HOST_MEMORY[0], 3)  # device types: kDLCPU, and pinned memory of it, kDLCUDAHost
 _UINT, _BFLOAT = 1, 4  # DLDataTypeCode
+MAJOR = 1  # of DLPack's versions
 READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1  # bits of DLManagedTensorVersioned.flags
 
 
@@ -226,6 +227,8 @@ def inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
     """The structures that a capsule not yet consumed points to."""
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
+        if versioned.major > MAJOR:  # its fields may be others
+            raise InteropError(f"a capsule of DLPack {versioned.major}.{versioned.minor} cannot be read")
         return versioned.dl_tensor, versioned
     if not _is_valid(capsule, b"dltensor"):
         raise InteropError("__dlpack__ must give a fresh capsule named dltensor or dltensor_versioned")

@@ -10,7 +10,7 @@ import numpy as np
 from hologram import dtypes
 from hologram.device import HOST_MEMORY, Device
 from hologram.dtypes import DType
-from hologram.errors import InteropError, UnsupportedDType
+from hologram.errors import HologramError, InteropError, UnsupportedDType
 from hologram.records import frozen
 from hologram.runtime.dlpack import READ_ONLY, contiguous_strides, inside
 
@@ -49,7 +49,7 @@ def lent(source: Any, device: Device) -> Lent | None:
             return _of_capsule(source, device) if (int(kind), int(index)) == device.dlpack_device else None
         if device.array_interface is not None and hasattr(source, device.array_interface):
             return _of_interface(source, getattr(source, device.array_interface), device)
-    except UnsupportedDType:
+    except HologramError:
         raise
     except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as error:
         raise InteropError(

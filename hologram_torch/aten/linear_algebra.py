@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hologram_torch.fallback import on_host_by_design
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import present
 
 BY_LAPACK = """
 _cholesky_solve_helper _linalg_det _linalg_det.result _linalg_eigh _linalg_eigh.eigenvalues _linalg_eigvals
@@ -16,5 +16,5 @@ linalg_qr.out linalg_solve_triangular linalg_solve_triangular.out lu_unpack lu_u
 triangular_solve triangular_solve.X
 """
 
-for _name in BY_LAPACK.split():
-    on_host_by_design(operator(_name))
+for _operator in present(BY_LAPACK):
+    on_host_by_design(_operator)

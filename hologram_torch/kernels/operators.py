@@ -18,6 +18,15 @@ def operator(name: str) -> OpOverload:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
+def present(names: str) -> Iterator[OpOverload]:
+    """Those of several operators, by names between spaces, that this PyTorch has: some go with a new one."""
+    for name in names.split():
+        packet, _, overload = name.partition(".")
+        found = getattr(torch.ops.aten, packet, None)
+        if found is not None and (overload or "default") in found.overloads():
+            yield operator(name)
+
+
 def name_of(overload: OpOverload) -> str:
     """Its name in ATen, without the overload where that is the default one."""
     return overload._schema.name.removeprefix("aten::") + (

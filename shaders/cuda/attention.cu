@@ -32,7 +32,7 @@ extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, c
     float query[HEAD], sum[HEAD];
 #pragma unroll
     for (unsigned i = 0; i < HEAD; i++) {
-        query[i] = i < params.e ? (float)q_start[i * params.q_column] * params.scale : 0.0f;
+        query[i] = i < params.e ? (float)q_start[(size_t)i * params.q_column] * params.scale : 0.0f;
         sum[i] = 0.0f;
     }
     float top = LOWEST;
@@ -45,8 +45,8 @@ extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, c
         for (unsigned i = thread_index; i < KEYS * HEAD; i += WORKGROUP_X) {
             const unsigned key = i / HEAD, column = i % HEAD;
             const bool inside = first + key < params.s;
-            k_tile[key][column] = inside && column < params.e ? (float)k_start[(size_t)(first + key) * params.k_row + column * params.k_column] : 0.0f;
-            v_tile[key][column] = inside && column < params.ev ? (float)v_start[(size_t)(first + key) * params.v_row + column * params.v_column] : 0.0f;
+            k_tile[key][column] = inside && column < params.e ? (float)k_start[(size_t)(first + key) * params.k_row + (size_t)column * params.k_column] : 0.0f;
+            v_tile[key][column] = inside && column < params.ev ? (float)v_start[(size_t)(first + key) * params.v_row + (size_t)column * params.v_column] : 0.0f;
         }
         __syncthreads();
 
@@ -55,8 +55,8 @@ extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, c
             float score = 0.0f;
 #pragma unroll
             for (unsigned j = 0; j < HEAD; j++) score = fma(query[j], k_tile[i][j], score);
-            if (MASKED) score += (float)mask_start[(size_t)column * params.mask_column];
-            if (CAUSAL && column > safe_row) score = LOWEST;
+            const float added = MASKED ? (float)mask_start[(size_t)column * params.mask_column] : 0.0f;
+            score = added <= LOWEST || (CAUSAL && column > safe_row) ? LOWEST : score + added;
             if (score > top) {
                 const float factor = exp(top - score);
                 top = score;
@@ -79,5 +79,5 @@ extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, c
     const float share = 1.0f / (total == 0.0f ? 1.0f : total);
 #pragma unroll
     for (unsigned i = 0; i < HEAD; i++)
-        if (i < params.ev) out_start[i * params.out_column] = (T)(sum[i] * share);
+        if (i < params.ev) out_start[(size_t)i * params.out_column] = (T)(sum[i] * share);
 }

@@ -43,10 +43,10 @@ atlas_attention_gradient_keys_units(const T* q, const T* k, const T* v, const fl
 #pragma unroll
                 for (unsigned part = 0; part < 4; part++) {
                     const unsigned key = first_key + part / 2 * 8, row = start + 8 * j + pair + part % 2;
-                    const bool counts = row < params.l && key < params.s && !(CAUSAL && key > row);
-                    float value = weight[j][part] * scale;
-                    if (MASKED && counts) value += mask_start[(size_t)row * params.mask_row + (size_t)key * params.mask_column] * LOG2_E;
-                    if (!counts) value = LOWEST;
+                    bool counts = row < params.l && key < params.s && !(CAUSAL && key > row);
+                    const float added = MASKED && counts ? mask_start[(size_t)row * params.mask_row + (size_t)key * params.mask_column] : 0.0f;
+                    counts = counts && added > LOWEST;
+                    const float value = counts ? weight[j][part] * scale + added * LOG2_E : LOWEST;
                     const float share = value <= LOWEST ? 0.0f : exp2f(value - lse[line + row]);
                     weight[j][part] = share;
                     change[j][part] = share * (change[j][part] - (counts ? mean[line + row] : 0.0f));

@@ -84,10 +84,10 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
 #pragma unroll
             for (unsigned part = 0; part < 4; part++) {
                 const unsigned row = first_row + part / 2 * 8, column = turn * KEYS + 8 * j + pair + part % 2;
-                float value = score[j][part] * scale;
+                float value = score[j][part] * scale, added = 0.0f;
                 if (MASKED && row < params.l && column < params.s)
-                    value += mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column] * LOG2_E;
-                if (column >= params.s || (CAUSAL && column > row)) value = LOWEST;
+                    added = mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column];
+                value = added <= LOWEST || column >= params.s || (CAUSAL && column > row) ? LOWEST : value + added * LOG2_E;
                 score[j][part] = value;
                 highest[part / 2] = fmaxf(highest[part / 2], value);
             }

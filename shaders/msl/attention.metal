@@ -39,7 +39,7 @@ kernel void atlas_attention(
     float query[HEAD], sum[HEAD];
 #pragma unroll
     for (uint i = 0; i < HEAD; i++) {
-        query[i] = i < params.e ? (float)q_start[i * params.q_column] * params.scale : 0.0f;
+        query[i] = i < params.e ? (float)q_start[(ulong)i * params.q_column] * params.scale : 0.0f;
         sum[i] = 0.0f;
     }
     float top = LOWEST;
@@ -52,8 +52,8 @@ kernel void atlas_attention(
         for (uint i = thread_index; i < KEYS * HEAD; i += WORKGROUP_X) {
             const uint key = i / HEAD, column = i % HEAD;
             const bool inside = first + key < params.s;
-            k_tile[key][column] = inside && column < params.e ? (float)k_start[(ulong)(first + key) * params.k_row + column * params.k_column] : 0.0f;
-            v_tile[key][column] = inside && column < params.ev ? (float)v_start[(ulong)(first + key) * params.v_row + column * params.v_column] : 0.0f;
+            k_tile[key][column] = inside && column < params.e ? (float)k_start[(ulong)(first + key) * params.k_row + (ulong)column * params.k_column] : 0.0f;
+            v_tile[key][column] = inside && column < params.ev ? (float)v_start[(ulong)(first + key) * params.v_row + (ulong)column * params.v_column] : 0.0f;
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
@@ -62,8 +62,8 @@ kernel void atlas_attention(
             float score = 0.0f;
 #pragma unroll
             for (uint j = 0; j < HEAD; j++) score = fma(query[j], k_tile[i][j], score);
-            if (MASKED) score += (float)mask_start[(ulong)column * params.mask_column];
-            if (CAUSAL && column > safe_row) score = LOWEST;
+            const float added = MASKED ? (float)mask_start[(ulong)column * params.mask_column] : 0.0f;
+            score = added <= LOWEST || (CAUSAL && column > safe_row) ? LOWEST : score + added;
             if (score > top) {
                 const float factor = exp(top - score);
                 top = score;
@@ -86,5 +86,5 @@ kernel void atlas_attention(
     const float share = 1.0f / (total == 0.0f ? 1.0f : total);
 #pragma unroll
     for (uint i = 0; i < HEAD; i++)
-        if (i < params.ev) out_start[i * params.out_column] = (T)(sum[i] * share);
+        if (i < params.ev) out_start[(ulong)i * params.out_column] = (T)(sum[i] * share);
 }

@@ -129,10 +129,11 @@ kernel void atlas_attention_units(
 #pragma unroll
         for (uint j = 0; j < KEYS / PARTS; j++) {
             const uint place = PARTS * j + part, key = turn + place;
-            value[j] = scores[(first + own_row) * KEYS + place] * scale;
+            float added = 0.0f;
             if (MASKED && row < params.l && key < params.s)
-                value[j] += mask_start[(ulong)row * params.mask_row + (ulong)key * params.mask_column] * LOG2_E;
-            if (key >= params.s || (CAUSAL && key > row)) value[j] = LOWEST;
+                added = mask_start[(ulong)row * params.mask_row + (ulong)key * params.mask_column];
+            value[j] = scores[(first + own_row) * KEYS + place] * scale + added * LOG2_E;
+            if (added <= LOWEST || key >= params.s || (CAUSAL && key > row)) value[j] = LOWEST;
             highest = fmax(highest, value[j]);
         }
         for (uint distance = 1; distance < PARTS; distance *= 2) highest = fmax(highest, simd_shuffle_xor(highest, distance));

@@ -138,8 +138,9 @@ fn atlas_attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoc
             score += dot(q13, k_tile[line + 13u]);
             score += dot(q14, k_tile[line + 14u]);
             score += dot(q15, k_tile[line + 15u]);
-            if (MASKED) { score += f32(mask[mask_start + column * params.mask_column]); }
-            if (CAUSAL && column > safe_row) { score = LOWEST; }
+            var added = 0.0;
+            if (MASKED) { added = f32(mask[mask_start + column * params.mask_column]); }
+            score = select(score + added, LOWEST, added <= LOWEST || (CAUSAL && column > safe_row));
             if (score > top) {
                 let factor = exp(top - score);
                 top = score;

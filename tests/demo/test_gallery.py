@@ -137,9 +137,26 @@ def test_the_command_lists_the_demos_and_runs_one(tmp_path: Path) -> None:
         (["demo", "frobnicate"], "No such command 'frobnicate'"),
         (["demo", "--backend", "cpu", "life"], "options stand after the name"),
         (["demo", "life", "--size", "much"], "Invalid value for '--size'"),
+        (["demo", "life", "--output", "life"], "a picture ends in .gif, .jpg, .png"),
+        (["demo", "life", "--output", "nowhere/life.gif"], "there is no folder nowhere"),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said(arguments: list[str], said: str) -> None:
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
+
+
+def test_what_a_demo_lacks_is_named() -> None:
+    assert gallery.missing("life", "PIL") == "life needs PIL: pip install 'hologram[demo]'"
+    assert gallery.missing("torch_gpt", "torch").endswith("pip install 'hologram[torch]'")
+    assert gallery.missing("torch_sentences", "tokenizers").endswith("pip install wordllama")
+
+
+def test_a_picture_that_is_none(tmp_path: Path) -> None:
+    given = tmp_path / "notes.png"
+    given.write_text("no picture")
+    options = ["--backend=cpu", f"--picture={given}", f"--output={tmp_path / 'out.png'}"]
+    done = CliRunner().invoke(app, ["demo", "image_pipeline", *options])
+    assert done.exit_code == 1
+    assert "cannot identify image file" in done.output

@@ -12,6 +12,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
+from hologram.opset.tiles.product import product_plan
 from hologram.plan import Target, Tile
 from tests.devices import limits
 
@@ -54,6 +55,7 @@ def test_attention_masked_and_strided(adapter: hg.Executor) -> None:
     q, k, v = (rng.standard_normal((2, n, 3, 40)).astype(np.float32) for n in (70, 90, 90))
     keep = rng.random((2, 1, 70, 90)) < 0.7
     keep[:, :, 5] = False
+    keep[..., 7], k[:, 7] = False, np.nan  # what is masked is not looked at
     heads = [adapter.tensor(x).permute((0, 2, 1, 3)) for x in (q, k, v)]
     out = hg.scaled_dot_product_attention(*heads, adapter.tensor(keep), causal=True).to_numpy()
     reference = OPERATIONS["scaled_dot_product_attention"].reference
@@ -186,3 +188,39 @@ def test_gpus_take_the_tile_and_others_do_not(name: str, shapes: list[tuple[int,
         wide = [Layout.contiguous(dtypes.f64, s) for s in shapes]
         assert stem not in _stems(name, wide, software=False)
         assert stem not in _stems(name, inputs, software=False, shared_bytes=1_024)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"software": False}, {"software": True}, {"software": True, "subgroup": 8}]
+)
+def test_more_tiles_than_workgroups_are_several_launches(changes: dict[str, Any]) -> None:
+    """Nothing of a product is left out or computed twice, nor goes to a reduction."""
+    adapter = limits(**changes, max_workgroups=3)
+    for a_shape, b_shape in (((900, 30), (30, 200)), ((30, 40), (40, 900)), ((11, 40, 20), (11, 20, 40))):
+        a, b = (Layout.contiguous(dtypes.f32, s) for s in (a_shape, b_shape))
+        out = Layout.contiguous(dtypes.f32, (*a_shape[:-1], b_shape[-1]))
+        steps = product_plan(a, b, out, dtypes.f32, Target(adapter)).steps
+        seen = np.zeros(out.size, int)
+        for step in steps:
+            if not isinstance(step.kernel, Tile):  # lines are copied to where they are read whole
+                assert not step.kernel.reduced
+                continue
+            assert max(step.grid) <= 3
+            named = dict(zip((name for name, _ in step.kernel.scalars), step.scalars, strict=True))
+            strides = [int(named[f"out_{axis}"]) for axis in ("batch", "row", "column")]
+            shape = (step.grid[2], int(named["m"]), int(named["n"]))
+            places: Any = sum(i * s for i, s in zip(np.indices(shape), strides, strict=True)) + int(
+                named["out_offset"]
+            )
+            np.add.at(seen, places.reshape(-1), 1)
+        assert len(steps) > 1
+        np.testing.assert_array_equal(seen, 1)
+
+
+def test_a_product_of_several_launches_has_its_epilogue_behind() -> None:
+    adapter = limits(software=False, max_workgroups=3)
+    x, w, bias = (Layout.contiguous(dtypes.f32, s) for s in ((900, 30), (200, 30), (200,)))
+    operation = OPERATIONS["linear"]
+    bound, given = operation.bind((x, w, bias), {"activation": "relu"})
+    plan = operation.plan(bound, operation.infer(bound, given), given, Target(adapter))
+    assert [isinstance(step.kernel, Tile) for step in plan.steps] == [True] * (len(plan.steps) - 1) + [False]

@@ -41,13 +41,13 @@ class MetalDevice(CompilingDevice[MetalKernel]):
     def allocate(self, nbytes: int) -> Memory:
         """New memory; raises OutOfMemory."""
         with self.queue.lock:
-            self.queue.check()
+            self.queue.check_usable()  # not what failed before: who allocates would take it for want of room
             return self.heap.allocate(nbytes)
 
     def adopt(self, data: memoryview) -> Memory | None:
         """Memory over the host's own pages; launches that are bound to it are waited for."""
         with self.queue.lock:
-            self.queue.check()
+            self.queue.check_usable()
             return self.heap.adopt(data)
 
     def release(self, memory: Memory) -> None:

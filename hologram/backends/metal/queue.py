@@ -60,10 +60,14 @@ class Queue:
 
     # State.
 
-    def check(self) -> None:
-        """Raises why a batch failed, once, or why the device cannot be used any more."""
+    def check_usable(self) -> None:
+        """Raises why the device cannot be used any more."""
         if self.unusable is not None:
             raise self.unusable
+
+    def check(self) -> None:
+        """Raises why a batch failed, once, or why the device cannot be used any more."""
+        self.check_usable()
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure

@@ -70,7 +70,7 @@ def product_plan(
     if fused and _tiled(steps, a, b, final, dtype, target, epilogue):
         return steps.plan()
     value = final if epilogue is None else steps.place(dtype, out.shape)
-    if fused or not _tiled(steps, a, b, value, dtype, target, None):
+    if (fused and epilogue is None) or not _tiled(steps, a, b, value, dtype, target, None):
         steps.add(_naive_step(a, b, value.layout, target), (0, 1, value.position))
     if epilogue is not None:
         add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
@@ -100,9 +100,12 @@ def _tiled(
     if epilogue is not None:  # which the vendor's library has not, and the choice was measured without
         target = replace(target, limits=replace(target.limits, library_products=frozenset()))
     candidate = product_tile.choice(sizes, asked, target)
-    grid = product_tile.grid(candidate, sizes)
-    if max(grid) > limits.max_workgroups or (candidate.parts > 1 and sizes[0] > 1):
-        return False
+    if len(product_tile.slices(candidate, sizes, limits.max_workgroups)) > 1:
+        target = replace(target, limits=replace(target.limits, bulk_bytes=0))
+        candidate = product_tile.choice(sizes, asked, target)
+        if epilogue is not None or candidate.parts > 1:  # which count rows, and parts, of the whole
+            return False
+    slices = product_tile.slices(candidate, sizes, limits.max_workgroups)
     summed = types.computing(used)
     stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
     direct = _batched(out, batch) if out.dtype in stored else None
@@ -123,9 +126,11 @@ def _tiled(
         return True
     result = final if direct else steps.place(used, out.shape)
     product = Product(left.layout, right.layout, view)
-    tile, scalars = product_tile.tile(candidate, product, epilogue)
     positions = (*operands, result.position, *reads)
-    steps.add(Step(tile, tuple(range(len(positions))), scalars, grid), positions)
+    for part in (product.cut(*ranges) for ranges in slices):
+        tile, scalars = product_tile.tile(candidate, part, epilogue)
+        grid = product_tile.grid(candidate, part.sizes)
+        steps.add(Step(tile, tuple(range(len(positions))), scalars, grid), positions)
     if result is not final:
         steps.copy(result, final)
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -80,6 +81,12 @@ class Product:
         for layout in (self.a, self.b, self.out):
             described += [layout.offset, *layout.strides]
         return tuple(described)
+
+    def cut(self, matrices: tuple[int, int], rows: tuple[int, int], columns: tuple[int, int]) -> Product:
+        """Some of the results: the first of each, and how many."""
+        a = self.a.narrow(0, *matrices).narrow(1, *rows)
+        b = self.b.narrow(0, *matrices).narrow(2, *columns)
+        return Product(a, b, self.out.narrow(0, *matrices).narrow(1, *rows).narrow(2, *columns))
 
     def along_k(self, start: int, length: int, batch: int = 1) -> Product:
         """`batch` products of `length` steps along k each, one after the other from `start` on; of a single product.
@@ -175,9 +182,8 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
         # Parts are kept, and added up, in the dtype of sums; this kernel alone writes another than it reads.
         cut = tile.stem in WIDENING or types.computing(dtype) == dtype
         counts = [least, *(p for p in (2, 4, 8, 16) if cut and least < p <= most)]
-        if max(groups(tile, sizes), 1) <= limits.max_workgroups**2:
-            for parts in counts:
-                yield replace(tile, parts=parts)
+        for parts in counts:
+            yield replace(tile, parts=parts)
     yield from product_library.tiles(dtype, limits)
 
 
@@ -237,6 +243,21 @@ def grid(candidate: Candidate, sizes: tuple[int, int, int, int]) -> tuple[int, i
         return (min(n, 1), min(m, 1), batch)
     rows, columns = extent(candidate)
     return (-(-n // columns), -(-m // rows), batch)
+
+
+def slices(
+    candidate: Candidate, sizes: tuple[int, int, int, int], most: int
+) -> list[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Matrices, rows and columns (the first, and how many) of launches of at most so many workgroups along an axis."""
+    batch, m, _, n = sizes
+    if candidate.stem == LIBRARY:
+        return [((0, batch), (0, m), (0, n))]
+    rows, columns = extent(candidate)
+    return list(itertools.product(_spans(batch, most), _spans(m, rows * most), _spans(n, columns * most)))
+
+
+def _spans(length: int, step: int) -> list[tuple[int, int]]:
+    return [(first, min(length - first, step)) for first in range(0, length, step)] or [(0, 0)]
 
 
 def groups(candidate: Candidate, sizes: tuple[int, int, int, int]) -> int:

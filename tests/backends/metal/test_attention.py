@@ -120,6 +120,18 @@ def test_views_and_a_row_of_nan_that_stays_one(executor: hg.Executor) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_what_is_masked_is_not_looked_at(dtype: DType, executor: hg.Executor) -> None:
+    q, k, v = operands(20, 40, 16, 16)
+    keep = np.ones((20, 40), bool)
+    keep[:, 7], keep[:, 30], k[:, 7], k[:, 30] = False, False, np.nan, np.inf
+    tensors = [executor.tensor(x).astype(dtype) for x in (q, k, v)]
+    found = hg.scaled_dot_product_attention(*tensors, executor.tensor(keep)).astype(hg.float32).to_numpy()
+    rest = [7, 30]
+    wanted = reference(q, np.delete(k, rest, 1), np.delete(v, rest, 1))
+    np.testing.assert_allclose(found, wanted, atol=10 * TOLERANCE[dtype])
+
+
 def test_its_gradient_is_composed(executor: hg.Executor) -> None:
     arrays = operands(9, 9, 8, 8)
     q, k, v = (executor.tensor(x) for x in arrays)

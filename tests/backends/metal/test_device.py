@@ -207,6 +207,23 @@ def test_a_batch_without_memory_is_out_of_memory(executor: Executor) -> None:
     np.testing.assert_array_equal(a.to_numpy(), 2.0)  # the device goes on
 
 
+def test_a_batch_that_failed_is_not_taken_for_an_allocation_that_did(executor: Executor) -> None:
+    """The pool would release its caches, try again, and nobody would hear of the launches."""
+    a = executor.allocate(16).fill(1.0)
+    executor.synchronize()
+    executor.queue.fail_next = Error(8, "Insufficient Memory")
+    hg.ops.vector_add(executor, a, a, a)
+    queue = executor.device.queue
+    queue._commit()
+    batch = queue.pending.popleft()
+    batch.commands.waitUntilCompleted()
+    queue._finish(batch)
+    assert queue.failure is not None
+    executor.allocate(1 << 20)
+    with pytest.raises(hg.OutOfMemory, match="code 8: Insufficient Memory"):
+        a.to_numpy()
+
+
 def test_a_fault_loses_the_device() -> None:
     executor = Executor()
     a = executor.allocate(16).fill(1.0)
