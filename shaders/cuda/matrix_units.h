@@ -25,6 +25,16 @@ __device__ inline void copy_16_bytes(void* target, const void* source, unsigned 
 #endif
 }
 
+// Copies 4 bytes to shared memory, or zeros.
+__device__ inline void copy_4_bytes(void* target, const void* source, bool inside) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :: "r"(shared_address(target)), "l"(__cvta_generic_to_global(source)), "r"(inside ? 4 : 0) : "memory");
+#else
+    *static_cast<unsigned*>(target) = inside ? *static_cast<const unsigned*>(source) : 0;
+#endif
+}
+
 // What this thread copied since the last commit is one group.
 __device__ inline void commit_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -33,11 +33,12 @@ def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
         if isinstance(operation, Composite):
             continue
         half = halves and dtypes.f16 in operation.dtypes
-        dtype = dtypes.f16 if half else operation.dtypes[0]
-        calls = [(s.operands, s.attributes) for s in operation.samples(np.random.default_rng(0), dtype)]
+        kinds = (dtypes.f16, operation.dtypes[0]) if half else operation.dtypes[:1]
+        calls = [
+            (s.operands, s.attributes) for d in kinds for s in operation.samples(np.random.default_rng(0), d)
+        ]
         if operation.name == "matmul":
-            large = np.empty((256, 256), dtype.numpy)
-            calls.append(((large, large), {}))
+            calls += [((np.empty((256, 256), d.numpy),) * 2, {}) for d in kinds]
         for operands, attributes in calls:
             bound, given = operation.bind(operands, attributes)
             inputs = [

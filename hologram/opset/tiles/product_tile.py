@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hologram.atlas.program import Program
 from hologram.choices import Candidate, Problem
-from hologram.dtypes import DType, u32
+from hologram.dtypes import DType, f32, u32
 from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -56,6 +56,9 @@ UNIT_TILES = (
     (128, 64, 32, 2, 2, 4), (64, 128, 32, 2, 2, 4), (64, 64, 32, 2, 2, 4), (64, 64, 64, 2, 2, 3),
     (16, 64, 64, 1, 4, 4), (64, 16, 64, 4, 1, 4),
 )  # fmt: skip
+# Of `matmul_ahead`: TILE_M, TILE_N, TILE_K, STAGES; a thread has 8 x 8 results. The first of a size may be the default.
+AHEAD = "matmul_ahead"  # the stem of the kernel that brings f32 ahead of use
+AHEAD_TILES = ((128, 128, 8, 4), (128, 64, 8, 4), (64, 128, 8, 4), (64, 64, 8, 4), (128, 128, 16, 2))
 UNIT_SIDE = 16  # rows and columns of a subgroup's least part of such a tile
 UNIT_BYTES = 16  # that this kernel loads at once
 UNIT_LINE = 8  # elements, of any dtype: a multiple of as many
@@ -146,6 +149,10 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
             chosen = candidate
             if rows <= 8 or (rows < 2 * m and groups(candidate, sizes) >= 2 * limits.parallelism):
                 break
+    elif limits.copies_ahead and dtype is f32 and min(m, n) > 8:
+        ahead = {extent(c): c for c in reversed(whole) if c.stem == AHEAD}
+        large, small = ahead[128, 128], ahead[64, 64]
+        chosen = large if groups(large, sizes) >= (limits.parallelism or ENOUGH_GROUPS) else small
     else:
         side = (16, 16) if batch * m * n >= 1 << 20 else (8, 8)
         square = [c for c in whole if c.threads == side]
@@ -194,6 +201,8 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
         if dtype in limits.matrix_dtypes:
             yield from product_bulk.tiles(dtype, limits)
             yield from _unit_tiles(dtype, limits)
+        if limits.copies_ahead and dtype is f32:
+            yield from _ahead_tiles(limits)
         itemsize = types.computing(dtype).itemsize
         for x, y, m, n, depth in WORKGROUPS:
             needed = depth * 4 * (m * y + 1 + n * x + 1) * itemsize
@@ -207,6 +216,14 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
     else:
         for threads in ((8, 8), (16, 4), (4, 4), (2, 2)):
             yield Candidate("matmul_register", (), threads)
+
+
+def _ahead_tiles(limits: Limits) -> Iterator[Candidate]:
+    for m, n, depth, stages in AHEAD_TILES:
+        needed = stages * depth * (m + n + 8) * f32.itemsize  # lines are padded by four elements
+        if m * n // 64 <= limits.max_workgroup_threads and needed <= limits.shared_bytes:
+            constants = (("TILE_M", m), ("TILE_N", n), ("TILE_K", depth), ("STAGES", stages))
+            yield Candidate(AHEAD, constants, (m * n // 64, 1))
 
 
 def _unit_tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
@@ -227,7 +244,7 @@ def _quads(m: int, n: int, depth: int) -> tuple[tuple[str, int], ...]:
 def extent(candidate: Candidate) -> tuple[int, int]:
     """Rows and columns of results of a workgroup."""
     x, y = candidate.threads
-    if candidate.stem in WIDENING:
+    if candidate.stem in (AHEAD, *WIDENING):
         return candidate.constant("TILE_M"), candidate.constant("TILE_N")
     if candidate.stem == "matmul":
         return 4 * candidate.constant("QUADS_M") * y, 4 * candidate.constant("QUADS_N") * x
@@ -278,8 +295,10 @@ def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> T
     if candidate.stem == LIBRARY:
         names = (*names, ("OUT", product.out.dtype))
     if candidate.stem == UNITS:
-        constants = (*constants, *_lying(product))
+        constants = (*constants, *_lying(product), ("OUT_PAIRS", line_axis(product.out, 2) == 2))
         names = (*names, ("OUT", product.out.dtype))
+    if candidate.stem == AHEAD:
+        constants = (*constants, *_lying(product), ("OUT_QUADS", line_axis(product.out, 4) == 2))
     if candidate.stem == "matmul_subgroup":
         a, b = line_axis(product.a), line_axis(product.b)
         ragged = bool(product.sizes[2] % 4)
@@ -302,13 +321,12 @@ def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> T
 
 
 def _lying(product: Product) -> Iterator[tuple[str, bool]]:
-    """How operands lie, for `matmul_units`: whether lines are along k, and pieces of 16 bytes can be loaded whole."""
+    """How operands lie: whether lines are along k, and pieces of 16 bytes can be loaded whole."""
     for name, view, inner in (("A", product.a, 2), ("B", product.b, 1)):
         axis = line_axis(view, UNIT_BYTES // view.dtype.itemsize)
         neighbours = axis or next((k for k in (inner, 3 - inner) if view.strides[k] == 1), inner)
         yield f"{name}_ALONG_K", neighbours == inner
         yield f"{name}_WHOLE", axis is not None
-    yield "OUT_PAIRS", line_axis(product.out, 2) == 2
 
 
 def line_axis(view: Layout, together: int = 4) -> int | None:
@@ -333,7 +351,7 @@ def readable(stem: str, view: Layout) -> bool:
         return product_library.readable(view)
     if stem == "matmul_register":
         return line_axis(view) == 2
-    return stem in ("matmul", *WIDENING) or line_axis(view) is not None
+    return stem in ("matmul", AHEAD, *WIDENING) or line_axis(view) is not None
 
 
 def writable(stem: str, view: Layout) -> bool:

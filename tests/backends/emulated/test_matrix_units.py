@@ -215,6 +215,36 @@ def tiles(plan: Plan) -> list[Tile]:
     return [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
 
 
+AHEAD = [c for c in product_tile.candidates(SIZES, dtypes.f32, CARD) if c.stem == product_tile.AHEAD]
+
+
+@pytest.mark.parametrize("right", ["row", "crossed", "row odd", "crossed odd"])
+@pytest.mark.parametrize("left", ["row", "crossed", "row odd"])
+@pytest.mark.parametrize("candidate", AHEAD[:: max(1, len(AHEAD) // 4)], ids=str)
+def test_tiles_of_f32_come_ahead_however_operands_lie(
+    candidate: Candidate, left: str, right: str, executor: hg.Executor
+) -> None:
+    """Workgroups beside one another, more turns than stages, tails along m, n and k, an epilogue."""
+    rng = np.random.default_rng(3)
+    a, b = numbers(rng, 150, 45), numbers(rng, 45, 133)
+    x, y = lying(executor, a, dtypes.f32, left), lying(executor, b, dtypes.f32, right)
+    choose(executor, candidate)
+    with executor.profile() as profile:
+        np.testing.assert_array_equal(hg.matmul(x, y).to_numpy(), a @ b)
+        bias = executor.tensor(np.arange(133, dtype=np.float32))
+        linear = hg.linear(x, y.permute((1, 0)), bias, activation="relu").to_numpy()
+    np.testing.assert_array_equal(linear, np.maximum(a @ b + np.arange(133), 0))
+    assert any("matmul_ahead" in kernel.name for kernel in profile.kernels)
+
+
+@pytest.mark.parametrize("architecture", [75, 80, 86, 89, 90, 100, 120])
+def test_nvrtc_compiles_tiles_of_f32(architecture: int) -> None:
+    (step,) = planned(dtypes.f32, (512, 512, 512), CARD, AHEAD[0]).steps
+    assert isinstance(step.kernel, Tile)
+    text = load(step.kernel, cuda()).text
+    assert step.kernel.entry.encode() in NVRTC(architecture).compile(step.kernel.entry, text)
+
+
 def test_matrix_units_take_what_they_can_multiply() -> None:
     """One launch where there are units for the dtype; without them, and in f32, no such tile."""
     for dtype in HALVES:
@@ -222,7 +252,7 @@ def test_matrix_units_take_what_they_can_multiply() -> None:
         assert len(planned(dtype, (256, 64, 512), CARD).steps) == 1
     older = replace(CARD, matrix_dtypes=frozenset({dtypes.f16}))
     for dtype, card in ((dtypes.f32, CARD), (dtypes.bf16, older)):
-        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == ["matmul"]
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD]
 
 
 def test_the_default_tile_keeps_the_card_busy() -> None:

@@ -21,6 +21,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.backends.cuda import device, graph, kernel
 from hologram.backends.cuda.memory import Transfers
+from hologram.choices import Candidate
 from hologram.opset import OPERATIONS
 from tests import test_ops
 from tests.backends.emulated import cuda as machine
@@ -97,6 +98,12 @@ def long_softmax(executor: hg.Executor) -> None:
     np.testing.assert_allclose(found, weights / weights.sum(1, keepdims=True), rtol=1e-5)
 
 
+def by_turns(executor: hg.Executor) -> None:
+    """A product by the kernel that brings nothing ahead."""
+    units.choose(executor, Candidate("matmul", (("QUADS_M", 2), ("QUADS_N", 2), ("TILE_K", 16)), (16, 16)))
+    operation("matmul")(executor)
+
+
 BARRIER = r"__syncthreads\(\);"
 TEXTS = {
     "no barrier behind what others read": Text(
@@ -107,8 +114,22 @@ TEXTS = {
         r"(__shfl_xor_sync\(0xffffffffu, \w+, )16", r"\g<1>8", operation("sum")
     ),
     "no barrier before a tile is used": Text(rf"{BARRIER}(?=\s*// Multiply)", "", operation("matmul")),
-    "no barrier before a tile is filled again": Text(
-        rf"{BARRIER}(?=\s*\}}\s*// Store)", "", operation("matmul")
+    "no barrier before a tile is filled again": Text(rf"{BARRIER}(?=\s*\}}\s*// Store)", "", by_turns),
+    "copies of f32 that nobody waits for": Text(r"wait_for_copies<STAGES - 2>\(\);", "", operation("matmul")),
+    "copies of others of f32 that nobody waits for": Text(
+        rf"(wait_for_copies<STAGES - 2>\(\);\s*){BARRIER}", r"\1", operation("matmul")
+    ),
+    "a stage of f32 filled too soon": Text(
+        r"load\(turn \+ STAGES - 1\);", "load(turn + STAGES);", operation("matmul")
+    ),
+    "elements of f32 that lie elsewhere": Text(
+        r"place = ALONG_K \? i / TILE_K : i % LENGTH", "place = i / TILE_K", operation("matmul")
+    ),
+    "another half of a tile": Text(
+        r"half \* TILE_N / 2\);", "(1 - half) * TILE_N / 2);", operation("matmul")
+    ),
+    "elements past the end of k": Text(
+        r"step < steps && position < length", "position < length", operation("matmul")
     ),
     "a race in a scan": Text(rf"{BARRIER}(?=\s*totals\[thread_index\] \+= before)", "", operation("cumsum")),
     "a barrier that some threads miss": Text(

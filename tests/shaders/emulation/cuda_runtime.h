@@ -7,7 +7,7 @@
 #define __global__
 #define __device__
 #define __shared__ EMULATED_SHARED
-#define __launch_bounds__(threads)  // see cuda_launch.h
+#define __launch_bounds__(...)  // see cuda_launch.h
 
 namespace emulation {
 struct Index {

@@ -12,7 +12,7 @@ namespace emulation {
 struct Copy {
     void* target;
     const void* source;
-    unsigned size_bytes;
+    unsigned size_bytes, whole_bytes;  // of the source, and with the zeros behind
 };
 constexpr unsigned MOST_COPIES = 4096;
 static Copy copies[MAX_THREADS][MOST_COPIES];
@@ -50,7 +50,13 @@ static inline void copy_16_bytes(void* target, const void* source, unsigned size
     const unsigned t = emulation::copying();
     emulation::require(reinterpret_cast<size_t>(target) % 16 == 0 && reinterpret_cast<size_t>(source) % 16 == 0 && size_bytes <= 16);
     emulation::require(emulation::copied[t] < emulation::MOST_COPIES);
-    emulation::copies[t][emulation::copied[t]++] = {target, source, size_bytes};
+    emulation::copies[t][emulation::copied[t]++] = {target, source, size_bytes, 16};
+}
+static inline void copy_4_bytes(void* target, const void* source, bool inside) {
+    const unsigned t = emulation::copying();
+    emulation::require(reinterpret_cast<size_t>(target) % 4 == 0 && reinterpret_cast<size_t>(source) % 4 == 0);
+    emulation::require(emulation::copied[t] < emulation::MOST_COPIES);
+    emulation::copies[t][emulation::copied[t]++] = {target, source, inside ? 4u : 0u, 4};
 }
 static inline void commit_copies() {
     const unsigned t = emulation::copying();
@@ -62,7 +68,7 @@ template <unsigned LATEST> static inline void wait_for_copies() {
     if (groups[t] <= LATEST) return;
     const unsigned arrived = committed[t][groups[t] - LATEST - 1];
     for (unsigned i = 0; i < arrived; i++) {
-        memset(copies[t][i].target, 0, 16);
+        memset(copies[t][i].target, 0, copies[t][i].whole_bytes);
         memcpy(copies[t][i].target, copies[t][i].source, copies[t][i].size_bytes);
     }
     for (unsigned i = arrived; i < copied[t]; i++) copies[t][i - arrived] = copies[t][i];

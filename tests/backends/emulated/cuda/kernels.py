@@ -11,7 +11,7 @@ from hologram.errors import CompileError
 from tests.shaders import emulator
 
 MAGIC = b"emulated cubin\n"
-BOUNDS = re.compile(r"__launch_bounds__\(([^)]*)\)")
+BOUNDS = re.compile(r"__launch_bounds__\(([^,)]*)")
 WAITS = ("__syncthreads", "_sync(", "multiply_add(")  # by which a thread waits for others
 MOST_PARAMETERS = 256
 DECLARED = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}  # by name, the header that NVRTC needs
