@@ -22,7 +22,10 @@ from hologram.errors import OutOfMemory
 
 PIECE_BYTES = 8 << 20  # of pinned memory; a guess: to be measured on a card
 PIECES = 3
-SMALL_BYTES = 64 << 10  # the first piece's size, which small programs are content with
+SMALL_BYTES, SMALL_PIECES = (
+    64 << 10,
+    32,
+)  # of one allocation, for small writes, which may wait behind many launches
 APART_BYTES = 1 << 20  # from so many on, a transfer goes by its own stream; a guess
 
 
@@ -49,8 +52,9 @@ class Staging:
         self.context = context
         self.driver = context.driver
         self._allocate = allocate
+        self._small: list[Piece] = []
         self._pieces: list[Piece] = []
-        self._turn = itertools.count()
+        self._turns = itertools.count(), itertools.count()
 
     @cached_property
     def stream(self) -> Any:
@@ -131,21 +135,34 @@ class Staging:
 
     def _piece(self, size: int) -> Piece:
         """The next piece, with room for `size` bytes, once the device is done with its pinned memory."""
-        place = next(self._turn) % PIECES
-        if place >= len(self._pieces):
-            self._pieces.append(Piece(self.event(), self.event()))
-            place = len(self._pieces) - 1
-        piece = self._pieces[place]
+        small = size <= SMALL_BYTES
+        pieces, most = (self._small, SMALL_PIECES) if small else (self._pieces, PIECES)
+        place = next(self._turns[small]) % most
+        if place >= len(pieces):
+            pieces.append(Piece(self.event(), self.event()))
+            place = len(pieces) - 1
+        piece = pieces[place]
         self.context.call(self.driver.cuEventSynchronize, piece.event)
         if piece.size < size:
+            if small:
+                piece.address, piece.size = self._slots + place * SMALL_BYTES, SMALL_BYTES
+                return piece
             if piece.size:
                 self.context.give_back((self.driver.cuMemFreeHost.__name__, piece.address))
                 piece.size = 0
-            larger = max(SMALL_BYTES, 1 << (size - 1).bit_length())
-            piece.address = int(self.context.call(self.driver.cuMemHostAlloc, larger, 0))
-            piece.size = larger
-            self.context.own(self.driver.cuMemFreeHost, piece.address)
+            larger = 1 << (size - 1).bit_length()
+            piece.address, piece.size = self._pinned(larger), larger
         return piece
+
+    @cached_property
+    def _slots(self) -> int:
+        """Where the small pieces lie."""
+        return self._pinned(SMALL_BYTES * SMALL_PIECES)
+
+    def _pinned(self, nbytes: int) -> int:
+        address = int(self.context.call(self.driver.cuMemHostAlloc, nbytes, 0))
+        self.context.own(self.driver.cuMemFreeHost, address)
+        return address
 
     def event(self) -> Any:
         """A new event, which the context owns."""

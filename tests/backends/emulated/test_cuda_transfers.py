@@ -99,3 +99,20 @@ def test_a_full_card_has_transfers_go_in_line(executor: hg.Executor) -> None:
         card.capacity = capacity
     x.from_numpy(LARGE + 1)
     np.testing.assert_array_equal(x.to_numpy(), LARGE + 1)
+
+
+def test_small_writes_do_not_wait_for_launches(executor: hg.Executor) -> None:
+    """As many as a step of training has."""
+    small = np.arange(1000, dtype=np.float32)
+    buffers = [executor.allocate(small.size) for _ in range(8)]
+    x = executor.tensor(LARGE)
+    executor.synchronize()
+    y = x * 2
+    launches: Any = machine.library().driver.handles[int(executor.device.context.stream)]  # type: ignore[attr-defined]
+    waiting = len(launches.queue)
+    for k, buffer in enumerate(buffers):
+        buffer.from_numpy(small + k)
+    assert len(launches.queue) > waiting > 0
+    for k, buffer in enumerate(buffers):
+        np.testing.assert_array_equal(buffer.to_numpy(), small + k)
+    np.testing.assert_array_equal(y.to_numpy(), LARGE * 2)
