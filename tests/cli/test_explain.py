@@ -132,7 +132,7 @@ def test_a_recognised_program_has_the_source_of_what_runs(tmp_path: Path) -> Non
     (found,) = json.loads(invoke(str(path), "--args", arguments, *grid, "--json"))
     assert found["recognised"].startswith("matrix product 128 x 64 x 256 of f32")
     assert "BLAS through NumPy" in found["sources"]["cpu"]
-    assert "// matmul: " in found["sources"]["cuda"]
+    assert "// matmul_ahead: " in found["sources"]["cuda"]
     (found,) = json.loads(invoke(str(path), "--args", arguments.replace("k=64", "k=63"), *grid, "--json"))
     assert found["recognised"] == "no tuned kernel computes this"
     assert "define void" in found["sources"]["cpu"]
