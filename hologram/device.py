@@ -315,7 +315,11 @@ class Probe:
 
 
 class BackendModule(Protocol):
-    """What the package of a backend offers as attributes: a folder of hologram/backends, or an entry point's module."""
+    """What the package of a backend offers as attributes: a folder of hologram/backends, or an entry point's module.
+
+    It may have DEVICE_FILES as well: patterns of files below /dev, of which Linux has one wherever there is a device
+    that is not played by software. Where it has none, `auto` passes over the backend without loading its library.
+    """
 
     NAME: str  # the folder's, or the entry point's
     PREFERENCE: int  # `auto` takes the available backend with the lowest; the CPU's is 100

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
 from hologram import debug
 from hologram.backends.registry import discover, load, probe
@@ -12,6 +15,7 @@ from hologram.errors import BackendUnavailable
 from hologram.records import frozen
 
 AUTO = "auto"
+DEVICE_FILES = Path("/dev")
 
 
 @frozen
@@ -101,6 +105,11 @@ def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Select
 
 def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int | None:
     """The device `auto` takes of a backend, or None; either way a reason is added."""
+    if device is None and _has_no_files(name):
+        reasons.append(
+            f"{name}: no GPU has a device file here; backend={name!r} asks its library all the same"
+        )
+        return None
     found = probe(name)
     if not found.available:
         reasons.append(absence(found))
@@ -122,6 +131,16 @@ def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int |
     index = real[0] if device is None else device
     reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
     return index
+
+
+def _has_no_files(name: str) -> bool:
+    """Whether the kernel shows no real device of a backend: a look takes 0.1 ms, its library may take half a second."""
+    patterns = getattr(load(name), "DEVICE_FILES", ())
+    return (
+        bool(patterns)
+        and sys.platform == "linux"
+        and not any(next(DEVICE_FILES.glob(p), None) for p in patterns)
+    )
 
 
 def _match(devices: tuple[DeviceInfo, ...], device: int | str) -> int | None:

@@ -89,6 +89,25 @@ def test_software_stands_in_only_when_asked_for(machine):
     assert selector.choose(device="LLVMpipe").name == "webgpu"
 
 
+def test_no_library_is_loaded_where_the_kernel_knows_no_gpu(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(selector, "DEVICE_FILES", tmp_path)
+    monkeypatch.setattr(selector.sys, "platform", "linux")
+    machine.add("webgpu", ("Radeon 780M", False))
+    machine.add("cpu", ("x86_64", False))
+    machine.found["webgpu"].DEVICE_FILES = ("dri/renderD*", "dxg")
+    assert selector.choose().name == "cpu"
+    assert machine.asked == ["cpu"]
+    assert "no GPU has a device file here; backend='webgpu' asks" in selector.explain_selection()
+    assert selector.choose(device="Radeon").name == "webgpu"  # a name may be software's
+    assert selector.choose("webgpu").name == "webgpu"
+    (tmp_path / "dri").mkdir()
+    (tmp_path / "dri" / "renderD128").touch()
+    assert selector.choose().name == "webgpu"
+    (tmp_path / "dri" / "renderD128").unlink()
+    monkeypatch.setattr(selector.sys, "platform", "win32")
+    assert selector.choose().name == "webgpu"
+
+
 def test_an_explicit_choice_asks_no_other_backend(laptop):
     assert selector.choose("cpu").name == "cpu"
     assert laptop.asked == ["cpu"]

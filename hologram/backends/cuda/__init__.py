@@ -22,6 +22,7 @@ else:  # needed for devices or source alone
 
 NAME = "cuda"
 PREFERENCE = 10
+DEVICE_FILES = ("nvidia[0-9]*", "dxg", "nvgpu*", "nvhost-gpu")  # cards, WSL, modules with a GPU inside
 
 
 def probe() -> Probe:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hologram import forks
+from hologram import forks, lazy
 from hologram.backends.metal import usual
-from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.framework import WEBGPU, Framework, Missing
-from hologram.backends.metal.pipeline import Pipelines
-from hologram.backends.metal.queue import Queue
 from hologram.device import DeviceInfo, Probe
 from hologram.errors import BackendUnavailable, CompileError
 from hologram.limits import ALIGNMENT
+
+if TYPE_CHECKING:
+    from hologram.backends.metal import device as opened
+    from hologram.backends.metal import pipeline as pipelines
+    from hologram.backends.metal import queue as queues
+    from hologram.backends.metal.device import MetalDevice
+else:  # needed where there is a device
+    opened = lazy.module("hologram.backends.metal.device")
+    pipelines = lazy.module("hologram.backends.metal.pipeline")
+    queues = lazy.module("hologram.backends.metal.queue")
 
 OLDEST = (14, 0)  # the macOS that brought MSL 3.1, with bfloat
 UNKNOWN = (10, 16)  # what newer systems tell a Python that was built for old ones
@@ -92,11 +99,11 @@ def open_device(backend: str, load: Callable[[], Framework], index: int) -> Meta
         why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
         raise BackendUnavailable(f"{backend}: no device {index}: {why}")
     framework = load()
-    queue = Queue(backend, framework, devices(framework)[0][index])
+    queue = queues.Queue(backend, framework, devices(framework)[0][index])
     try:
-        pipeline = Pipelines(queue).compile("atlas_nothing", NOTHING, 1)
+        pipeline = pipelines.Pipelines(queue).compile("atlas_nothing", NOTHING, 1)
     except CompileError as error:
         raise BackendUnavailable(f"{backend}: this system does not compile MSL 3.1: {error.log}") from error
     info = found.devices[index]
     subgroup = int(pipeline.threadExecutionWidth())
-    return MetalDevice(replace(info, limits=replace(info.limits, subgroup=subgroup)), queue)
+    return opened.MetalDevice(replace(info, limits=replace(info.limits, subgroup=subgroup)), queue)

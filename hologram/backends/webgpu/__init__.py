@@ -7,23 +7,49 @@ from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.atlas.program import Program
-from hologram.backends.webgpu.device import open_device
-from hologram.backends.webgpu.native.probing import NAME, probe
+from hologram.device import Probe
 from hologram.limits import Limits
 from hologram.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.webgpu import usual
+    from hologram.backends.webgpu import device, usual
+    from hologram.backends.webgpu.device import WebGPUDevice
+    from hologram.backends.webgpu.native import probing
     from hologram.backends.webgpu.wgsl import dialect
     from hologram.compiler.source import listing
-else:  # needed for source alone
+else:  # needed for devices or source alone
+    device = lazy.module("hologram.backends.webgpu.device")
+    probing = lazy.module("hologram.backends.webgpu.native.probing")
     dialect = lazy.module("hologram.backends.webgpu.wgsl.dialect")
     usual = lazy.module("hologram.backends.webgpu.usual")
     listing = lazy.module("hologram.compiler.source.listing")
 
+NAME = "webgpu"
 PREFERENCE = 30
+# GPUs of the kernel's own drivers, and of vendors' drivers that make files of their own.
+DEVICE_FILES = (
+    "dri/renderD*",
+    "nvidia[0-9]*",
+    "dxg",
+    "kgsl-3d0",
+    "mali[0-9]*",
+    "pvr*",
+    "nvgpu*",
+    "nvhost-gpu",
+)
 
-__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "usual_limits"]
+
+def probe() -> Probe:
+    """The adapters of this machine, or why there are none and what to do; loads wgpu's library."""
+    return probing.probe()
+
+
+def open_device(index: int, **lowered: int) -> WebGPUDevice:
+    """Opens the device with that index in the probe's list; raises BackendUnavailable.
+
+    `lowered` replaces fields of its Limits by smaller ones.
+    """
+    return device.open_device(index, **lowered)
 
 
 def usual_limits() -> Limits:

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
+from hologram.backends.webgpu import DEVICE_FILES
 from hologram.records import frozen
 
 LOADER = "libvulkan.so.1"
 MANIFESTS = ("etc/vulkan", "usr/share/vulkan", "usr/local/share/vulkan", "usr/local/etc/vulkan")
 NAMED = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")  # manifests that the loader is told to use, and no others
 CONTAINERS = (".dockerenv", "run/.containerenv")
-NODES = ("dev/dri/renderD*", "dev/nvidia[0-9]*", "dev/dxg")
 MESA = "install Mesa's Vulkan drivers (Debian, Ubuntu: apt install mesa-vulkan-drivers)"
 NVIDIA = (
     "install the display driver; in a container, start it with --gpus all -e NVIDIA_DRIVER_CAPABILITIES=all, "
@@ -61,7 +61,7 @@ class System:
             for path in filter(None, self.environment.get(variable, "").split(os.pathsep)):
                 if not (self.root / path.lstrip("/")).exists():
                     yield f"{variable} names {path}, which is not there: unset it"
-        nodes = [node for pattern in NODES for node in self.root.glob(pattern)]
+        nodes = [node for pattern in DEVICE_FILES for node in (self.root / "dev").glob(pattern)]
         if "microsoft" in self._read("proc/version").lower():
             yield WSL if nodes else OLD_WSL
         elif not nodes and any((self.root / name).exists() for name in CONTAINERS):
