@@ -1,7 +1,7 @@
 // attention: out = softmax(q kᵀ scale + mask) v with an online softmax; a thread computes a row of out, a workgroup WORKGROUP_X rows of one head.
 //
 // Keys and values come through workgroup memory, KEYS at a time; the row's query and its sum of values stay in
-// registers, for heads of up to 64 elements. Scores at or below LOWEST count as masked. A row's maximum so far
+// registers, for heads of up to 64 elements. A mask's -infinity hides a score, which is LOWEST then. A row's maximum so far
 // rescales its sums (Milakov and Gimelshein 2018, Dao et al. 2022).
 
 struct Params {
@@ -15,7 +15,7 @@ struct Params {
 };
 
 constexpr unsigned HEAD = 64;
-constexpr float LOWEST = -3.0e38f;
+constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
 
 extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, const T* mask, T* out, Params params) {
     __shared__ float k_tile[KEYS][HEAD];
@@ -56,7 +56,7 @@ extern "C" __global__ void atlas_attention(const T* q, const T* k, const T* v, c
 #pragma unroll
             for (unsigned j = 0; j < HEAD; j++) score = fma(query[j], k_tile[i][j], score);
             const float added = MASKED ? (float)mask_start[(size_t)column * params.mask_column] : 0.0f;
-            score = added <= LOWEST || (CAUSAL && column > safe_row) ? LOWEST : score + added;
+            score = __float_as_uint(added) == 0xff800000u || (CAUSAL && column > safe_row) ? LOWEST : score + (added < LEAST ? LEAST : added);
             if (score > top) {
                 const float factor = exp(top - score);
                 top = score;

@@ -12,7 +12,8 @@ struct Params {
 };
 
 constexpr unsigned THREADS = WORKGROUP_X, ROWS = THREADS / 2;
-constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
+constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
+constexpr float LOG2_E = 1.44269504f;
 
 // c = a bᵀ for 16 lines of `left` from `line` on and all COUNT lines of `right`.
 template <unsigned LEFT, unsigned COUNT>

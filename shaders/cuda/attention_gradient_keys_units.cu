@@ -45,9 +45,9 @@ atlas_attention_gradient_keys_units(const T* q, const T* k, const T* v, const fl
                     const unsigned key = first_key + part / 2 * 8, row = start + 8 * j + pair + part % 2;
                     bool counts = row < params.l && key < params.s && !(CAUSAL && key > row);
                     const float added = MASKED && counts ? mask_start[(size_t)row * params.mask_row + (size_t)key * params.mask_column] : 0.0f;
-                    counts = counts && added > LOWEST;
-                    const float value = counts ? weight[j][part] * scale + added * LOG2_E : LOWEST;
-                    const float share = value <= LOWEST ? 0.0f : exp2f(value - lse[line + row]);
+                    counts = counts && __float_as_uint(added) != 0xff800000u;
+                    const float value = counts ? weight[j][part] * scale + (added < LEAST ? LEAST : added) * LOG2_E : LOWEST;
+                    const float share = value <= LOWEST ? 0.0f : exp2f(value - lse[2 * (line + row)] - lse[2 * (line + row) + 1]);
                     weight[j][part] = share;
                     change[j][part] = share * (change[j][part] - (counts ? mean[line + row] : 0.0f));
                 }

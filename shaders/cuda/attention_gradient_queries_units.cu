@@ -1,8 +1,8 @@
 // attention_gradient_queries_units: dq = (p (cotangent vᵀ - mean)) k scale for p = softmax(q kᵀ scale + mask), by matrix units; a subgroup computes 16 rows of dq, a workgroup WORKGROUP_X / 2 rows of one head.
 //
 // Dao, FlashAttention-2 (2023), algorithm 2, as two kernels without atomics, so that results are the same every time.
-// A first pass over the keys makes each row's log-sum-exp and mean = rowsum(p (cotangent vᵀ)), that paper's D, which the
-// other kernel reads too; a second one makes weights again and adds up dq. Scores are powers of 2.
+// A first pass over the keys makes each row's log-sum-exp, as its maximum and what the sum is above it (a mask's -1e9 swallows
+// that), and mean = rowsum(p (cotangent vᵀ)), that paper's D; the other kernel reads them too; a second one makes weights again and adds up dq. Scores are powers of 2.
 
 #include "attention_gradient.h"
 
@@ -26,7 +26,7 @@ atlas_attention_gradient_queries_units(const T* q, const T* k, const T* v, const
     const unsigned stop = CAUSAL ? min(params.s, tile_row + ROWS) : params.s;
     const float scale = params.scale * LOG2_E;
     float sum[HEAD / 8][4] = {};
-    float top[2] = {LOWEST, LOWEST}, total[2] = {}, weighted[2] = {};
+    float top[2] = {LOWEST, LOWEST}, total[2] = {}, weighted[2] = {}, above[2];
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned start = 0; start < stop; start += STEP) {
             // All are done with the keys before.
@@ -48,7 +48,8 @@ atlas_attention_gradient_queries_units(const T* q, const T* k, const T* v, const
                     float value = score[j][part] * scale, added = 0.0f;
                     if (MASKED && row < params.l && column < params.s)
                         added = mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column];
-                    value = added <= LOWEST || column >= params.s || (CAUSAL && column > row) ? LOWEST : value + added * LOG2_E;
+                    const bool hidden = __float_as_uint(added) == 0xff800000u || column >= params.s || (CAUSAL && column > row);
+                    value = hidden ? LOWEST : value + (added < LEAST ? LEAST : added) * LOG2_E;
                     score[j][part] = value;
                     highest[part / 2] = fmaxf(highest[part / 2], value);
                 }
@@ -68,12 +69,12 @@ atlas_attention_gradient_queries_units(const T* q, const T* k, const T* v, const
                         weighted[part / 2] += weight * change[j][part];
                     }
             } else {
-                // top is the log-sum-exp now, weighted the mean.
+                // top and above are the log-sum-exp now, weighted the mean.
 #pragma unroll
                 for (unsigned j = 0; j < STEP / 8; j++)
 #pragma unroll
                     for (unsigned part = 0; part < 4; part++) {
-                        const float value = score[j][part], weight = value <= LOWEST ? 0.0f : exp2f(value - top[part / 2]);
+                        const float value = score[j][part], weight = value <= LOWEST ? 0.0f : exp2f(value - top[part / 2] - above[part / 2]);
                         score[j][part] = weight * (change[j][part] - weighted[part / 2]);
                     }
                 add_products<STEP>(sum, score, k_tile);
@@ -84,7 +85,7 @@ atlas_attention_gradient_queries_units(const T* q, const T* k, const T* v, const
             for (unsigned half = 0; half < 2; half++) {
                 const auto add = [](float x, float y) { return x + y; };
                 const float all = of_row(total[half], add), some = of_row(weighted[half], add);
-                top[half] = all == 0.0f ? 0.0f : top[half] + log2f(all);
+                above[half] = all == 0.0f ? 0.0f : log2f(all);
                 weighted[half] = all == 0.0f ? 0.0f : some / all;
             }
     }
@@ -93,7 +94,10 @@ atlas_attention_gradient_queries_units(const T* q, const T* k, const T* v, const
     for (unsigned half = 0; half < 2; half++) {
         const unsigned row = first_row + 8 * half;
         if (row >= params.l) continue;
-        if (lane % 4 == 0) lse[line + row] = top[half], mean[line + row] = weighted[half];
+        if (lane % 4 == 0) {
+            lse[2 * (line + row)] = top[half], lse[2 * (line + row) + 1] = above[half];
+            mean[line + row] = weighted[half];
+        }
 #pragma unroll
         for (unsigned j = 0; j < HEAD / 8; j++)
 #pragma unroll

@@ -2,7 +2,7 @@
 //
 // Keys and values come through shared memory, KEYS at a time, the next while these are used. Queries, scores and sums
 // stay in fragments: the scores' places are those of a left operand, so weights go from one product into the other.
-// Scores at or below LOWEST count as masked. A row's maximum so far rescales its sums (Milakov and Gimelshein 2018, Dao 2023).
+// A mask's -infinity hides a score, which is LOWEST then. A row's maximum so far rescales its sums (Milakov and Gimelshein 2018, Dao 2023).
 
 #include "shared_tile.h"
 
@@ -17,7 +17,8 @@ struct Params {
 };
 
 constexpr unsigned THREADS = WORKGROUP_X, ROWS = THREADS / 2;
-constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
+constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
+constexpr float LOG2_E = 1.44269504f;
 
 using Tile = SharedTile<T, KEYS, HEAD>;
 
@@ -87,7 +88,8 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
                 float value = score[j][part] * scale, added = 0.0f;
                 if (MASKED && row < params.l && column < params.s)
                     added = mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column];
-                value = added <= LOWEST || column >= params.s || (CAUSAL && column > row) ? LOWEST : value + added * LOG2_E;
+                const bool hidden = __float_as_uint(added) == 0xff800000u || column >= params.s || (CAUSAL && column > row);
+                value = hidden ? LOWEST : value + (added < LEAST ? LEAST : added) * LOG2_E;
                 score[j][part] = value;
                 highest[part / 2] = fmaxf(highest[part / 2], value);
             }

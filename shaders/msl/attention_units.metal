@@ -1,8 +1,8 @@
 // attention_units: out = softmax(q kᵀ scale + mask) v with an online softmax, by simdgroup matrices; a simdgroup computes 16 rows of out, a workgroup 16 SUBGROUPS rows of one head.
 //
 // Keys and then their values come through threadgroup memory, KEYS at a time, to one place. Which thread holds which element
-// of a fragment is not documented, so scores go through threadgroup memory too, where PARTS threads have a row. Scores at or
-// below LOWEST count as masked. A row's maximum so far rescales its sums (Milakov and Gimelshein 2018, Dao 2023), which takes
+// of a fragment is not documented, so scores go through threadgroup memory too, where PARTS threads have a row. A mask's
+// -infinity hides a score, which is LOWEST then. A row's maximum so far rescales its sums (Milakov and Gimelshein 2018, Dao 2023), which takes
 // a way through threadgroup memory as well: so it waits until a maximum has grown by GROWTH powers of 2.
 
 struct Params {
@@ -22,7 +22,8 @@ constant constexpr uint OWN_ROWS = 16, ROWS = OWN_ROWS * SUBGROUPS;
 constant constexpr uint PARTS = WIDTH / OWN_ROWS;  // threads that share a row
 constant constexpr uint PIECE = 16 / sizeof(T);  // elements of a line that a thread loads at a time
 constant constexpr uint LINE = HEAD + 16 / sizeof(T);  // padded against bank conflicts
-constant constexpr float LOWEST = -3.0e38f, LOG2_E = 1.44269504f;
+constant constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
+constant constexpr float LOG2_E = 1.44269504f;
 constant constexpr float GROWTH = 8.0f;
 static_assert(WIDTH % OWN_ROWS == 0 && (PARTS & (PARTS - 1)) == 0 && KEYS % (2 * SIDE) == 0, "rows have threads, keys fill fragments");
 
@@ -132,8 +133,8 @@ kernel void atlas_attention_units(
             float added = 0.0f;
             if (MASKED && row < params.l && key < params.s)
                 added = mask_start[(ulong)row * params.mask_row + (ulong)key * params.mask_column];
-            value[j] = scores[(first + own_row) * KEYS + place] * scale + added * LOG2_E;
-            if (added <= LOWEST || key >= params.s || (CAUSAL && key > row)) value[j] = LOWEST;
+            value[j] = scores[(first + own_row) * KEYS + place] * scale + (added < LEAST ? LEAST : added) * LOG2_E;
+            if (as_type<uint>(added) == 0xff800000u || key >= params.s || (CAUSAL && key > row)) value[j] = LOWEST;
             highest = fmax(highest, value[j]);
         }
         for (uint distance = 1; distance < PARTS; distance *= 2) highest = fmax(highest, simd_shuffle_xor(highest, distance));

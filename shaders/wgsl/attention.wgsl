@@ -1,7 +1,7 @@
 // attention: out = softmax(q kᵀ scale + mask) v with an online softmax; a thread computes a row of out, a workgroup WORKGROUP_X rows of one head.
 //
 // Keys and values come through workgroup memory, KEYS at a time; the row's query and its sum of values stay in named
-// registers, for heads of up to 64 elements. Scores at or below LOWEST count as masked. A row's maximum so far
+// registers, for heads of up to 64 elements. A mask's -infinity hides a score, which is LOWEST then. A row's maximum so far
 // rescales its sums (Milakov and Gimelshein 2018, Dao et al. 2022).
 
 struct Params {
@@ -21,7 +21,9 @@ struct Params {
 @group(0) @binding(PARAMS) var<uniform> params: Params;
 
 const QUADS = 16u;  // vec4s of a head
+// Of hidden scores; of what a mask adds to others.
 const LOWEST = -3.0e38;
+const LEAST = -1.0e38;
 
 var<workgroup> k_tile: array<vec4<f32>, KEYS * QUADS>;
 var<workgroup> v_tile: array<vec4<f32>, KEYS * QUADS>;
@@ -140,7 +142,8 @@ fn atlas_attention(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invoc
             score += dot(q15, k_tile[line + 15u]);
             var added = 0.0;
             if (MASKED) { added = f32(mask[mask_start + column * params.mask_column]); }
-            score = select(score + added, LOWEST, added <= LOWEST || (CAUSAL && column > safe_row));
+            let hidden = bitcast<u32>(added) == 0xff800000u || (CAUSAL && column > safe_row);
+            score = select(score + select(added, LEAST, added < LEAST), LOWEST, hidden);
             if (score > top) {
                 let factor = exp(top - score);
                 top = score;

@@ -20,7 +20,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.logic import logical_and, where
 from hologram.opset.matmul import matmul, transposed_product
 from hologram.opset.neural import attention_gradient
-from hologram.opset.tiles.attention import Attended, attention_plan, kept, softmax_or_zero
+from hologram.opset.tiles.attention import Attended, attention_plan, masked, softmax_or_zero
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
@@ -97,6 +97,8 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
     yield Sample((*operands((2, 2), 9, 70, 16, 8), keep), {"scale": 0.3})
     bias = array(rng, dtype, (5, 9), -1, 1)
     bias[2] = -np.inf
+    if dtype.itemsize > 2:
+        bias[4] = np.finfo(np.float32).min  # hides nothing: all are alike
     yield Sample((*operands((3,), 5, 9, 8, 8), bias), {"causal": True})
     yield Sample((*operands((1,), 1, 130, 64, 64), None))
     yield Sample((*operands((2,), 3, 0, 4, 4), None))
@@ -121,7 +123,7 @@ def _weights(scores, mask=None, *, axis=-1, scale: float = 1.0):
     """softmax(scores * scale + mask) of rows; 0 where nothing counts."""
     value = scores * scale
     if mask is not None:
-        value = kept(mask, value) if mask.dtype is bool_ else value + mask
+        value = masked(value, mask)
     return softmax_or_zero(value)
 
 

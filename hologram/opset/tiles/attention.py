@@ -102,7 +102,7 @@ def weights_program(scores: Address, mask: Address | None, out: Address, causal:
             b, "mask", mask, Access.READ, mask.dtype if mask.dtype.kind == "bool" else scores.dtype
         )
         found = given.at(*at)
-        value = kept(found, value) if mask.dtype.kind == "bool" else value + found
+        value = masked(value, found)
     if causal:
         value = kept(at[-1] <= at[-2], value)
     result = Operand(b, "out", out, Access.WRITE, scores.dtype)
@@ -114,6 +114,16 @@ def kept(condition: Value, value: Value) -> Value:
     """A score that counts where the condition holds."""
     # Not -infinity, with which LLVM makes the row's maximum one that it does not vectorise.
     return select(condition, value, float(np.finfo(value.dtype.numpy).min))
+
+
+def masked(value: Value, mask: Value) -> Value:
+    """A score under a mask: kept where a bool one is true; a float one is added, and hides it by -infinity alone."""
+    if mask.dtype.kind == "bool":
+        return kept(mask, value)
+    least = (
+        float(np.finfo(value.dtype.numpy).min) / 4
+    )  # above what hidden scores are, whatever it is added to
+    return kept(mask != -math.inf, value + select(mask < least, least, mask))
 
 
 def softmax_or_zero(value: Value) -> Value:

@@ -61,7 +61,8 @@ def gradient_plan(
         ("mask", f32 if masked else dtype, "read"),
         ("cotangent", dtype, "read"),
     )
-    lines = [steps.place(f32, q.shape[:-1]) for _ in range(2)]
+    # Of each row: its log-sum-exp in two numbers, its mean.
+    lines = [steps.place(f32, (*q.shape[:-1], 2)), steps.place(f32, q.shape[:-1])]
     block = 16 * SUBGROUPS
     for name, buffers, results, count, folded in (
         ("queries", ("lse", "mean", "dq"), (*(i.position for i in lines), 5), rows, heads * groups),

@@ -43,14 +43,14 @@ BOUND = {
 @pytest.mark.parametrize(
     ("head", "causal", "masked", "grouped", "dtype"),
     [
-        (16, False, False, False, dtypes.f16),
-        (40, True, False, True, dtypes.bf16),
-        (64, True, True, True, dtypes.f16),
-        (100, True, False, False, dtypes.bf16),
+        (16, False, "", False, dtypes.f16),
+        (40, True, "", True, dtypes.bf16),
+        (64, True, "bool", True, dtypes.f16),
+        (100, True, "float", False, dtypes.bf16),
     ],
 )
 def test_the_gradient(
-    head: int, causal: bool, masked: bool, grouped: bool, dtype: DType, executor: hg.Executor
+    head: int, causal: bool, masked: str, grouped: bool, dtype: DType, executor: hg.Executor
 ) -> None:
     rng = np.random.default_rng(head)
     keys = (2, 1, 150, head) if grouped else (2, 3, 150, head)
@@ -59,8 +59,13 @@ def test_the_gradient(
     q, k, v, cotangent = given
     mask = rng.random((2, 1, 133, 150)) < 0.6
     mask[:, :, 5] = False  # a row without anything to look at
-    if masked:  # what is masked is not looked at
+    if masked == "bool":  # what is masked is not looked at
         mask[..., 9], k[..., 9, :] = False, np.inf
+    if masked == "float":
+        mask = np.where(mask, rng.uniform(-1, 1, mask.shape), -np.inf).astype(np.float32)
+        mask[:, :, 6] = np.where(
+            mask[:, :, 6] > -2, np.finfo(np.float32).min, -np.inf
+        )  # counts: all are alike
     chosen = executor.tensor(mask) if masked else None
     found = [x.to_numpy() for x in attention_gradient(q, k, v, chosen, cotangent, causal=causal, scale=0.3)]
     exact = [x.astype(hg.float32).to_numpy().astype(np.float64) for x in given]
@@ -134,6 +139,10 @@ ERRORS = {
     "a mean of other rows": (r"mean\[line \+ row\] : 0", "mean[line + row / 8 * 8] : 0"),
     "results of another head": (r"\+ blockIdx\.y\) \* params\.s;", ") * params.s;"),
     "a mean that is no mean": (r"some / all", "some"),
+    "a sum that a mask swallows": (
+        r"above\[half\] = all == 0\.0f \? 0\.0f : log2f\(all\);",
+        "above[half] = 0, top[half] += log2f(all);",
+    ),
 }
 
 
@@ -141,8 +150,13 @@ ERRORS = {
 def test_a_planted_error_is_caught(error: str) -> None:
     correct, wrong = ERRORS[error]
     compiler = Mutating(Text(correct, wrong, lambda _: None))
+    case = (
+        (100, True, "float", False, dtypes.bf16)
+        if "swallows" in error
+        else (64, True, "bool", True, dtypes.f16)
+    )
     with failing(hg.CompileError) as executor:
         opened: Any = executor.device
         opened.facilities = replace(opened.facilities, compiler=compiler)
-        test_the_gradient(64, True, True, True, dtypes.f16, executor)
+        test_the_gradient(*case, executor)
     assert compiler.planted, "the text has no such place: this planted nothing"

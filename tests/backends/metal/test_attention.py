@@ -103,6 +103,7 @@ def test_masks_and_groups(executor: hg.Executor) -> None:
     k, v = (rng.standard_normal((2, 3, 1, 50, 16)).astype(np.float32) for _ in range(2))
     mask = np.where(rng.random((21, 50)) < 0.3, -np.inf, rng.standard_normal((21, 50)))
     mask[4] = -np.inf  # a row that sees nothing gives zeros
+    mask[6] = np.finfo(np.float32).min  # hides nothing: all are alike
     found = attended(executor, dtypes.f32, q, k, v, mask=mask)
     wanted = reference(q, k, v, mask)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
