@@ -31,7 +31,12 @@ def _with_sign(x: Value, y: Value) -> Value:
     return select(_negative(y), -magnitude, magnitude)
 
 
-@named(types=types.floating, aten=("copysign.Tensor",))
+def _turned_sign(cotangent, x, y):
+    """The cotangent of x with another sign; 0 at 0, as in PyTorch."""
+    return select(x == 0.0, 0.0, select(_negative(x) == _negative(y), cotangent, -cotangent))
+
+
+@named(types=types.floating, aten=("copysign.Tensor",), gradient={"x": _turned_sign})
 def copysign(x, y):
     """The magnitude of x with the sign of y."""
     return _with_sign(x, y)
@@ -148,7 +153,8 @@ def hypot(x, y):
 
 def _weight(cotangent, x, y):
     """That of x beside y: exp(x) / (exp(x) + exp(y)), a half where both are infinite alike."""
-    return cotangent / (1.0 + atlas.exp(select(x == y, 0.0, y - x)))
+    alike = (x == y) & (atlas.absolute(x) == math.inf)
+    return cotangent / (1.0 + atlas.exp(select(alike, 0.0, y - x)))
 
 
 @named(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),

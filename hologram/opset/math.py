@@ -156,7 +156,12 @@ def maximum(x, y):
     return x | y if x.dtype.kind == "bool" else atlas.maximum(x, y)
 
 
-@named(types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",))
+def signed(cotangent, x):
+    """The cotangent of a magnitude as that of the number; 0 at 0, where there is no derivative."""
+    return select(x > 0.0, cotangent, select(x < 0.0, -cotangent, select(x == 0.0, 0.0, x)))
+
+
+@named(types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",), gradient={"x": signed})
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
     return x if x.dtype.kind == "uint" else atlas.absolute(x)

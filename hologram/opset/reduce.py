@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, DType
-from hologram.opset import logic
+from hologram.layout import normalize_axes
+from hologram.opset import factors, logic
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
+from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.row import column, row, width
 from hologram.opset.forms.samples import cases, reduction
@@ -35,11 +38,28 @@ def sum_(x, *, axis=None, keepdims=False, dtype=None):
     return reduce_add(x)
 
 
+def _prod_gradient(cotangent, result, x, inputs, axis):
+    """By the product of all, divided; by a tree of products where the derivative is differentiated again."""
+    if not x.executor.differentiated:
+        rule = rule_of(_divided, inputs, result.layout, "x", axis=axis, keepdims=True, dtype=result.dtype)
+        return rule.apply({"cotangent": cotangent, "result": result, "x": x})[0]
+    axes = normalize_axes(axis if x.ndim else None, x.ndim, "prod")
+    order = (*(k for k in range(x.ndim) if k not in axes), *axes)
+    moved = x.astype(result.dtype, copy=False).permute(order)
+    outer = moved.shape[: x.ndim - len(axes)]
+    rows = moved.reshape((*outer, math.prod(moved.shape[len(outer) :])))
+    found = factors.of_product(cotangent.permute(order).reshape((*outer, 1)), rows)
+    return found.reshape(moved.shape).permute(tuple(order.index(k) for k in range(x.ndim)))
+
+
 @row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
-     aten=("prod", "prod.dim_int"))  # fmt: skip
+     aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient})  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
     return reduce_mul(x)
+
+
+_divided = replace(prod, gradient={})  # its rule follows from the expression
 
 
 @row(types=types.same, dtypes=ALL, reference=np.min, samples=reduction(special=True, empty=False), empty=False,

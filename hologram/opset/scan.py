@@ -13,6 +13,7 @@ from hologram.errors import ShapeError
 from hologram.layout import Layout, count, normalize_axis
 from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic
+from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
@@ -131,6 +132,9 @@ def _cumprod_gradient(cotangent, result, x, axis):
     """The products behind an element are divided by it; those behind the first 0 of a row are made without it."""
     if not x.ndim:
         return cotangent
+    if x.executor.differentiated:
+        rows = x.astype(result.dtype, copy=False).transpose(axis, -1)
+        return of_running_product(cotangent.transpose(axis, -1), rows).transpose(axis, -1)
     zero = logic.equal(x, 0)
     zeros = cumsum(zero, axis=axis)
     first = logic.logical_and(zero, logic.equal(zeros, 1))

@@ -17,7 +17,7 @@ from hologram.opset.forms import types
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.indexing import gather, ordered_step, scatter_shape
+from hologram.opset.indexing import gather, ordered_step, scatter_add, scatter_shape
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
@@ -100,17 +100,34 @@ def _scatter_reduce(x, index, source, *, dim, reduce):
     """
 
 
-def _kept(cotangent: Any, result: Any, x: Any, reduce: str) -> Any:
+def _without_zeros(x: Any, index: Any, source: Any, dim: int) -> tuple[Any, Any]:
+    """How many factors of each product are 0, and the product of the others."""
+    gone, sent = logic.equal(x, 0), logic.equal(source, 0)
+    zeros = scatter_add(gone.astype(x.dtype), index, sent.astype(x.dtype), dim=dim)
+    whole, parts = logic.where(gone, 1, x), logic.where(sent, 1, source)
+    return zeros, scatter_reduce(whole, index, parts, dim=dim, reduce="prod")
+
+
+def _others(x: Any, result: Any, zeros: Any, rest: Any) -> Any:
+    """The product of all factors but x."""
+    alone = logic.where(logic.equal(zeros, 1), rest, 0)
+    return logic.where(logic.equal(x, 0), alone, result / logic.where(logic.equal(x, 0), 1, x))
+
+
+def _kept(cotangent: Any, result: Any, x: Any, index: Any, source: Any, dim: int, reduce: str) -> Any:
     """Of the elements that were there: those that are the extreme get all; of a product the rest of it."""
     if reduce == "prod":
-        return cotangent * result / x
+        zeros, rest = _without_zeros(x, index, source, dim)
+        return cotangent * _others(x, result, zeros, rest)
     return logic.where(logic.equal(x, result), cotangent, 0)
 
 
-def _sent(cotangent: Any, result: Any, source: Any, index: Any, dim: int, reduce: str) -> Any:
+def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int, reduce: str) -> Any:
     """Likewise of the elements that came."""
     if reduce == "prod":
-        return gather(cotangent * result, index, dim=dim) / source
+        every = (cotangent, result, *_without_zeros(x, index, source, dim))
+        cotangent, *found = (gather(t, index, dim=dim) for t in every)
+        return cotangent * _others(source, *found)
     hit = logic.equal(source, gather(result, index, dim=dim))
     return logic.where(hit, gather(cotangent, index, dim=dim), 0)
 

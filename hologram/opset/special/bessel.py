@@ -147,7 +147,8 @@ def bessel_j0(x):
 
 
 def _slope(x: Value) -> Value:
-    return select(x == 0.0, 0.5, _j0(x) - _j1(x) / x)
+    at_0 = 0.5 - x * x * (3.0 / 16.0 - x * x * (5.0 / 384.0))  # its series, whose derivatives are read there
+    return select(x == 0.0, at_0, _j0(x) - _j1(x) / x)
 
 
 @elementwise(types=types.floating, samples=unary(-30, 30), reference=lambda x: special.j1(x), ulp=8, absolute=8.0,
