@@ -21,7 +21,7 @@ def of_product(cotangent: Any, x: Any) -> Any:
     while (n := x.shape[-1]) > 1:
         left, right = x.narrow(-1, 0, (n + 1) // 2), x.narrow(-1, (n + 1) // 2, n // 2)
         if n % 2:
-            right = _beside(right, 1, 1.0, behind=True)
+            right = beside(right, 1, 1.0, behind=True)
         levels.append((left, right, n))
         x = left * right
     for left, right, n in reversed(levels):
@@ -35,17 +35,17 @@ def of_running_product(cotangent: Any, x: Any) -> Any:
         return x
     n, levels, distance = x.shape[-1], [], 1
     while distance < n:
-        before = _beside(x.narrow(-1, 0, n - distance), distance, 1.0, behind=False)
+        before = beside(x.narrow(-1, 0, n - distance), distance, 1.0, behind=False)
         levels.append((x, before, distance))
         x = x * before
         distance *= 2
     for x, before, distance in reversed(levels):
         sent = (cotangent * x).narrow(-1, distance, n - distance)
-        cotangent = cotangent * before + _beside(sent, distance, 0.0, behind=True)
+        cotangent = cotangent * before + beside(sent, distance, 0.0, behind=True)
     return cotangent
 
 
-def _beside(x: Any, count: int, value: float, *, behind: bool) -> Any:
+def beside(x: Any, count: int, value: float, *, behind: bool) -> Any:
     """x with `count` more elements along the last axis."""
     more = x.executor.full((), value, x.dtype).expand((*x.shape[:-1], count))
     return movement.concat([x, more] if behind else [more, x], axis=-1)

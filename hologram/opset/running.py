@@ -17,14 +17,16 @@ from hologram.atlas.program import Access, Program
 from hologram.dtypes import FLOATS, NUMBERS, DType, i64
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, normalize_axis
+from hologram.opset import logic
 from hologram.opset import math as arithmetic
+from hologram.opset.factors import beside
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter_add
-from hologram.opset.scan import axis_samples, to_the_end
+from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along, chunk_length
 from hologram.plan import Plan, Target
 from hologram.records import frozen
@@ -218,11 +220,26 @@ def _returned(cotangent: Any, results: Any, inputs: Any, axis: int) -> Any:
 
 
 def _log_shares(cotangent: Any, result: Any, x: Any, axis: int) -> Any:
-    """An element's share in every sum from it on, exp(x - sum), taken apart at the row's last sum."""
+    """By an element's share in every sum from it on, exp(x - sum).
+
+    The sums grow along a row: cotangents decay on their way back, in log2(n) steps, and no exponential overflows.
+    """
     if not x.ndim:
         return cotangent
-    last = result.narrow(axis, result.shape[axis] - 1, 1) if result.size else result
-    return arithmetic.exp(x - last) * to_the_end(cotangent * arithmetic.exp(last - result), axis)
+    rows, sums, total = (t.transpose(axis, -1) for t in (x, result, cotangent))
+    n, distance = rows.shape[-1], 1
+    while distance < n:
+        now, later = sums.narrow(-1, 0, n - distance), sums.narrow(-1, distance, n - distance)
+        decayed = total.narrow(-1, distance, n - distance) * _ratio(now, later)
+        total = total + beside(decayed, distance, 0.0, behind=True)
+        distance *= 2
+    return (total * logic.where(logic.equal(rows, -math.inf), 0, _ratio(rows, sums))).transpose(axis, -1)
+
+
+def _ratio(low: Any, high: Any) -> Any:
+    """exp(low - high); 1 where both are infinite alike."""
+    alike = logic.logical_and(logic.equal(low, high), logic.isinf(low))
+    return arithmetic.exp(logic.where(alike, 0, low - high))
 
 
 def _cummax(x, *, axis=-1):

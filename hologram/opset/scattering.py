@@ -114,12 +114,18 @@ def _others(x: Any, result: Any, zeros: Any, rest: Any) -> Any:
     return logic.where(logic.equal(x, 0), alone, result / logic.where(logic.equal(x, 0), 1, x))
 
 
+def _hits(x: Any, result: Any, index: Any, source: Any, dim: int) -> tuple[Any, Any, Any]:
+    """Which of the elements that were there and of those that came are the extreme, and how many are."""
+    own, sent = logic.equal(x, result), logic.equal(source, gather(result, index, dim=dim))
+    return own, sent, scatter_add(own.astype(x.dtype), index, sent.astype(x.dtype), dim=dim)
+
+
 def _kept(cotangent: Any, result: Any, x: Any, index: Any, source: Any, dim: int, reduce: str) -> Any:
-    """Of the elements that were there: those that are the extreme get all; of a product the rest of it."""
+    """Of the elements that were there: those that are the extreme share all; of a product the rest of it."""
     if reduce == "prod":
-        zeros, rest = _without_zeros(x, index, source, dim)
-        return cotangent * _others(x, result, zeros, rest)
-    return logic.where(logic.equal(x, result), cotangent, 0)
+        return cotangent * _others(x, result, *_without_zeros(x, index, source, dim))
+    own, _, count = _hits(x, result, index, source, dim)
+    return logic.where(own, cotangent / count, 0)
 
 
 def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int, reduce: str) -> Any:
@@ -128,8 +134,8 @@ def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int
         every = (cotangent, result, *_without_zeros(x, index, source, dim))
         cotangent, *found = (gather(t, index, dim=dim) for t in every)
         return cotangent * _others(source, *found)
-    hit = logic.equal(source, gather(result, index, dim=dim))
-    return logic.where(hit, gather(cotangent, index, dim=dim), 0)
+    _, sent, count = _hits(x, result, index, source, dim)
+    return logic.where(sent, gather(cotangent / count, index, dim=dim), 0)
 
 
 scatter_reduce = register(

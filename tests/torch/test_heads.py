@@ -132,3 +132,35 @@ def test_flexible_attention_is_attention(compiled: bool) -> None:
     torch.testing.assert_close(found.detach().cpu(), wanted.detach(), atol=1e-5, rtol=1e-5)
     for a, b in zip(there, here, strict=True):
         torch.testing.assert_close(a.grad.cpu(), b.grad, atol=1e-5, rtol=1e-5)
+
+
+SHAPES = {  # of queries, of keys and values, of the mask
+    "no batch": ((5, 8), (6, 8), None),
+    "one axis, masked": ((3, 5, 8), (3, 6, 8), (5, 6)),
+    "three axes, masked": ((2, 2, 3, 5, 8), (2, 2, 3, 6, 8), (2, 1, 3, 1, 6)),
+    "one for all": ((1, 2, 5, 8), (3, 2, 6, 8), None),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", SHAPES)
+def test_attention_of_any_number_of_axes(name: str, compiled: bool) -> None:
+    torch.manual_seed(0)
+    of_queries, of_keys, of_mask = SHAPES[name]
+    mask = None if of_mask is None else torch.rand(of_mask).masked_fill(torch.rand(of_mask) < 0.3, -torch.inf)
+    operands = [torch.randn(shape) for shape in (of_queries, of_keys, of_keys)]
+
+    def attended(*operands: Any) -> Any:
+        masking = None if mask is None else mask.to(operands[0].device)
+        return nn.functional.scaled_dot_product_attention(*operands, attn_mask=masking)
+
+    torch._dynamo.reset()
+    chosen = torch.compile(attended, backend="hologram") if compiled else attended
+    found = {}
+    for device, function in (("cpu", attended), ("hologram", chosen)):
+        leaves = [x.to(device).requires_grad_() for x in operands]
+        result = function(*leaves)
+        assert result.is_contiguous()
+        found[device] = [result, *torch.autograd.grad(result.sin().sum(), leaves)]
+    for here, there in zip(*found.values(), strict=True):
+        torch.testing.assert_close(there.cpu(), here, atol=1e-5, rtol=1e-4)

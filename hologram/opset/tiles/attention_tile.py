@@ -71,9 +71,10 @@ def tile_steps(
         if batches[0].ndim > 2:
             return False
     outer, heads = batches[0].shape if batches[0].ndim == 2 else (1, *batches[0].shape)
-    if max(outer, heads) > limits.max_workgroups:
-        return False
     rows = q.layout.shape[-2]
+    grid = (-(-rows // way.threads[0]), heads, outer)
+    if max(grid) > limits.max_workgroups:
+        return False
     scalars: list[int | float] = [rows, keys, e, ev, scale]
     for place, batch in zip(places, batches, strict=True):
         lead = batch.strides if batch.ndim == 2 else (0, *batch.strides)
@@ -87,6 +88,6 @@ def tile_steps(
         constants=(*way.constants, ("CAUSAL", causal), ("MASKED", mask is not None)),
         workgroup=(*way.threads, 1),
     )
-    step = Step(tile, tuple(range(5)), tuple(scalars), (-(-rows // way.threads[0]), heads, outer))
+    step = Step(tile, tuple(range(5)), tuple(scalars), grid)
     steps.add(step, [p.position for p in places])
     return True

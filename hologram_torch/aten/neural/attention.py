@@ -37,9 +37,11 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "hologram, scaled_dot_product_attention: query, key and value must have two axes or more"
         )
-    if len({x.dtype for x in (query, key, value)}) > 1:
+    if len({x.dtype for x in (query, key, value)}) > 1 or not query.is_floating_point():
         kinds = ", ".join(str(x.dtype) for x in (query, key, value))
-        raise RuntimeError(f"hologram, scaled_dot_product_attention: one dtype is needed, got {kinds}")
+        raise RuntimeError(
+            f"hologram, scaled_dot_product_attention: one dtype of floats is needed, got {kinds}"
+        )
     if attn_mask is not None and attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
         raise RuntimeError(
             "hologram, scaled_dot_product_attention: attn_mask must be bool, float32 or of the query's dtype, "
@@ -52,9 +54,42 @@ def scaled_dot_product_attention(
         return torch.ops.aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
-    return torch.ops.aten._scaled_dot_product_fused_attention_overrideable(
-        query, key, value, attn_mask, 0.0, is_causal, False, scale=scale
-    )[0]
+    try:
+        batch = torch.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value)))
+    except RuntimeError as error:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        raise RuntimeError(
+            "hologram, scaled_dot_product_attention: the axes ahead of the last two must broadcast "
+            f"(enable_gqa=True for heads that share keys), got {shapes}"
+        ) from error
+    if len(batch) == 2 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        return _fused(query, key, value, attn_mask, is_causal, scale)
+    if query.shape[:-2] != batch:  # results lie like queries, and none in the memory of another
+        query = query.expand((*batch, *query.shape[-2:])).contiguous()
+    query, key, value = (_of_four_axes(x, batch) for x in (query, key, value))
+    if attn_mask is not None and (attn_mask.ndim > 4 or len(batch) > 2):
+        attn_mask = _of_four_axes(attn_mask, batch)
+    found = _fused(query, key, value, attn_mask, is_causal, scale)
+    return found.reshape((*batch, *found.shape[-2:]))
+
+
+def _fused(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    causal: bool,
+    scale: Any,
+) -> torch.Tensor:
+    operator = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+    return operator(query, key, value, mask, 0.0, causal, False, scale=scale)[0]
+
+
+def _of_four_axes(x: torch.Tensor, batch: torch.Size) -> torch.Tensor:
+    """Broadcast to a batch, whose axes become two: PyTorch's shapes of the operator below know four axes."""
+    rows = x.shape[-2:] if x.ndim > 1 else (1, *x.shape)
+    lead = (1,) * (2 - len(batch)) + tuple(batch)
+    return x.expand((*batch, *rows)).reshape((-1 if 0 not in lead else 0, lead[-1], *rows))
 
 
 for _key in ("PrivateUse1", "AutogradPrivateUse1"):
