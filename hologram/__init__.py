@@ -66,6 +66,7 @@ if _typing.TYPE_CHECKING:
         vjp as vjp,
     )
     from hologram.frontend.jit.jitted import jit as jit
+    from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
         unique_all as unique_all,

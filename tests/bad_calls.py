@@ -1,5 +1,6 @@
 """Calls that must be refused: what is called, the exception it must give, and words its message must hold."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
 """Arguments, views, arrays and programs that must be refused; see tests/bad_calls.py."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,6 @@
 """Shapes that must be refused; see tests/bad_calls.py."""
 
+# pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false, reportFunctionMemberAccess=false
 from __future__ import annotations
 
 import numpy as np

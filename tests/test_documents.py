@@ -124,15 +124,23 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize(("name", "function"), [("operations", "table"), ("matrix", "page")])
-def test_a_made_page_is_what_it_is_made_of(name: str, function: str) -> None:
+MADE = {  # by scripts of docs/
+    "operations": ("table", "docs/operations.md"),
+    "matrix": ("page", "docs/matrix.md"),
+    "signatures": ("stub", "hologram/frontend/signatures.pyi"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_made_file_is_what_it_is_made_of(name: str) -> None:
+    function, path = MADE[name]
     specification = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     made = getattr(module, function)()
-    assert (ROOT / "docs" / f"{name}.md").read_text() == made, f"run python docs/{name}.py > docs/{name}.md"
+    assert (ROOT / path).read_text() == made, f"run python docs/{name}.py > {path}"
 
 
 CALL = re.compile(r"`[^`]*?\bhg\.(\w+)\(([^()`]*)\)[^`]*`")

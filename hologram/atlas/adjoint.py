@@ -20,12 +20,6 @@ from hologram.errors import ProgramError
 Law = Callable[..., tuple[Value | None, ...]]
 
 
-def _extreme(c: Value, z: Value, x: Value, y: Value) -> tuple[Value, ...]:
-    """The one that was taken gets all; equals get half each."""
-    half = select(x == y, c * 0.5, c)
-    return select(x == z, half, 0.0), select(y == z, half, 0.0)
-
-
 def _power(c: Value, z: Value, x: Value, y: Value) -> tuple[Value, ...]:
     """(x^y)' = y x^(y - 1) x' + x^y log(x) y'; 0 where a power is constant: exponent 0, base 0."""
     by_base = select(y == 0.0, 0.0, c * y * atlas.power(x, y - 1.0))
@@ -40,8 +34,6 @@ LAWS: Mapping[Opcode, Law] = {
     Opcode.REM: lambda c, z, x, y: (c, -c * atlas.trunc(x / y)),  # x rem y = x - y trunc(x / y)
     Opcode.MAD: lambda c, z, x, y, w: (c * y, c * x, c),
     Opcode.FMA: lambda c, z, x, y, w: (c * y, c * x, c),
-    Opcode.MIN: _extreme,
-    Opcode.MAX: _extreme,
     # At 0 from the right: smooth functions, which compute by magnitudes, have all their derivatives so.
     Opcode.ABS: lambda c, z, x: (select(x < 0.0, -c, c),),
     Opcode.NEG: lambda c, z, x: (-c,),
@@ -172,6 +164,14 @@ def _dependent(
     return active, varying
 
 
+def _extreme(opcode: Opcode, flow: _Flow, x: Value, y: Value) -> Sequence[_Flow]:
+    """A choice as well: the one that is taken gets all, equals half each; beside NaN both get all, as in PyTorch."""
+    less, more = (x < y, y < x) if opcode is Opcode.MAX else (y < x, x < y)
+    half = select(x == y, flow.cotangent * 0.5, flow.cotangent)
+    taken = (~less, ~more)
+    return [_Flow(half, side if flow.condition is None else side & flow.condition) for side in taken]
+
+
 def _passed(opcode: Opcode, flow: _Flow, z: Value, operands: Sequence[Value]) -> Sequence[_Flow | None]:
     """What an instruction passes on to each of its operands."""
     if opcode is Opcode.SELECT:
@@ -180,6 +180,8 @@ def _passed(opcode: Opcode, flow: _Flow, z: Value, operands: Sequence[Value]) ->
         if flow.condition is not None:
             sides = (chosen & flow.condition, ~chosen & flow.condition)
         return None, *(_Flow(flow.cotangent, side) for side in sides)
+    if opcode in (Opcode.MIN, Opcode.MAX):
+        return _extreme(opcode, flow, *operands)
     if opcode not in LAWS:
         raise ProgramError(f"{z.builder.name}: {opcode.value} has no derivative")
     cotangents = LAWS[opcode](flow.cotangent, z, *operands)

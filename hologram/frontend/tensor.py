@@ -17,6 +17,7 @@ from hologram import dtypes, lazy, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
 from hologram.frontend.operators import Operators
+from hologram.frontend.signatures import Methods
 from hologram.frontend.values import host_values
 from hologram.layout import Layout, hashable, indexed
 from hologram.opset.forms.default import Default
@@ -42,7 +43,7 @@ _COMMON = frozenset({0, 1})  # numbers worth a launch of their own; others are c
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
-class Tensor(View, Operators):
+class Tensor(View, Operators, Methods):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with

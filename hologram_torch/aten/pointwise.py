@@ -11,7 +11,7 @@ import torch
 import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms.operation import Operation
+from hologram.opset import OPERATIONS
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels import registry
 from hologram_torch.kernels.kernel import Promotes, Promotion
@@ -35,9 +35,10 @@ def power_of(base: bool | int | float, exponent: Tensor) -> Tensor:
 
 def _power(x: Any, exponent: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The operation that computes it, its operands and its attributes."""
-    if hg.pow.squares(hologram_tensor(x), exponent):
-        return hg.square, (x,), {}
-    return hg.pow, (x, exponent), {}
+    power: Any = OPERATIONS["pow"]
+    if power.squares(hologram_tensor(x), exponent):
+        return OPERATIONS["square"], (x,), {}
+    return power, (x, exponent), {}
 
 
 def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
@@ -49,7 +50,7 @@ def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
 registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0), bind=_power)
 
 
-@implements("add.Tensor", "add.Scalar", promotes=SAME, operation=hg.add)
+@implements("add.Tensor", "add.Scalar", promotes=SAME, operation=OPERATIONS["add"])
 def add(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.add(x, y if alpha == 1 else times(y, alpha))
 
@@ -63,7 +64,7 @@ def of_bools(*operands: Any) -> str | None:
     return None
 
 
-@implements("sub.Tensor", "sub.Scalar", promotes=SAME, operation=hg.subtract, refuses=of_bools)
+@implements("sub.Tensor", "sub.Scalar", promotes=SAME, operation=OPERATIONS["subtract"], refuses=of_bools)
 def sub(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.subtract(x, y if alpha == 1 else times(y, alpha))
 
@@ -107,19 +108,20 @@ def promoted(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 # Operators whose forms with numbers PyTorch would else reduce to the form with tensors, and call that with numbers.
-NUMBERS: dict[str, tuple[Operation, tuple[str, ...]]] = {
-    "remainder": (hg.remainder, ("Tensor", "Scalar", "Scalar_Tensor")),
-    "fmod": (hg.fmod, ("Tensor", "Scalar")),
-    "floor_divide": (hg.floor_divide, ("", "Scalar")),
-    "fmax": (hg.fmax, ("",)),
-    "fmin": (hg.fmin, ("",)),
-    "bitwise_and": (hg.bitwise_and, ("Tensor", "Scalar", "Scalar_Tensor")),
-    "bitwise_or": (hg.bitwise_or, ("Tensor", "Scalar", "Scalar_Tensor")),
-    "bitwise_xor": (hg.bitwise_xor, ("Tensor", "Scalar", "Scalar_Tensor")),
-    "bitwise_left_shift": (hg.bitwise_left_shift, ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
-    "bitwise_right_shift": (hg.bitwise_right_shift, ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "remainder": ("Tensor", "Scalar", "Scalar_Tensor"),
+    "fmod": ("Tensor", "Scalar"),
+    "floor_divide": ("", "Scalar"),
+    "fmax": ("",),
+    "fmin": ("",),
+    "bitwise_and": ("Tensor", "Scalar", "Scalar_Tensor"),
+    "bitwise_or": ("Tensor", "Scalar", "Scalar_Tensor"),
+    "bitwise_xor": ("Tensor", "Scalar", "Scalar_Tensor"),
+    "bitwise_left_shift": ("Tensor", "Tensor_Scalar", "Scalar_Tensor"),
+    "bitwise_right_shift": ("Tensor", "Tensor_Scalar", "Scalar_Tensor"),
 }
-for _name, (_operation, _overloads) in NUMBERS.items():
+for _name, _overloads in NUMBERS.items():
+    _operation = OPERATIONS[_name]
     implements(*(f"{_name}.{o}".rstrip(".") for o in _overloads), promotes=SAME, operation=_operation)(
         _operation
     )

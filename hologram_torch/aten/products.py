@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hologram as hg
+from hologram.opset import OPERATIONS
 from hologram_torch.kernels.registry import implements
 from hologram_torch.tensors.dtypes import torch_dtype
 
@@ -30,7 +31,7 @@ def alike(*operands: Any) -> None:
         )
 
 
-@implements("mm", "bmm", operation=hg.matmul)
+@implements("mm", "bmm", operation=OPERATIONS["matmul"])
 def product(a: Any, b: Any) -> Any:
     alike(a, b)
     return hg.matmul(a, b)

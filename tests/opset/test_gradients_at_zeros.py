@@ -90,3 +90,44 @@ def test_scattered_factors_that_are_0(zeros: tuple[int, ...], executor: hg.Execu
     )
     for got, want in zip(found(executor.tensor(x), executor.tensor(source)), wanted, strict=True):
         close(got, want.numpy(), dtype)
+
+
+def test_sigmoids_that_saturate_have_losses_with_derivatives(executor: hg.Executor) -> None:
+    x = np.array([0, 100, -100, 3], np.float32)
+    for target in (0.0, 1.0):
+        there = torch.from_numpy(x).requires_grad_()
+        loss = torch.nn.functional.binary_cross_entropy(torch.sigmoid(there), torch.full((4,), target))
+        (wanted,) = torch.autograd.grad(loss, there)
+        goal = executor.full((4,), target)
+        found = hg.grad(lambda x, goal=goal: hg.binary_cross_entropy_loss(hg.sigmoid(x), goal))(
+            executor.tensor(x)
+        )
+        np.testing.assert_allclose(found.to_numpy(), wanted.numpy(), rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize(
+    "values", [(0, 100, -100), (-800, 0, 300), (300, -300, -900), (-np.inf, 0, 1)], ids=str
+)
+def test_running_logarithms_of_sums_that_grow_far(values: tuple[float, ...], executor: hg.Executor) -> None:
+    x, weights = np.array(values, np.float32), np.array([1, 2, 3], np.float32)
+    weighing = executor.tensor(weights)
+    found = hg.grad(lambda x: hg.sum(hg.logcumsumexp(x) * weighing))(executor.tensor(x))
+    exact = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        shares = np.tril(np.exp(exact - np.logaddexp.accumulate(exact)[:, None]))
+    np.testing.assert_allclose(found.to_numpy(), weights @ np.nan_to_num(shares), rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("reduce", ["max", "min"])
+def test_scattered_equals_share(reduce: str, executor: hg.Executor) -> None:
+    places = executor.tensor(np.array([0, 0, 1]))
+    x, source = (
+        executor.tensor(np.array([0.0, 1], np.float32)),
+        executor.tensor(np.array([0.0, 0, 1], np.float32)),
+    )
+    weights = executor.tensor(np.array([12.0, 10], np.float32))
+    found = hg.grad(
+        lambda x, s: hg.sum(hg.scatter_reduce(x, places, s, dim=0, reduce=reduce) * weights), (0, 1)
+    )(x, source)
+    np.testing.assert_array_equal(found[0].to_numpy(), [4, 5])
+    np.testing.assert_array_equal(found[1].to_numpy(), [4, 4, 5])

@@ -115,4 +115,4 @@ def test_the_second_power_has_the_dtype_of_a_power(executor: hg.Executor) -> Non
     assert (whole**2.0).dtype is hg.f32
     assert (executor.tensor(np.array([True, False])) ** 2).tolist() == [1, 0]
     with pytest.raises(TypeError, match="needs the argument 'y'"):
-        hg.pow(whole)
+        hg.pow(whole)  # pyright: ignore[reportCallIssue]

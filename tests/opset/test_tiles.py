@@ -57,7 +57,7 @@ def test_attention_masked_and_strided(adapter: hg.Executor) -> None:
     keep[:, :, 5] = False
     keep[..., 7], k[:, 7] = False, np.nan  # what is masked is not looked at
     heads = [adapter.tensor(x).permute((0, 2, 1, 3)) for x in (q, k, v)]
-    out = hg.scaled_dot_product_attention(*heads, adapter.tensor(keep), causal=True).to_numpy()
+    out = hg.scaled_dot_product_attention(*heads, mask=adapter.tensor(keep), causal=True).to_numpy()
     reference = OPERATIONS["scaled_dot_product_attention"].reference
     expected = reference(*(x.astype(np.float64).transpose(0, 2, 1, 3) for x in (q, k, v)), keep, causal=True)
     np.testing.assert_allclose(out, expected, atol=2e-6)

@@ -53,7 +53,10 @@ with hg.Executor(backend="cpu") as ex:
     array: np.ndarray = y.to_numpy()
     step = hg.jit(scaled, donate=(0,))
     names: tuple[int, ...] = y.shape
+    total: hg.Tensor = hg.softmax(y, dim=-1).sum(axis=0)
+    again: hg.Tensor = step(total, 2.0)
     wrong: int = y.dtype
+    neither: hg.Tensor = hg.topk(y, 2)
 """
 
 
@@ -171,7 +174,7 @@ def test_a_users_file_is_typed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson", str(file)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     errors = [d for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
-    assert [e["range"]["start"]["line"] for e in errors] == [
-        USERS_FILE.splitlines().index("    wrong: int = y.dtype")
-    ]
+    lines = USERS_FILE.splitlines()
+    assert [lines[e["range"]["start"]["line"]].split(":")[0].strip() for e in errors] == ["wrong", "neither"]
     assert "DType" in errors[0]["message"]
+    assert "tuple[Tensor, Tensor]" in errors[1]["message"]

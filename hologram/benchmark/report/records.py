@@ -182,14 +182,30 @@ def load(path: Path) -> Report:
 
 def from_dict(found: dict[str, Any]) -> Report:
     """The report whose `as_dict` this is."""
-    values = {f.name: found[f.name] for f in fields(Report)}
-    values["adapters"] = tuple(Adapter(**a) for a in values["adapters"])
+    values = _checked(Report, {f.name: found[f.name] for f in fields(Report)})
+    values["adapters"] = tuple(Adapter(**_checked(Adapter, a)) for a in values["adapters"])
     values["measurements"] = tuple(map(measurement, values["measurements"]))
     return Report(**values)
 
 
 def measurement(found: dict[str, Any]) -> Measurement:
     """The measurement that `as_dict` made plain values of."""
-    key = Key(**{f.name: found[f.name] for f in fields(Key)} | {"kind": Kind(found["kind"])})
+    key = Key(**_checked(Key, {f.name: found[f.name] for f in fields(Key)}) | {"kind": Kind(found["kind"])})
     turns = tuple(map(float, found.get("turns", ())))
-    return Measurement(key, turns, **{name: found[name] for name in BESIDES if name in found})
+    besides = {name: found[name] for name in BESIDES if name in found}
+    return Measurement(key, turns, **_checked(Measurement, besides))
+
+
+_TYPES: dict[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float), "dict[str, str]": dict}
+
+
+def _checked(of: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Values by name of a record's fields, each of the plain type that the field says."""
+    for f in fields(of):
+        value, wanted = found.get(f.name), _TYPES.get(str(f.type))
+        if f.name not in found or wanted is None:
+            continue
+        every = [value, *value.values()] if isinstance(value, dict) else [value]
+        if not isinstance(value, wanted) or not all(isinstance(v, str) for v in every[1:]):
+            raise TypeError(f"{of.__name__}.{f.name} must be {f.type}, got {value!r}")
+    return found

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from hologram import lazy
 from hologram.errors import TraceError
@@ -29,13 +29,15 @@ else:  # needed by who asks, not by who calls
 tracers = Dispatch.tracers
 layout_of = attrgetter("layout")
 MAX_SIGNATURES = 256  # that one function is kept compiled for
+P = ParamSpec("P")  # of the function, as is
+R = TypeVar("R")
 
 
-class Jitted:
+class Jitted(Generic[P, R]):
     """A function that is traced once for each signature of its arguments, and replayed after that."""
 
     def __init__(
-        self, function: Callable[..., Any], donate: int | Sequence[int] = (), fast_math: bool = False
+        self, function: Callable[P, R], donate: int | Sequence[int] = (), fast_math: bool = False
     ) -> None:
         if not callable(function):
             raise TypeError(f"jit: a function is needed, got {type(function).__name__}")
@@ -55,14 +57,23 @@ class Jitted:
             Any, Compiled
         ] = {}  # for calls with nothing but tensors or trees of them, by their layouts
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            met = None if kwargs else self._met.get((args[0].buffer.executor, *map(layout_of, args)))
-        except (AttributeError, IndexError):  # an argument is no tensor, or there is none
-            met = None
-        return self._sorted_out(args, kwargs) if met is None or tracers else met(args)
+    if TYPE_CHECKING:
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Jitted | Bound:
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    else:
+
+        def __call__(self, *args, **kwargs):
+            try:
+                met = None if kwargs else self._met.get((args[0].buffer.executor, *map(layout_of, args)))
+            except (AttributeError, IndexError):  # an argument is no tensor, or there is none
+                met = None
+            return self._sorted_out(args, kwargs) if met is None or tracers else met(args)
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Bound: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """The method of an instance, which is then the first argument and, if no tree, a static one."""
         return self if instance is None else Bound(self, instance)
 
@@ -200,12 +211,12 @@ class Bound:
 
 @overload
 def jit(
-    function: Callable[..., Any], *, donate: int | Sequence[int] = (), fast_math: bool = False
-) -> Jitted: ...
+    function: Callable[P, R], *, donate: int | Sequence[int] = (), fast_math: bool = False
+) -> Jitted[P, R]: ...
 @overload
 def jit(
     *, donate: int | Sequence[int] = (), fast_math: bool = False
-) -> Callable[[Callable[..., Any]], Jitted]: ...
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
     function: Callable[..., Any] | None = None, *, donate: int | Sequence[int] = (), fast_math: bool = False
 ) -> Any:

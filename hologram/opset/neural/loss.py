@@ -81,14 +81,20 @@ def _same_shape(who: str, x: Any, y: Any) -> None:
         raise ShapeError(f"{who}: prediction and target must have one shape, got {x.shape} and {y.shape}")
 
 
+def _bce_slope(cotangent, probability, target):
+    """As PyTorch has it: finite at 0 and 1, where the logarithms are held."""
+    return cotangent * (probability - target) / atlas.maximum(probability * (1.0 - probability), 1e-12)
+
+
 def _bce_reference(p, t):
     with np.errstate(divide="ignore"):
         return -(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log1p(-p), -100))
 
 
 @elementwise(
-    types=types.floating, reference=_bce_reference, samples=_single(_pairs(0, 1)), ulp=4, absolute=200.0
-)
+    types=types.floating, reference=_bce_reference, samples=_single(_pairs(0, 1)), ulp=4, absolute=200.0,
+    gradient={"probability": _bce_slope},
+)  # fmt: skip
 def binary_cross_entropy(probability, target):
     """-(t log p + (1 - t) log(1 - p)), logarithms held above -100."""
     yes = atlas.maximum(atlas.log(probability), -100.0)

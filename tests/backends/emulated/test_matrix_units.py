@@ -112,7 +112,7 @@ def test_parts_of_a_long_sum(parts: int, executor: hg.Executor) -> None:
     x, weight, offset = (executor.tensor(i).astype(hg.bfloat16) for i in (a, b, bias))
     found = [hg.linear(x, weight, offset, activation="relu").astype(hg.float32).to_numpy() for _ in range(2)]
     np.testing.assert_array_equal(found[0], np.maximum(a @ b.T + bias, 0))
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,9 @@ def test_what_is_masked_is_not_looked_at(dtype: DType, executor: hg.Executor) ->
     keep = np.ones((20, 40), bool)
     keep[:, 7], keep[:, 30], k[:, 7], k[:, 30] = False, False, np.nan, np.inf
     tensors = [executor.tensor(x).astype(dtype) for x in (q, k, v)]
-    found = hg.scaled_dot_product_attention(*tensors, executor.tensor(keep)).astype(hg.float32).to_numpy()
+    found = (
+        hg.scaled_dot_product_attention(*tensors, mask=executor.tensor(keep)).astype(hg.float32).to_numpy()
+    )
     rest = [7, 30]
     wanted = reference(q, np.delete(k, rest, 1), np.delete(v, rest, 1))
     np.testing.assert_allclose(found, wanted, atol=10 * TOLERANCE[dtype])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,9 +25,11 @@ def check(recipe: Recipe, executor: hg.Executor, donate: bool = False) -> None:
     recipe = replace(recipe, steps=tuple(k for k in recipe.steps if k not in skipped))
     before = [bits(t) for t in tensors]
     refused: set[int] = set()
-    jitted = hg.jit(
-        lambda *args: run(recipe, args, refused), donate=tuple(range(len(tensors))) if donate else ()
-    )
+
+    def recorded(*args: Any) -> Any:
+        return run(recipe, args, refused)
+
+    jitted = hg.jit(recorded, donate=tuple(range(len(tensors))) if donate else ())
     for _ in range(1 if donate else 2):
         found = jitted(*tensors)
         assert not refused, f"{recipe}: steps that run eagerly cannot be traced"
