@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.backends.cpu.engine import shared_engine
 from hologram.dtypes import f32
 from hologram.frontend.tensor import as_tensor
 from hologram.layout import Layout, seen
@@ -243,3 +244,18 @@ def test_nothing_is_left(
         if objects <= OBJECTS and resident <= CALLS * BYTES_PER_CALL and not count and reserved <= 0:
             return
     pytest.fail(f"objects, bytes, blocks and reserved bytes grew by {grown} in {CALLS} calls each")
+
+
+def test_compilers_leave_nothing() -> None:
+    engine = shared_engine()
+    text = "define void @f(ptr %x) {\n  store i32 1, ptr %x\n  ret void\n}\n"
+
+    def grown(count: int) -> int:
+        before = resident_bytes()
+        for _ in range(count):
+            engine.compile("f", text)
+        gc.collect()
+        return resident_bytes() - before
+
+    grown(50)
+    assert min(grown(150) for _ in range(3)) < 150 * 16 << 10  # a pass manager has 50 KB

@@ -74,41 +74,51 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
     trial = tunable.trial(problem)
     default = tunable.default(problem, host.limits)
     rng = np.random.default_rng(0)
-    buffers = []
-    for layout in (*trial.inputs, trial.output):
-        buffers.append(host.allocate(layout.size, layout.dtype))
-        buffers[-1].from_numpy(rng.standard_normal(layout.size).astype(layout.dtype.numpy))
-    calls: dict[Candidate, Launch] = {}
-    for candidate in (default, *tunable.candidates(problem, host.limits)):
-        if candidate not in calls and not stop():
-            plan = trial.plan(Target(host.limits, partial(_only, candidate)))
-            try:
-                calls[candidate] = host.bound.prepare(None, plan, buffers)
-            except CompileError:  # the device does not take it after all
-                if candidate == default:
-                    raise
-    samples: dict[Candidate, list[float]] = {candidate: [] for candidate in calls}
-    repeats: dict[Candidate, int] = {}
-    for candidate, call in calls.items():
-        if stop():
-            break
-        _time(host, call, 1)  # compiles
-        repeats[candidate] = max(1, round(pace.turn_seconds / max(_time(host, call, 1), 1e-6)))
-    for turn in range(pace.rounds):
-        if turn == 2 and samples and all(samples.values()):  # none where it was stopped at once
-            best = min(map(median, samples.values()))
-            keep = {c for c, found in samples.items() if c == default or median(found) <= HOPELESS * best}
-            samples = {c: samples[c] for c in keep}
-        for candidate in samples:
-            if candidate in repeats and not stop():
-                samples[candidate].append(_time(host, calls[candidate], repeats[candidate]))
-    for buffer in buffers:
-        buffer.free()
+    with contextlib.ExitStack() as held:
+        buffers = []
+        for layout in (*trial.inputs, trial.output):
+            buffers.append(host.allocate(layout.size, layout.dtype))
+            held.callback(buffers[-1].free)
+            buffers[-1].from_numpy(rng.standard_normal(layout.size).astype(layout.dtype.numpy))
+        calls: dict[Candidate, Launch] = {}
+        for candidate in (default, *tunable.candidates(problem, host.limits)):
+            if candidate not in calls and not stop():
+                plan = trial.plan(Target(host.limits, partial(_only, candidate)))
+                try:
+                    calls[candidate] = call = host.bound.prepare(None, plan, buffers)
+                    _time(host, call, 1)  # compiles
+                except CompileError:  # the device does not take it after all
+                    calls.pop(candidate, None)
+                    if candidate == default:
+                        raise
+        samples = _samples(host, calls, default, pace, stop)
     seconds = {candidate: median(found) for candidate, found in samples.items() if found}
     winner = min(seconds, key=seconds.__getitem__, default=default)
     if winner not in seconds or seconds[winner] > WORTH * seconds.get(default, 0.0):
         winner = default
     return Measured(problem, default, winner, seconds, trial.operations)
+
+
+def _samples(
+    host: Host, calls: dict[Candidate, Launch], default: Candidate, pace: Pace, stop: Callable[[], bool]
+) -> dict[Candidate, list[float]]:
+    """Seconds of a call in each turn; who is hopeless after two of them has no more."""
+    repeats: dict[Candidate, int] = {}
+    for candidate, call in calls.items():
+        if stop():
+            break
+        repeats[candidate] = max(1, round(pace.turn_seconds / max(_time(host, call, 1), 1e-6)))
+    racing: dict[Candidate, list[float]] = {candidate: [] for candidate in repeats}
+    for turn in range(pace.rounds):
+        if turn == 2 and racing and all(racing.values()):  # none where it was stopped at once
+            best = min(map(median, racing.values()))
+            racing = {
+                c: found for c, found in racing.items() if c == default or median(found) <= HOPELESS * best
+            }
+        for candidate, found in racing.items():
+            if not stop():
+                found.append(_time(host, calls[candidate], repeats[candidate]))
+    return racing
 
 
 def _only(candidate: Candidate, _problem: Problem) -> Candidate:
@@ -189,8 +199,9 @@ class Background:
         # A device that will not open or run a kernel is no reason to disturb the program, which has its defaults.
         with contextlib.suppress(HologramError), contextlib.closing(self._open_host()) as host:
             while (problem := self._asked.get()) is not None and not self._ended.is_set():
-                measured = measure(host, problem, stop=self._ended.is_set)
-                winners = self._winners()
-                if winners is None or self._ended.is_set():
-                    return
-                winners.put(problem, measured.winner)
+                with contextlib.suppress(HologramError):  # one that does not fit, say: the next one may
+                    measured = measure(host, problem, stop=self._ended.is_set)
+                    winners = self._winners()
+                    if winners is None or self._ended.is_set():
+                        return
+                    winners.put(problem, measured.winner)

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,3 +186,27 @@ def test_an_executor_that_nobody_closes_leaves_no_thread(
     while any(t.name == "hologram tuner" for t in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_problem_that_fails_ends_no_tuning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that does not fit, say; its buffers are given back."""
+    tried: list[Problem] = []
+    real = tuner.measure
+
+    def measured(host: Any, problem: Problem, *rest: Any, **how: Any) -> Any:
+        tried.append(problem)
+        if len(tried) == 1:
+            raise hg.OutOfMemory("no room")
+        return real(host, problem, *rest, **how)
+
+    monkeypatch.setenv("HOLOGRAM_TUNE", "1")
+    monkeypatch.setattr(tuner, "measure", measured)
+    problems = [replace(PROBLEM, sizes=(1, 8, size, 8)) for size in (8, 16)]
+    with hg.Executor("cpu") as executor:
+        for problem in problems:
+            executor.target.choices(problem)
+        deadline = time.monotonic() + 60
+        while executor.target.choices(problems[1]) is None:
+            assert time.monotonic() < deadline, "the second was not tuned"
+            time.sleep(0.02)
+    assert tried[:2] == problems

@@ -69,7 +69,13 @@ class Engine:
         options.loop_unrolling = True
         options.loop_interleaving = True
         builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+        manager = builder.getModulePassManager()
+        manager.run(module, builder)
+        dispose = llvm.newpassmanagers.NewPassManager._dispose
+        if (
+            type(manager)._dispose is not dispose
+        ):  # llvmlite's own class inherits one that leaves 50 KB behind
+            dispose(manager)
         return module, machine
 
     def compile(self, name: str, text: str) -> bytes:

@@ -109,7 +109,7 @@ class WebGPUKernel(TextKernel):
         self.facilities = facilities
         self._distinct = tuple(range(len(kernel.buffers)))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
-        if isinstance(kernel, Tile) or not kernel.reduced:
+        if isinstance(kernel, Tile):
             self.plain.compiled(PLAIN)  # no other can be asked for: compile it now
 
     def launch(
