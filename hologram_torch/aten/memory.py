@@ -171,6 +171,11 @@ def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -
 register("record_stream", lambda x, stream: None)
 register("copy", _copied)
 register("_copy_from", _copy_from)
+for _key in (
+    "Negative",
+    "Conjugate",
+):  # whose fallbacks hand over a copy of the target: the schema tells no writes
+    library.impl("_copy_from", torch.library.fallthrough_kernel, _key)
 register("_copy_from_and_resize", lambda source, target: _copy_from(source, target.resize_(source.shape)))
 register("_local_scalar_dense", _local_scalar_dense)
 

@@ -142,3 +142,13 @@ def test_tensors_without_elements_overlap_nothing_but_have_shapes() -> None:
     for source in (torch.ones(2, 4), torch.ones(2, 4, device="hologram")):
         with pytest.raises(RuntimeError, match="hologram"):
             empty.copy_(source)
+
+
+def test_negative_views_on_the_host_take_copies() -> None:
+    device = torch.arange(3.0, device="hologram")
+    negative = torch._neg_view(torch.zeros(3))
+    assert negative.copy_(device).tolist() == [0, 1, 2]
+    complexes = torch.zeros(3, dtype=torch.complex64)
+    complexes.conj().imag.copy_(device)
+    assert complexes.imag.tolist() == [0, -1, -2]
+    assert device.copy_(torch._neg_view(torch.ones(3))).tolist() == [-1, -1, -1]

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 
 from hologram import dtypes
 from hologram.atlas.arithmetic import identity
-from hologram.atlas.opcodes import FOLDS, Opcode
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
 from hologram.compiler.analysis.phases import Phase, outer_values, rows
 from hologram.compiler.scheduling.schedule import Schedule, row_units
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
+from hologram.compiler.source.row_folds import Tree, combine
 from hologram.dtypes import DType
 from hologram.records import frozen
 
@@ -51,7 +52,7 @@ class _Rows:
         self.program = emitter.program
         self.threads = schedule.threads
         self.workgroup = schedule.workgroup
-        self.subgroup = schedule.subgroup
+        self.tree = Tree(emitter, schedule)
         self.phases = rows(self.program)
         self.units = row_units(self.program)
         self.last = self.program.rank - 1
@@ -92,7 +93,7 @@ class _Rows:
                 functions += text
                 self._sweep(sweep)
                 for fold in phase.reductions:
-                    self._tree(fold)
+                    self.tree.write(fold)
         self._tail()
         body, emitter.lines, emitter.depth = emitter.lines, functions, 0
         return body
@@ -336,72 +337,5 @@ class _Rows:
             results = [f"e{part}.{n}" for n, _ in sweep.results]
         for fold, value in zip(sweep.folds, results, strict=False):
             target = f"v{fold.result}_{part}"
-            emitter.line(f"{target} = {self._combine(fold, target, value)};")
+            emitter.line(f"{target} = {combine(emitter, fold, target, value)};")
         return results
-
-    # Folding.
-
-    def _combine(self, fold: Instruction, x: str, y: str) -> str:
-        return self.emitter.operation(FOLDS[fold.opcode], fold.type, fold.type, x, y)
-
-    def _tree(self, fold: Instruction) -> None:
-        """The threads' partial results become the row's."""
-        emitter = self.emitter
-        v = f"v{fold.result}"
-        emitter.names[fold.result] = v
-        for pair, (a, b) in enumerate(((0, 1), (2, 3))):
-            emitter.let(f"{v}_{'ab'[pair]}", fold.type, self._combine(fold, f"{v}_{a}", f"{v}_{b}"))
-        if self.threads == 1:
-            emitter.let(v, fold.type, self._combine(fold, f"{v}_a", f"{v}_b"))
-            return
-        whole = self._combine(fold, f"{v}_a", f"{v}_b")
-        if self.subgroup > 1 and fold.type in self.dialect.exchange:
-            emitter.var(v, fold.type, whole)
-            self._by_subgroups(fold, v)
-        else:
-            self._by_halves(fold, v, whole)
-
-    def _by_subgroups(self, fold: Instruction, v: str) -> None:
-        """Threads of a subgroup look at each other's values; a row of several leaves one value each for all of them."""
-        emitter, number = self.emitter, self.emitter.number
-        self._exchange(fold, v, self.subgroup)
-        count = self.threads // self.subgroup
-        if count == 1:
-            return
-        partial = f"partial_{fold.type}"
-        subgroup = number(self.subgroup)
-        with emitter.scope(f"if (thread_index % {subgroup} == {number(0)}) {{"):
-            emitter.line(f"{partial}[thread_index / {subgroup}] = {v};")
-        emitter.line(self.dialect.barrier)
-        first = f"(thread_index - member) / {subgroup}"
-        emitter.line(f"{v} = {partial}[{first} + thread_index % {number(count)}];")
-        self._exchange(fold, v, count)
-        emitter.line(self.dialect.barrier)
-
-    def _exchange(self, fold: Instruction, v: str, count: int) -> None:
-        """So many neighbouring threads fold what each has in `v`, which is the whole in each of them afterwards."""
-        distance = 1
-        while distance < count:
-            with self.emitter.scope("{"):
-                other = self.dialect.exchange[fold.type].format(v, distance)
-                self.emitter.let(f"{v}_other", fold.type, other)
-                self.emitter.line(f"{v} = {self._combine(fold, v, f'{v}_other')};")
-            distance *= 2
-
-    def _by_halves(self, fold: Instruction, v: str, whole: str) -> None:
-        """The first half of a row's threads fold what the second half left in workgroup memory, then half of them."""
-        emitter, number = self.emitter, self.emitter.number
-        shared = f"partial_{fold.type}"
-        emitter.line(f"{shared}[thread_index] = {whole};")
-        emitter.line(self.dialect.barrier)
-        half = self.threads // 2
-        while half:
-            with emitter.scope(f"if (member < {number(half)}) {{"):
-                other = f"{shared}[thread_index + {number(half)}]"
-                emitter.line(
-                    f"{shared}[thread_index] = {self._combine(fold, f'{shared}[thread_index]', other)};"
-                )
-            emitter.line(self.dialect.barrier)
-            half //= 2
-        emitter.let(v, fold.type, f"{shared}[thread_index - member]")
-        emitter.line(self.dialect.barrier)

@@ -102,8 +102,8 @@ def _derived(operation: Expression, inputs: Inputs, attributes: Attributes, want
         partial = _partial(Use(operation, wanted, present, computing, static, tuple(runtime)))
     except ProgramError as error:
         raise GradientError(
-            f"{operation.name} has no derivative with respect to {wanted}: {error}; its declaration must state one, "
-            "gradient="
+            f"{operation.name} has no derivative with respect to {wanted}, as {error} and its declaration states none: "
+            f"use hg.stop_gradient({wanted}) where none is wanted, or hg.custom_gradient to state one"
         ) from error
     if partial is None:
         return None
