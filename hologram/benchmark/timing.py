@@ -95,5 +95,6 @@ def busy(threads: int) -> str | None:
         return None
     return (
         f"load average {load:.1f} on {cores} cores: other work is running, and {threads} threads do not have a core "
-        "each. Times are inflated, most of all those of libraries whose threads wait at barriers (torch)."
+        "each. Times are inflated, most of all those of libraries whose threads wait at barriers (NumPy's products of "
+        "matrices, torch): compare no ratios."
     )

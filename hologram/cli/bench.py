@@ -92,12 +92,10 @@ def compare(
     first, *others = reports.values()
     found, worse = [], 0
     for number, other in enumerate(others, 2):
-        alike = comparison.same_machine(first, other)
+        counted, why = comparison.regressions(first, other)
         changes = comparison.changes(first, other, threshold)
-        worse += alike * sum(c.verdict in comparison.REGRESSIONS for c in changes)
-        title = f"[{number}] beside [1]" + (
-            "" if alike else ": not the same machine, nothing is a regression"
-        )
+        worse += sum(c.verdict in counted for c in changes)
+        title = f"[{number}] beside [1]" + (f": {why}" if why else "")
         found.append(comparison.change_table(changes, title))
     found += comparison.side_by_side(reports)
     show(found, output)

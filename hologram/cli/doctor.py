@@ -17,7 +17,7 @@ import hologram as hg
 from hologram.backends import registry
 from hologram.cli import packages
 from hologram.cli.display import errors, grid, output, print_json
-from hologram.cli.info import add_findings, cache, describe, versions
+from hologram.cli.info import add_findings, cache, configuration, describe, versions
 from hologram.device import DeviceInfo, Probe
 from hologram.display import duration, table
 from hologram.records import frozen
@@ -55,7 +55,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             progress.update(task, description=f"checking {device.backend}:{device.index} {device.name}")
             checks.append(check(device))
             progress.advance(task)
-    failed = [c for c in checks if c.problem]
+    failed, wrong = [c for c in checks if c.problem], [*configuration()]
     if as_json:
         print_json(
             {
@@ -64,14 +64,15 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
                 "backends": [describe(probe) for probe in probes],
                 "selection": selector.explain_selection(),
                 "cache": cache(),
+                "configuration": wrong,
                 "checks": [asdict(c) for c in checks],
                 "packages": [*packages.findings()],
-                "healthy": not failed,
+                "healthy": not failed and not wrong,
             }
         )
     else:
         show(probes, checks)
-    raise typer.Exit(1 if failed else 0)
+    raise typer.Exit(1 if failed or wrong else 0)
 
 
 def check(device: DeviceInfo) -> Check:

@@ -16,10 +16,11 @@ import hologram
 from hologram import store
 from hologram.backends import registry
 from hologram.cli.display import grid, output, print_json
+from hologram.config import knobs
 from hologram.device import DeviceInfo, Probe
 from hologram.display import size, table
 from hologram.dtypes import ALL
-from hologram.errors import BackendUnavailable
+from hologram.errors import BackendUnavailable, ConfigError
 from hologram.runtime import selector
 
 # Distributions whose version decides what works; those of extras are shown where they are installed.
@@ -80,6 +81,8 @@ def add_findings(shown: Table, probes: Sequence[Probe]) -> None:
         for reason in chosen.reasons:
             if reason not in known:
                 shown.add_row("", "because", escape(reason))
+    for finding in configuration():
+        shown.add_row("environment", "wrong", escape(finding))
     for name, value in cache_rows(cache()):
         shown.add_row("cache" if name == "folder" else "", name, escape(value))
 
@@ -92,7 +95,17 @@ def gather() -> dict[str, Any]:
         "backends": [describe(probe) for probe in registry.probes()],
         "selection": selector.explain_selection(),
         "cache": cache(),
+        "configuration": [*configuration()],
     }
+
+
+def configuration() -> Iterator[str]:
+    """What variables of the environment hold that they must not."""
+    for knob in knobs():
+        try:
+            knob.read()
+        except ConfigError as error:
+            yield str(error)
 
 
 def cache() -> dict[str, Any]:

@@ -34,9 +34,10 @@ def race(play: Play, step: Any, *arrays: np.ndarray) -> list[np.ndarray]:
         ours, again = timed(play, step, tensors, progress.add_task("hologram", total=len(ours)), progress)
         plain = step.__wrapped__
         _, theirs = timed(play, plain, arrays, progress.add_task("NumPy", total=len(ours)), progress)
+    ratio, how = (theirs / again, "fast") if again <= theirs else (again / theirs, "slow")
     show(
         f"NumPy: {duration(theirs)}, here: {duration(again)} ({duration(first)} the first time), "
-        f"[bold]{theirs / again:.1f} times[/] as fast"
+        f"[bold]{ratio:.1f} times[/] as {how}"
     )
     return ours
 

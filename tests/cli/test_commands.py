@@ -62,6 +62,13 @@ def test_findings_are_told_once_and_in_lines_that_read(command: str, monkeypatch
     assert len(longest.rstrip()) >= 50
 
 
+def test_what_the_environment_says_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_MATMUL_PRECISION", "hi")
+    (found,) = json.loads(invoke("info", "--json"))["configuration"]
+    assert found == "HOLOGRAM_MATMUL_PRECISION must be highest or high, got 'hi'"
+    assert json.loads(invoke("doctor", "--json", status=1))["configuration"] == [found]
+
+
 def test_doctor_finds_every_available_device_working() -> None:
     facts = json.loads(invoke("doctor", "--json"))
     devices = [f"{b['name']}:{d['index']}" for b in facts["backends"] for d in b["devices"]]

@@ -79,8 +79,18 @@ def _medians(turns: Sequence[float], rng: np.random.Generator) -> np.ndarray:
     return np.median(rng.choice(np.asarray(turns), (RESAMPLES, len(turns))), axis=1)
 
 
+def regressions(before: Report, after: Report) -> tuple[tuple[Verdict, ...], str]:
+    """The verdicts that count against the code, and why not all of REGRESSIONS do."""
+    if not same_machine(before, after):
+        return (), "not the same machine, nothing is a regression"
+    busy = [word for word, report in (("before", before), ("after", after)) if report.machine.get("busy")]
+    if busy:
+        return (Verdict.LOST,), f"other work ran {' and '.join(busy)}, so that slower is no regression"
+    return REGRESSIONS, ""
+
+
 def same_machine(before: Report, after: Report) -> bool:
-    """Whether a slower time means slower code: on other processors or devices it means another machine."""
+    """Whether two reports are of the same processors and devices."""
 
     def who(report: Report) -> tuple[object, ...]:
         devices = tuple((a.name, a.device) for a in report.adapters)
@@ -94,10 +104,8 @@ def change_table(found: list[Change], title: str) -> Table:
     told = sorted((c for c in found if c.verdict in (*REGRESSIONS, Verdict.FASTER)), key=lambda c: -c.ratio)
     rows = tuple(
         (
-            f"{c.after.key.row} {c.after.key.size}",
-            c.after.key.who,
-            c.after.key.adapter,
-            c.after.key.kind.value,
+            f"{c.after.key.row} {c.after.key.size} ({c.after.key.kind.value})",
+            f"{c.after.key.who}, {c.after.key.adapter}",
             time(c.before),
             time(c.after),
             *((times(c.ratio), f"{c.low:.2f} to {c.high:.2f}") if c.after.turns else (MISSING, MISSING)),
@@ -105,11 +113,13 @@ def change_table(found: list[Change], title: str) -> Table:
         )
         for c in told
     )
-    columns = ("row", "who", "where", "of", "before", "after", "ratio", f"{CONFIDENCE:.0%} interval", "is")
+    columns = ("work", "by", "before", "after", "ratio", f"{CONFIDENCE:.0%} interval", "is")
     count = {verdict: sum(c.verdict is verdict for c in found) for verdict in Verdict}
     note = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items())
-    notes = (f"{len(found)} in both: {note}", *reasons([c.after for c in found]))
-    return Table(title, columns, rows, frozenset({*columns[:4], "is"}), notes)
+    measured = [c.ratio for c in found if c.after.turns]
+    middle = f"; the median of all ratios is {times(float(np.median(measured)))}" if measured else ""
+    notes = (f"{len(found)} in both: {note}{middle}", *reasons([c.after for c in found]))
+    return Table(title, columns, rows, frozenset({*columns[:2], "is"}), notes)
 
 
 def side_by_side(reports: dict[str, Report]) -> list[Table]:

@@ -94,17 +94,18 @@ def dark(svg: str) -> str:
 
 def plots(report: Report) -> Iterator[Plot]:
     """Those for which there is anything to show."""
+    while_busy = ", while other work ran" if report.machine.get("busy") else ""
     for a in report.adapters:
         stem = f"{a.backend}-{a.index}"
         found = [m for m in report.of(Kind.OPERATION, a.name) if m.turns]
         if found and report.copy_peak(a.name) and report.arithmetic_peak(a.name):
-            yield Plot(f"roofline-{stem}", f"Roofline of {a.title}", _Roofline(report, a, found))
+            yield Plot(f"roofline-{stem}", f"Roofline of {a.title}{while_busy}", _Roofline(report, a, found))
         if found:
-            yield Plot(f"latency-{stem}", f"Latency by size, {a.title}", _Latency(found))
+            yield Plot(f"latency-{stem}", f"Latency by size, {a.title}{while_busy}", _Latency(found))
         bars = list(speeds(report, a))
         if bars:
             tall = max(0.6, (len(bars) + 3) / 17)
-            yield Plot(f"speed-{stem}", f"Times as fast as NumPy, {a.title}", _Bars(bars), tall)
+            yield Plot(f"speed-{stem}", f"Times as fast as NumPy, {a.title}{while_busy}", _Bars(bars), tall)
 
 
 def speeds(report: Report, adapter: Adapter) -> Iterator[tuple[str, float]]:
@@ -128,11 +129,11 @@ def _look_of(name: str) -> dict[str, Any]:
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
-def _legend(axes: Axes, look: Look) -> None:
+def _legend(axes: Axes, look: Look, title: str = "") -> None:
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
     if look.narrow:
         place = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.16), "ncols": 3, "columnspacing": 0.8}
-    axes.legend(frameon=False, handletextpad=0.4, **place)
+    axes.legend(frameon=False, handletextpad=0.4, title=title or None, title_fontsize="small", **place)
 
 
 @frozen
@@ -152,18 +153,13 @@ class _Roofline:
         right = max(*(x for x, _ in places.values()), arithmetic / memory) * 2
         ridge = arithmetic / memory
         axes.loglog([left, ridge, right], [left * memory, arithmetic, arithmetic], color=INK, lw=1.2)
-        middle = (left * ridge) ** 0.5
-        copies = f"copies {rate(memory, 'B/s')}"
-        axes.annotate(copies, (middle, middle * memory), (7, -2), textcoords="offset points", va="top")
-        products = f"products {rate(arithmetic, 'FLOP/s')}"
-        axes.annotate(products, (right, arithmetic), (0, 5), textcoords="offset points", ha="right")
         for name, (x, y) in places.items():
             axes.plot([x], [y], ls="none", ms=6.5, label=name, **_look_of(name))
         axes.minorticks_off()
         axes.set_xlabel("arithmetic per byte that must move")
         axes.set_ylabel("operations a second")
         axes.margins(y=0.12)
-        _legend(axes, look)
+        _legend(axes, look, f"copies {rate(memory, 'B/s')}\nproducts {rate(arithmetic, 'FLOP/s')}")
 
 
 def _place(m: Measurement) -> tuple[float, float]:
@@ -185,7 +181,7 @@ class _Latency:
         axes.set_xticks([ALL_SIZES[s] for s in sizes], sizes)
         axes.minorticks_off()
         axes.set_yticks(*_times(axes.get_ylim()))
-        axes.set_xlabel("elements")
+        axes.set_xlabel("elements of an operand")
         axes.set_ylabel("a call")
         _legend(axes, look)
 
@@ -227,4 +223,4 @@ class _Bars:
             beside = max(ratio, 1)  # where nothing else is
             axes.annotate(times(ratio), (beside, place), (4, 0), textcoords="offset points", va="center")
         axes.set_xlim(min(*ratios, 0.5) / 1.5, max(*ratios, 2) * 6)
-        axes.set_xlabel("NumPy's time / hologram's time")
+        axes.set_xlabel("times as fast as NumPy")
