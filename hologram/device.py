@@ -220,7 +220,10 @@ class Device(ABC):
         self.write(memory, offset, memoryview(pattern * (nbytes // len(pattern))))
 
     def host_view(self, memory: Any, offset: int, nbytes: int) -> memoryview | None:
-        """The memory itself, writable, where the host can address it; None elsewhere. Waits for launches."""
+        """The memory itself, writable, where the host can address it; None elsewhere.
+
+        Waits for launches; as long as the view lives, later ones that touch its bytes are done when their call returns.
+        """
         return None
 
     def address(self, memory: Any, offset: int) -> int | None:

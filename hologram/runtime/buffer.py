@@ -141,9 +141,10 @@ class Buffer:
         """The elements as an array: a copy, or with `copy=False` a view of the memory itself.
 
         With `copy=None` a view where there can be one. Raises InteropError for `copy=False` where the host cannot
-        address the memory. A view shows what later operations write, once the executor is synchronised. `out`, of the
-        buffer's shape and dtype, is what is copied into and given back: large arrays that are there already take a
-        third of the time that fresh ones take. Raises ShapeError and UnsupportedDType for others.
+        address the memory. A view shows what later operations write, and may be written to: operations on its bytes are
+        done when their call returns. `out`, of the buffer's shape and dtype, is what is copied into and given back:
+        large arrays that are there already take a third of the time that fresh ones take. Raises ShapeError and
+        UnsupportedDType for others.
         """
         if copy and out is None and (view := self._view) is not None and not _tracers:
             return view.copy()

@@ -69,9 +69,13 @@ class MetalDevice(CompilingDevice[MetalKernel]):
             ctypes.memmove(target.ctypes.data, memory.address + offset, target.size)
 
     def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
-        """The memory itself; waits for the launches that use it."""
+        """The memory itself; waits for the launches that use it, as each that comes later does: see kernel.appender."""
+        check_range(self.info.backend, memory, offset, nbytes)
+        seen = view(
+            self.queue, memory, offset, nbytes
+        )  # what another thread enqueues from here on is waited for
         self._settled(memory, offset, nbytes)
-        return view(memory, offset, nbytes)
+        return seen
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -82,13 +86,14 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         check_range(self.info.backend, source, source_offset, nbytes)
         check_range(self.info.backend, target, target_offset, nbytes)
         with self.queue.lock:
+            seen = source.seen(source_offset, nbytes) or target.seen(target_offset, nbytes)
             near = abs(source.address + source_offset - target.address - target_offset) < nbytes
             if near:
                 scratch = self.heap.allocate(nbytes)
                 self._copy(source, source_offset, scratch, 0, nbytes)
                 source, source_offset = scratch, 0
             self._copy(source, source_offset, target, target_offset, nbytes)
-            if source.owner is not None or target.owner is not None:
+            if seen:
                 self.queue.wait()  # see kernel.appender
 
     def _copy(

@@ -53,6 +53,11 @@ class Dispatch(NamedTuple):
     threads: Any  # MTLSize
     memories: tuple[Memory, ...]
     foreign: bool  # some of the memory is the host's own
+    bindings: tuple[Binding, ...]
+
+    def seen(self) -> bool:
+        """Whether others hold a view of bytes that it is bound to."""
+        return any(b.memory.seen(b.offset, b.nbytes) for b in self.bindings)
 
 
 class Recorded(functools.partial):
@@ -66,10 +71,11 @@ class Recorded(functools.partial):
 def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
     """The function that appends dispatches to the open encoder.
 
-    Who lent its memory may write to it when the call returns, as it could after any other function: so the launch is
-    waited for.
+    Who lent its memory may write to it when the call returns, as it could after any other function, and so may who
+    holds a view of ours: such a launch is waited for. To launches it costs nothing while there are no views.
     """
     read = queue.framework.metal.MTLResourceUsageRead
+    views = queue.views
 
     def append(dispatches: Sequence[Dispatch]) -> None:
         with queue.lock:
@@ -77,7 +83,7 @@ def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
             batch, foreign = queue.open(), False
             batch.held.append(dispatches)
             current = queue.pipeline
-            for pipeline, buffers, constants, indirect, groups, threads, memories, lent in dispatches:
+            for pipeline, buffers, constants, indirect, groups, threads, memories, lent, _ in dispatches:
                 if pipeline is not current:
                     encoder.setComputePipelineState_(pipeline)
                     queue.pipeline = current = pipeline
@@ -92,7 +98,7 @@ def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
                     memory.serial = batch.serial
                 foreign |= lent
             batch.count += len(dispatches)
-            if foreign:
+            if foreign or (views and any(d.seen() for d in dispatches)):
                 queue.wait()
             elif batch.count >= BATCH:
                 queue.flush()
@@ -175,6 +181,7 @@ class MetalKernel(TextKernel):
             size(*form.source.workgroup),
             tuple(b.memory for b in bindings),
             any(b.memory.owner is not None for b in bindings),
+            tuple(bindings),
         )
 
     def _form(self, variant: Variant) -> Form:

@@ -18,7 +18,7 @@ VECTOR_BYTES = 16  # what kernels load at once, and where memory must begin
 class Memory:
     """Bytes of a Metal buffer. `nbytes` were asked for, `size` are there; `buffer` is None once it is released."""
 
-    __slots__ = ("__weakref__", "address", "buffer", "nbytes", "owner", "serial", "size", "start")
+    __slots__ = ("__weakref__", "address", "buffer", "nbytes", "owner", "serial", "size", "start", "views")
 
     def __init__(self, buffer: Any, address: int, nbytes: int, size: int, start: int = 0, owner: Any = None):
         self.buffer = buffer
@@ -28,12 +28,39 @@ class Memory:
         self.start = start  # of the first byte in the buffer
         self.owner = owner  # whose bytes these are; None: the buffer's own
         self.serial = 0  # of the last batch that uses it
+        self.views: dict[int, tuple[int, int]] = {}  # the first byte and the end of what others see
 
     @property
     def live(self) -> Any:
         if self.buffer is None:
             raise BufferFreed("metal: the memory was released")
         return self.buffer
+
+    def seen(self, offset: int, nbytes: int) -> bool:
+        """Whether others may read and write some of these bytes whenever no call of ours runs."""
+        if self.owner is not None:
+            return True
+        if not self.views:
+            return False
+        return any(first < offset + nbytes and offset < end for first, end in self.views.copy().values())
+
+
+class View:
+    """Bytes of a memory that others hold a view of, noted with the memory and the queue until the view is gone.
+
+    No lock is taken: a finalizer may run anywhere. To note and to strike out are one step of a dictionary each.
+    """
+
+    __slots__ = ("memory", "queue")
+
+    def __init__(self, queue: Queue, memory: Memory, offset: int, nbytes: int) -> None:
+        self.queue = queue
+        self.memory = memory
+        memory.views[id(self)] = offset, offset + nbytes
+        queue.views[id(self)] = memory
+
+    def __del__(self) -> None:
+        del self.memory.views[id(self)], self.queue.views[id(self)]
 
 
 class Heap:
@@ -92,10 +119,11 @@ class Heap:
         return Memory(buffer, address, nbytes, nbytes, address - first, block)
 
 
-def view(memory: Memory, offset: int, nbytes: int) -> memoryview:
+def view(queue: Queue, memory: Memory, offset: int, nbytes: int) -> memoryview:
     """Bytes of the memory itself, which the view keeps alive."""
     array = (ctypes.c_ubyte * nbytes).from_address(memory.address + offset)
-    array.keeps = memory.live, memory.owner  # type: ignore[attr-defined]
+    noted = View(queue, memory, offset, nbytes)
+    array.keeps = memory.live, memory.owner, noted  # type: ignore[attr-defined]
     return memoryview(array).cast("B")
 
 

@@ -53,6 +53,7 @@ class Queue:
         self.last: Batch | None = None  # that was committed
         self.serial = 0  # of the newest batch
         self.done = 0  # the newest batch that the GPU is done with
+        self.views: dict[int, Any] = {}  # memory that others see, by view
         self._blits: Any = None  # the open blit encoder
         self._queue = device.newCommandQueue()
         self._fence = device.newFence()
