@@ -38,6 +38,7 @@ else:  # needed to compile, not to open
 MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
 SPARED_KERNELS = 8  # of those that were given up
 INDEX_BITS = 32  # of positions, where a backend has no wider ones; of those that epilogues read, everywhere
+FAR = 1 << INDEX_BITS  # elements before an operand that its tile cannot count
 
 K = TypeVar("K", bound=Kernel)
 
@@ -72,6 +73,25 @@ class CompilingDevice(Device, Generic[K]):
         return self.make(kernel)
 
 
+def within_reach(
+    tile: Tile, bindings: Sequence[Binding], scalars: Sequence[Number], alignment: int
+) -> tuple[Sequence[Binding], Sequence[Number]]:
+    """The same operands, those that begin FAR into their binding bound from the last aligned byte before.
+
+    A tile's scalar `..._offset` counts the elements of the buffer of that name before its first, in a word.
+    """
+    places = {f"{name}_offset": k for k, (name, _, _) in enumerate(tile.buffers)}
+    bound, numbers = list(bindings), list(scalars)
+    for at, (name, _) in enumerate(tile.scalars):
+        if name in places and numbers[at] >= FAR:
+            k = places[name]
+            itemsize, binding = tile.buffers[k][1].itemsize, bound[k]
+            ahead = int(numbers[at]) * itemsize // alignment * alignment
+            bound[k] = Binding(binding.memory, binding.offset + ahead, binding.nbytes - ahead)
+            numbers[at] = int(numbers[at]) - ahead // itemsize
+    return bound, numbers
+
+
 class TextKernel(Kernel):
     """A kernel that is compiled from text, once for each variant of its launches."""
 
@@ -91,6 +111,8 @@ class TextKernel(Kernel):
         """
         kernel = self.kernel
         check_bindings(self.name, kernel, bindings, self.limits.binding_alignment)
+        if isinstance(kernel, Tile):
+            bindings, scalars = within_reach(kernel, bindings, scalars, self.limits.binding_alignment)
         reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return nothing

@@ -246,8 +246,10 @@ class Device(ABC):
 
     # Other libraries' queues on the same device.
 
-    # The number by which other libraries know the queue, where they can.
+    # The number by which other libraries know the queue, where they can, and the method by which those of a vendor ask
+    # for it ("__..._stream__": version 0 and the number).
     queue_handle: int | None = None
+    queue_interface: ClassVar[str | None] = None
 
     def follow(self, stream: Any) -> None:
         """Orders what is enqueued from now on behind what a queue of another library holds; raises InteropError."""

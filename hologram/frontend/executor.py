@@ -158,7 +158,8 @@ class Executor(Engine):
 
         `with ex.stream(other):` orders it with a queue of another library on the same device: on CUDA a stream of
         PyTorch, CuPy or cuda.core (`__cuda_stream__`), or its handle. Nothing waits on the host. Entering raises
-        InteropError for a stream of another device, and where the device knows none.
+        InteropError for a stream of another device, and where the device knows none. `ex.stream()` itself is one that
+        those libraries take (`__cuda_stream__`).
         """
         return Stream(self, other)
 

@@ -17,6 +17,9 @@ class Stream:
 
     `other` is a queue of another library on the same device: within `with` what is enqueued here comes behind what
     that one held at its beginning, and what that one gets after it comes behind all that was enqueued here.
+
+    Without `other` it has the method by which libraries of the device's vendor take a queue, where there is one: so
+    they order theirs with it, as long as the executor is open.
     """
 
     def __init__(self, executor: Engine, other: Any = None) -> None:
@@ -31,6 +34,13 @@ class Stream:
     def __exit__(self, *_: object) -> None:
         if self.other is not None:
             self.executor.dispatch(Stream._lead, "use of a stream", self)
+
+    def __getattr__(self, name: str) -> Any:
+        device = self.executor.device
+        if self.other is None and name == device.queue_interface:
+            self.executor.check_open()
+            return lambda: (0, device.queue_handle)
+        raise AttributeError(f"'Stream' object has no attribute {name!r}", name=name, obj=self)
 
     def _follow(self) -> None:
         self.executor.check_open()

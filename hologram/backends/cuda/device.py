@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hologram import blit
 from hologram.atlas.program import Program
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
 from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
-from hologram.backends.cuda.memory import Memory, Transfers
+from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiling import CompilingDevice
-from hologram.device import Device, DeviceInfo, Kernel, Launch, Timeline, check_range
+from hologram.device import Binding, Device, DeviceInfo, Kernel, Launch, Timeline, check_range
 from hologram.opset.tiles.product_library import LIBRARY
 from hologram.plan import Tile
 
@@ -26,6 +27,7 @@ class CudaDevice(CompilingDevice[Kernel]):
     """See hologram.device.Device."""
 
     array_interface = "__cuda_array_interface__"
+    queue_interface = "__cuda_stream__"
 
     def __init__(
         self, info: DeviceInfo, context: Context, compiler: Compiler, vendor_library: Any = None
@@ -106,10 +108,20 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats 1, 2, 4 or 8 bytes over a range that begins at a multiple of as many."""
-        if nbytes:
-            check_range(self.info.backend, memory, offset, nbytes)
-            with self.context.lock:
-                self.transfers.fill(memory, offset, nbytes, pattern)
+        if not nbytes:
+            return
+        check_range(self.info.backend, memory, offset, nbytes)
+        while len(pattern) > 1 and pattern[: len(pattern) // 2] * 2 == pattern:
+            pattern = pattern[: len(pattern) // 2]
+        if len(pattern) > WORD:  # which the driver does not set
+            ahead = offset % self.limits.binding_alignment
+            part = (Binding(memory, offset - ahead, ahead + nbytes),)
+            value, size = int.from_bytes(pattern, "little"), len(pattern)
+            kernel = self.compile(blit.fill_program(size))
+            kernel.bind(part, (ahead // size, value), (nbytes // size,))()
+            return
+        with self.context.lock:
+            self.transfers.fill(memory, offset, nbytes, pattern)
 
     def address(self, memory: Memory, offset: int) -> int:
         return memory.address + offset

@@ -158,15 +158,8 @@ class Transfers:
         self.context.call(self.driver.cuMemcpyDtoDAsync, last, first, nbytes, self.context.stream)
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
-        """Repeats 1, 2, 4 or 8 bytes, from a multiple of as many on."""
-        call, driver, stream = self.context.call, self.driver, self.context.stream
-        while len(pattern) > 1 and pattern[: len(pattern) // 2] * 2 == pattern:
-            pattern = pattern[: len(pattern) // 2]
-        address, count = memory.address + offset, nbytes // len(pattern)
-        words = [int.from_bytes(pattern[k : k + WORD], "little") for k in range(0, len(pattern), WORD)]
-        if len(pattern) > WORD:  # two words in turn: two columns of a matrix
-            for k, word in enumerate(words):
-                call(driver.cuMemsetD2D32Async, address + WORD * k, len(pattern), word, 1, count, stream)
-            return
-        set_ = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, WORD: driver.cuMemsetD32Async}
-        call(set_[len(pattern)], address, words[0], count, stream)
+        """Repeats 1, 2 or 4 bytes, from a multiple of as many on."""
+        driver, size = self.driver, len(pattern)
+        set_ = {1: driver.cuMemsetD8Async, 2: driver.cuMemsetD16Async, WORD: driver.cuMemsetD32Async}[size]
+        value, count = int.from_bytes(pattern, "little"), nbytes // size
+        self.context.call(set_, memory.address + offset, value, count, self.context.stream)

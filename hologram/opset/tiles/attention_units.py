@@ -75,7 +75,6 @@ def unit_steps(
     Large heads, other dtypes, batches of more than three strides (grouped queries have three), strides backward.
     """
     q, k, v = operands
-    dtype = q.dtype
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
     head = _padded(max(e, ev))
     if {i.dtype for i in (*operands, out)} - exact_dtypes(limits) or not head or min(e, keys) == 0:
@@ -100,13 +99,21 @@ def unit_steps(
     for place, batch in zip(places, batches, strict=True):
         lead = (*(0,) * (3 - batch.ndim), *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    constants = (*way.constants, ("HEAD", head), ("CAUSAL", causal), ("MASKED", mask is not None))
-    tile = Tile(
+    tile = _tile(way, k, v, head, causal=causal, masked=mask is not None)
+    grid = (-(-rows // (ROWS * way.constant("SUBGROUPS"))), heads * groups, outer)
+    steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
+    return True
+
+
+def _tile(way: Candidate, k: Layout, v: Layout, head: int, *, causal: bool, masked: bool) -> Tile:
+    constants = (*way.constants, ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked))
+    dtype = k.dtype
+    return Tile(
         stem=UNITS,
         entry="atlas_attention_units",
         buffers=(
             *((n, dtype, "read") for n in ("q", "k", "v")),
-            ("mask", f32 if mask is not None else dtype, "read"),
+            ("mask", f32 if masked else dtype, "read"),
             ("out", dtype, "write"),
         ),
         scalars=SCALARS,
@@ -114,9 +121,6 @@ def unit_steps(
         constants=(*constants, ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v))),
         workgroup=(*way.threads, 1),
     )
-    grid = (-(-rows // (ROWS * way.constant("SUBGROUPS"))), heads * groups, outer)
-    steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
-    return True
 
 
 def whole(layout: Layout) -> bool:

@@ -94,17 +94,9 @@ def _tiled(
         return False
     batch = out.shape[:-2]
     sizes = (math.prod(batch), out.shape[-2], a.shape[-1], out.shape[-1])
-    asked = Problem.of(KERNEL, used, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
-    if limits.bulk_bytes and not (_mapped(a, used, batch, 2) and _mapped(b, used, batch, 1)):
-        target = replace(target, limits=replace(limits, bulk_bytes=0))
-    if epilogue is not None:  # which the vendor's library has not, and the choice was measured without
-        target = replace(target, limits=replace(target.limits, library_products=frozenset()))
-    candidate = product_tile.choice(sizes, asked, target)
-    if len(product_tile.slices(candidate, sizes, limits.max_workgroups)) > 1:
-        target = replace(target, limits=replace(target.limits, bulk_bytes=0))
-        candidate = product_tile.choice(sizes, asked, target)
-        if epilogue is not None or candidate.parts > 1:  # which count rows, and parts, of the whole
-            return False
+    candidate = _candidate(a, b, batch, sizes, used, target, fused=epilogue is not None)
+    if candidate is None:
+        return False
     slices = product_tile.slices(candidate, sizes, limits.max_workgroups)
     summed = types.computing(used)
     stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
@@ -134,6 +126,30 @@ def _tiled(
     if result is not final:
         steps.copy(result, final)
     return True
+
+
+def _candidate(
+    a: Layout,
+    b: Layout,
+    batch: tuple[int, ...],
+    sizes: tuple[int, int, int, int],
+    dtype: DType,
+    target: Target,
+    *,
+    fused: bool,
+) -> Candidate | None:
+    """The kernel that a product takes; None where one launch has too few workgroups for it and it cannot be sliced."""
+    limits = target.limits
+    asked = Problem.of(KERNEL, dtype, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
+    if limits.bulk_bytes and not (_mapped(a, dtype, batch, 2) and _mapped(b, dtype, batch, 1)):
+        limits = replace(limits, bulk_bytes=0)
+    if fused:  # with an epilogue, which the vendor's library has not, and the choice was measured without
+        limits = replace(limits, library_products=frozenset())
+    candidate = product_tile.choice(sizes, asked, replace(target, limits=limits))
+    if len(product_tile.slices(candidate, sizes, limits.max_workgroups)) == 1:
+        return candidate
+    candidate = product_tile.choice(sizes, asked, replace(target, limits=replace(limits, bulk_bytes=0)))
+    return None if fused or candidate.parts > 1 else candidate  # rows, and parts, are counted of the whole
 
 
 def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:

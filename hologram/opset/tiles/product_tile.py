@@ -22,11 +22,8 @@ from hologram.records import frozen
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
-WIDENING = (
-    UNITS,
-    BULK,
-    LIBRARY,
-)  # stems of kernels that write sums as they are too, in another dtype than they read
+# Stems of kernels that write sums as they are too, in another dtype than they read.
+WIDENING = (UNITS, BULK, LIBRARY)
 SCALARS = (
     "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",

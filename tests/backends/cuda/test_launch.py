@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes, store
+from hologram import compiling, dtypes
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
-from hologram.backends.cuda import compiler, graph, kernel
-from hologram.backends.cuda.compiler import NVRTC
+from hologram.backends.cuda import graph, kernel
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.graph import Graph
+from hologram.backends.cuda.memory import Memory
 from hologram.device import Binding, Clock
-from hologram.errors import BackendUnavailable, CompileError, DeviceLost, ShapeError
+from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
+from hologram.layout import Layout
+from hologram.opset.tiles import product_tile
 from tests.backends.emulated import cuda as emulated
-from tests.golden.programs import PROGRAMS
 
 SIZE = 1001
 VALUES = np.arange(SIZE, dtype=np.float32)
@@ -140,48 +141,6 @@ def test_positions_of_64_bits(device: CudaDevice, upload, download, whole, monke
     np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
 
 
-def test_code_is_kept_on_disk(device: CudaDevice, upload, whole) -> None:
-    memory = upload(VALUES)
-    program = increment("kept")
-    kept = store.shared()
-    counts = []
-    for _ in range(2):
-        device._kernels.clear()
-        device.compile(program).bind(whole(memory), (1.0,), (SIZE,))
-        found = kept.stats(compiler.KIND)
-        counts.append((found.compiled, found.hits))
-    assert counts[1] == (counts[0][0], counts[0][1] + 1)
-
-
-def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, whole) -> None:
-    memory = upload(VALUES)
-    made: Any = device.compile(increment("damaged"))
-    launch: Any = made.bind(whole(memory), (1.0,), (SIZE,))
-    (code,) = made._codes.values()
-    key = store.key(device.facilities.compiler.identity, code.source.text)
-    store.shared().put(compiler.KIND, key, b"nonsense")
-    before = store.shared().stats(compiler.KIND).corrupt
-    device._kernels.clear()
-    launch = device.compile(increment("damaged")).bind(whole(memory), (1.0,), (SIZE,))
-    assert store.shared().stats(compiler.KIND).corrupt == before + 1
-    launch()
-    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
-
-
-def test_code_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PTX of an NVRTC newer than the driver, as it may come for a GPU newer than NVRTC."""
-    device = emulated.open_device(0)
-    driver = emulated.library().driver
-    status = driver.CUresult.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-    monkeypatch.setattr(driver, "cuLibraryLoadData", lambda *arguments: (status, None))
-    memory = device.allocate(64)
-    with pytest.raises(CompileError, match=r"refuses the code.*UNSUPPORTED_PTX_VERSION") as error:
-        device.compile(increment("refused")).bind([Binding(memory, 0, 64)], (1.0,), (16,))
-    assert "atlas_refused" in error.value.source
-    device.release(memory)
-    device.close()
-
-
 def test_bindings_are_checked(device: CudaDevice, upload) -> None:
     memory = upload(VALUES)
     made = device.compile(increment())
@@ -209,6 +168,22 @@ def test_a_timeline_renews_its_anchor(device: CudaDevice, monkeypatch) -> None:
     marks = [timeline.mark() for _ in range(5)]
     times = timeline.times(marks[::-1])[::-1]
     assert times == sorted(times)
+
+
+def test_operands_past_what_a_word_counts(device: CudaDevice, upload, download) -> None:
+    """One matrix of many that lie behind each other: the tile is bound from where the operand begins."""
+    left, right = (VALUES[:64].reshape(8, 8) + k for k in (1, 2))
+    a, b, out = upload(left), upload(right), upload(np.zeros((8, 8), np.float32))
+    before = compiling.FAR + 40  # elements, of a buffer of which only the end is there
+    ahead, size = 4 * before, 4 * before + a.size
+    far = [Memory(memory.address - ahead, size, size) for memory in (a, b, out)]
+    place = Layout(dtypes.f32, (1, 8, 8), (64, 8, 1), before)
+    product = product_tile.Product(place, place, place)
+    candidate = product_tile.default(product.sizes, dtypes.f32, device.limits)
+    tile, scalars = product_tile.tile(candidate, product, None)
+    grid = product_tile.grid(candidate, product.sizes)
+    device.compile(tile).bind([Binding(memory, 0, memory.size) for memory in far], scalars, grid)()
+    np.testing.assert_allclose(download(out, left), left @ right, rtol=1e-6)
 
 
 def test_a_closed_device_says_so(device: CudaDevice, upload, whole) -> None:
@@ -342,32 +317,6 @@ def test_a_forked_child_is_told(device: CudaDevice, upload, whole) -> None:
     device.synchronize()
 
 
-def test_nvrtc_says_what_it_dislikes() -> None:
-    with pytest.raises(CompileError, match="nonsense") as error:
-        NVRTC(90).compile("broken", 'extern "C" __global__ void broken() { nonsense; }')
-    assert "broken.cu(1)" in error.value.log
-
-
-@pytest.mark.parametrize("architecture", [75, 80, 86, 89, 90, 100, 120])
-def test_nvrtc_compiles_for_every_architecture(architecture: int) -> None:
-    program = PROGRAMS["silu_f16"]
-    device = emulated.open_device(0)
-    text = device.compile(program).source((1024,))
-    device.close()
-    assert NVRTC(architecture).compile("kernel", text)[:4] == b"\x7fELF"
-
-
-def test_a_newer_architecture_gets_ptx() -> None:
-    made = NVRTC(999)
-    assert not made.native
-    assert b".target sm_" in made.compile("empty", 'extern "C" __global__ void empty() {}')
-
-
-def test_an_older_architecture_is_refused() -> None:
-    with pytest.raises(BackendUnavailable, match=r"compute capability 7\.5 and newer, this GPU has 5\.0"):
-        NVRTC(50)
-
-
 def test_a_device_that_nobody_closed_gives_everything_back() -> None:
     emulated.library.cache_clear()  # a machine of its own
     device = emulated.open_device(0)
@@ -384,33 +333,3 @@ def test_a_device_that_nobody_closed_gives_everything_back() -> None:
     assert {type(thing).__name__ for thing in driver.handles.values()} == {"Context"}
     assert not driver.cards[0].live()
     emulated.library.cache_clear()
-
-
-def test_others_compute_while_a_kernel_is_compiled(
-    device: CudaDevice, upload, download, whole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory, asked, go = upload(VALUES), threading.Event(), threading.Event()
-    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
-    compile_ = type(device.facilities.compiler).compile
-
-    def slow(*arguments: Any) -> bytes:
-        asked.set()
-        assert go.wait(60)
-        return compile_(*arguments)
-
-    monkeypatch.setattr(type(device.facilities.compiler), "compile", slow)
-    made: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: made.append(device.compile(increment("late")).bind(whole(memory), (2.0,), (SIZE,)))
-    )
-    thread.start()
-    try:
-        assert asked.wait(60)
-        add()
-        np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
-        assert not made
-    finally:
-        go.set()
-        thread.join()
-    made[0]()
-    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 3)

@@ -200,7 +200,9 @@ def test_views_of_one_memory_that_overlap_are_copied_whole(pair: Any) -> None:
 def test_streams_by_every_name_and_what_is_none(pair: Any) -> None:
     theirs, ours = pair
     handle = theirs.device.queue_handle
-    core = SimpleNamespace(__cuda_stream__=lambda: (0, handle))
+    core = theirs.stream()  # as cuda.core's own
+    assert core.__cuda_stream__() == (0, handle)
+    assert not hasattr(theirs.stream(1), "__cuda_stream__")
     for stream in (handle, SimpleNamespace(cuda_stream=handle), SimpleNamespace(ptr=handle), core, 0, 1, 2):
         with ours.stream(stream) as queue:
             queue.synchronize()

@@ -129,7 +129,6 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemsetD8Async": (ADDRESS, c_ubyte, c_size_t, HANDLE),
     "cuMemsetD16Async": (ADDRESS, c_ushort, c_size_t, HANDLE),
     "cuMemsetD32Async": (ADDRESS, c_uint, c_size_t, HANDLE),
-    "cuMemsetD2D32Async": (ADDRESS, c_size_t, c_uint, c_size_t, c_size_t, HANDLE),
     "cuLibraryLoadData": (OUT_HANDLE, c_char_p, HANDLE, HANDLE, c_uint, HANDLE, HANDLE, c_uint),
     "cuLibraryGetKernel": (OUT_HANDLE, HANDLE, c_char_p),
     "cuKernelSetAttribute": (c_int, c_int, HANDLE, c_int),

@@ -155,10 +155,3 @@ class MemoryCalls(Machine):
 
     def cuMemsetD32Async(self, address: int, value: int, count: int, stream: Any) -> Any:
         return self._set("cuMemsetD32Async", address, value.to_bytes(4, "little"), 4, count, stream)
-
-    def cuMemsetD2D32Async(
-        self, address: int, pitch: int, value: int, width: int, height: int, stream: Any
-    ) -> Any:
-        if width != 1:
-            raise Misuse("cuMemsetD2D32Async: the emulated card sets one column")
-        return self._set("cuMemsetD2D32Async", address, value.to_bytes(4, "little"), pitch, height, stream)
