@@ -99,13 +99,12 @@ class MetalDevice(CompilingDevice[MetalKernel]):
     def _copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
     ) -> None:
-        first, last = source.start + source_offset, target.start + target_offset
-        if not (first | last | nbytes) % BLIT_WORD:
+        if not (source_offset | target_offset | nbytes) % BLIT_WORD:
             encoder = self.queue.blits()
             batch = self.queue.open()
             batch.held.append((source.live, target.live, source.owner, target.owner))
             encoder.copyFromBuffer_sourceOffset_toBuffer_destinationOffset_size_(
-                source.live, first, target.live, last, nbytes
+                source.live, source_offset, target.live, target_offset, nbytes
             )
             source.serial = target.serial = batch.serial
             return

@@ -165,7 +165,7 @@ class MetalKernel(TextKernel):
     ) -> Dispatch:
         size = self.facilities.queue.framework.metal.MTLSizeMake
         through = read_by_epilogue(self.kernel)
-        places = [(b.memory.live, b.memory.start + b.offset) for b in bindings]
+        places = [(b.memory.live, b.offset) for b in bindings]
         # An empty struct has one byte in C++: something has to be bound for it.
         constants = [(values or bytes(4), len(bindings))]
         if isinstance(self.kernel, Tile) and ACCUMULATOR in dict(self.kernel.types):

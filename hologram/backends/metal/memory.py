@@ -12,20 +12,21 @@ from hologram.backends.metal.queue import Queue
 from hologram.errors import BufferFreed, OutOfMemory
 from hologram.limits import ALIGNMENT
 
-VECTOR_BYTES = 16  # what kernels load at once, and where memory must begin
+LARGE_BYTES = (
+    128 << 10
+)  # arrays that share no page with others: macOS's malloc gives whole pages from here on
 
 
 class Memory:
     """Bytes of a Metal buffer. `nbytes` were asked for, `size` are there; `buffer` is None once it is released."""
 
-    __slots__ = ("__weakref__", "address", "buffer", "nbytes", "owner", "serial", "size", "start", "views")
+    __slots__ = ("__weakref__", "address", "buffer", "nbytes", "owner", "serial", "size", "views")
 
-    def __init__(self, buffer: Any, address: int, nbytes: int, size: int, start: int = 0, owner: Any = None):
+    def __init__(self, buffer: Any, address: int, nbytes: int, size: int, owner: Any = None):
         self.buffer = buffer
         self.address = address  # on the host, of the first byte
         self.nbytes = nbytes
         self.size = size
-        self.start = start  # of the first byte in the buffer
         self.owner = owner  # whose bytes these are; None: the buffer's own
         self.serial = 0  # of the last batch that uses it
         self.views: dict[int, tuple[int, int]] = {}  # the first byte and the end of what others see
@@ -98,25 +99,23 @@ class Heap:
         return Memory(buffer, _address(buffer, size), nbytes, size)
 
     def adopt(self, data: memoryview) -> Memory | None:
-        """The host's own bytes as memory; None where they do not begin at a vector, or Metal refuses their pages.
+        """The host's own bytes as memory; None where they are not whole pages of their own, or Metal refuses these.
 
-        Metal takes whole pages: what else lies in the first and the last is the process's own, and no kernel's.
+        Apple's documents want a region of virtual memory as vm_allocate and mmap give it: not what malloc cuts from
+        pages that other objects have a share of. A large array that begins at a page has all of its last one.
         """
         block = np.frombuffer(data, np.uint8)
         address, nbytes = block.ctypes.data, block.size
-        if address % VECTOR_BYTES:
+        length = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        if address % mmap.PAGESIZE or nbytes < LARGE_BYTES or length > self.max_buffer_bytes:
             return None
-        first = address // mmap.PAGESIZE * mmap.PAGESIZE
-        length = -(-(address + nbytes) // mmap.PAGESIZE) * mmap.PAGESIZE - first
-        if length > self.max_buffer_bytes:
-            return None
-        pages = (ctypes.c_char * length).from_address(first)
+        pages = (ctypes.c_char * length).from_address(address)
         buffer = self.queue.device.newBufferWithBytesNoCopy_length_options_deallocator_(
             pages, length, self.options, None
         )
         if buffer is None:
             return None
-        return Memory(buffer, address, nbytes, nbytes, address - first, block)
+        return Memory(buffer, address, nbytes, nbytes, block)
 
 
 def view(queue: Queue, memory: Memory, offset: int, nbytes: int) -> memoryview:

@@ -21,6 +21,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
+from hologram.backends.metal.memory import LARGE_BYTES
 from hologram.device import Clock
 from hologram.opset.tiles import product_tile
 from hologram.runtime import selector
@@ -56,9 +57,9 @@ def _executor() -> Iterator[Executor]:
     executor.close()
 
 
-def pages(count: int) -> np.ndarray:
-    """Floats that begin at a page and fill whole pages."""
-    return np.frombuffer(mmap.mmap(-1, count * mmap.PAGESIZE), np.float32)
+def pages() -> np.ndarray:
+    """Floats that begin at a page and fill whole pages, as many as are used in place, and one more."""
+    return np.frombuffer(mmap.mmap(-1, LARGE_BYTES + mmap.PAGESIZE), np.float32)
 
 
 def test_a_view_is_the_memory(executor: Executor) -> None:
@@ -107,26 +108,29 @@ def test_dlpack_shares_memory_both_ways(executor: Executor) -> None:
     a = executor.tensor(np.arange(8, dtype=np.float32))
     out = np.from_dlpack(a)
     assert out.ctypes.data == a.buffer.ptr
-    mine = pages(1)
+    mine = pages()
     mine[:] = 5
     shared = executor.from_dlpack(mine)
     assert shared.buffer.ptr == mine.ctypes.data
     hg.ops.vector_add(executor, shared.buffer, shared.buffer, shared.buffer)
     np.testing.assert_array_equal(mine, 10.0)  # a launch on the host's own memory is waited for
-    inside = executor.from_dlpack(mine[4:100])  # 16 bytes into a page
-    assert inside.buffer.ptr == mine.ctypes.data + 16
+    inside = executor.from_dlpack(mine[mmap.PAGESIZE // 4 :])
+    assert inside.buffer.ptr == mine.ctypes.data + mmap.PAGESIZE
     np.testing.assert_array_equal((inside + inside).to_numpy(), 20.0)
 
 
-def test_what_metal_cannot_adopt_is_copied_once(executor: Executor) -> None:
-    crooked = pages(1)[1:]
+@pytest.mark.parametrize(
+    "part", [slice(4, None), slice(1, None), slice(0, 100), slice(0, LARGE_BYTES // 4 - 1)]
+)
+def test_what_has_no_pages_of_its_own_is_copied_once(executor: Executor, part: slice) -> None:
+    mine = pages()[part]
     with pytest.raises(hg.InteropError, match="cannot use the host's memory"):
-        executor.from_dlpack(crooked, copy=False)
-    assert executor.from_dlpack(crooked).buffer.ptr != crooked.ctypes.data
+        executor.from_dlpack(mine, copy=False)
+    assert executor.from_dlpack(mine).buffer.ptr != mine.ctypes.data
 
 
 def test_adopted_memory_is_copied_and_filled(executor: Executor) -> None:
-    mine = pages(1)
+    mine = pages()
     mine[:] = np.arange(mine.size)
     shared = executor.from_dlpack(mine).buffer
     memory = shared.live_block().memory
