@@ -58,7 +58,10 @@ class Winners:
         lines = "".join("01"[line] for line in problem.lines)
         sizes = " ".join(map(str, problem.sizes))
         rounded = "rounded" if problem.dtype in info.limits.matrix_dtypes & info.limits.rounded_dtypes else ""
-        kernel = (problem.kernel, problem.dtype.name, sizes, lines, rounded)
+        library = (
+            "library" if problem.dtype in info.limits.library_products else ""
+        )  # else it was no candidate
+        kernel = (problem.kernel, problem.dtype.name, sizes, lines, rounded, library)
         return store.key(FORMAT, info.backend, info.name, info.driver, *kernel)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,14 @@ from hologram.layout import Layout
 from hologram.limits import ALIGNMENT, Limits
 from hologram.opset.tiles import product_library, product_tile
 from hologram.plan import Tile
+from hologram.recent import Recent
 
 # cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
 TYPES = {f32: 0, f16: 2, bf16: 14}
 COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77
 COMPUTE_TYPE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: parts of k are added up in f32
 TRANSPOSE = 1  # CUBLAS_OP_T
+MANY_SHAPES = 256  # of products, whose descriptions and algorithms are kept
 WORKSPACE_BYTES = 32 << 20  # what cuBLAS recommends for Hopper
 
 
@@ -116,17 +118,16 @@ class Described:
         _set(set_, made, which.STRIDED_BATCH_OFFSET, np.int64(apart))
         return made
 
-    def algorithm(self, vendor: Vendor, layouts: Sequence[int], addresses: Sequence[int]) -> np.ndarray:
-        """The library's own choice, for memory that lies so; raises ValueError where it has none."""
+    def algorithm(self, vendor: Vendor, layouts: Sequence[int], alignments: Sequence[int]) -> np.ndarray:
+        """The library's own choice, for memory that is aligned so; raises ValueError where it has none."""
         library = self.library
         preference = library.matmul_preference_create()
         try:
             which, set_ = library.MatmulPreferenceAttribute, library.matmul_preference_set_attribute
             _set(set_, preference, which.MAX_WORKSPACE_BYTES, np.uint64(vendor.workspace[1]))
             _set(set_, preference, which.REDUCTION_SCHEME_MASK, np.uint32(COMPUTE_TYPE))
-            for name, address in zip("ABCD", addresses, strict=True):
-                alignment = np.uint32(math.gcd(address, ALIGNMENT))
-                _set(set_, preference, getattr(which, f"MIN_ALIGNMENT_{name}_BYTES"), alignment)
+            for name, alignment in zip("ABCD", alignments, strict=True):
+                _set(set_, preference, getattr(which, f"MIN_ALIGNMENT_{name}_BYTES"), np.uint32(alignment))
             results: Any = np.zeros(1, library.matmul_heuristic_result_dtype)
             count = np.zeros(1, np.int32)
             places = results.ctypes.data, count.ctypes.data
@@ -152,6 +153,14 @@ def _destroy(made: Sequence[tuple[Any, int]]) -> None:
         destroy(described)
 
 
+class Prepared(NamedTuple):
+    """What a product's shape, strides and alignments decide, whatever memory it is of."""
+
+    described: Described
+    layouts: Sequence[int]  # of b, a and the results
+    algorithm: np.ndarray
+
+
 class VendorKernel(Kernel):
     """A product by the vendor's library, by a kernel of ours where it refuses; see hologram.device.Kernel."""
 
@@ -166,6 +175,7 @@ class VendorKernel(Kernel):
         self.vendor = vendor
         self.limits = limits
         self._compile = compile_tile
+        self._prepared: Recent[tuple[int, ...], Prepared | None] = Recent(MANY_SHAPES)
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """See Kernel; raises OutOfMemory where the card has no room for the library."""
@@ -173,12 +183,17 @@ class VendorKernel(Kernel):
         if 0 in grid:
             return nothing
         named = dict(zip((name for name, _ in self.tile.scalars), map(int, scalars), strict=True))
-        with self.vendor.context.lock:
-            self.vendor.context.check()
-            try:
-                return self._bound(bindings, named, grid[2])
-            except ValueError:  # a choice is for many sizes and strides, not all of which the library takes
-                return self._own(bindings, named, grid[2])
+        context = self.vendor.context
+        with context.lock:
+            context.check()
+            addresses = tuple(self._addresses(bindings, named))
+            alignments = tuple(math.gcd(address, ALIGNMENT) for address in addresses)
+            shape = grid[2], *alignments, *(n for name, n in named.items() if not name.endswith("_offset"))
+            prepared = self._prepared.get(shape, lambda _: self._prepare(named, grid[2], alignments))
+            if prepared is not None:
+                return self._launch(prepared, addresses, [binding.memory for binding in bindings])
+        # A choice is for many sizes and strides, not all of which the library takes.
+        return self._own(bindings, named, grid[2])
 
     def _own(self, bindings: Sequence[Binding], named: dict[str, int], count: int) -> Launch:
         """The same product by the kernel that is the default."""
@@ -193,8 +208,9 @@ class VendorKernel(Kernel):
         tile, scalars = product_tile.tile(candidate, product, None)
         return self._compile(tile).bind(bindings, scalars, product_tile.grid(candidate, product.sizes))
 
-    def _bound(self, bindings: Sequence[Binding], named: dict[str, int], count: int) -> Launch:
-        vendor, context = self.vendor, self.vendor.context
+    def _prepare(self, named: dict[str, int], count: int, alignments: Sequence[int]) -> Prepared | None:
+        """Asks the library, which takes tens of microseconds; None where it refuses."""
+        vendor = self.vendor
         described = Described(vendor.library, rounded=bool(dict(self.tile.constants)["ROUNDED"]))
         layouts: list[int] = []
         # Turned: the right operand comes first, and what lies along its second axis is a column.
@@ -202,33 +218,33 @@ class VendorKernel(Kernel):
             rows, columns = (named[axis] for axis in {"a": "mk", "b": "kn", "out": "mn"}[name])
             found = product_library.line((rows, columns), (named[f"{name}_row"], named[f"{name}_column"]))
             if found is None or (name == "out" and found[0] != 1):
-                raise ValueError(f"{name} has no lines")
+                return None
             across, line = found
             if across == 0:
                 described.transpose("TRANSA" if name == "b" else "TRANSB")
             shape = (columns, rows) if across == 1 else (rows, columns)
             dtype = self.tile.buffers[place][1]
             layouts.append(described.matrices(dtype, *shape, line, count, named[f"{name}_batch"]))
-        b, a, out = (addresses for addresses in self._addresses(bindings, named))
-        algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (b, a, out, out))
+        try:
+            algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (*alignments, alignments[2]))
+        except ValueError:
+            return None
+        return Prepared(described, layouts, algorithm)
+
+    def _launch(self, prepared: Prepared, addresses: Sequence[int], memories: Sequence[Any]) -> Launch:
+        vendor, context = self.vendor, self.vendor.context
+        described, layouts, algorithm = prepared
+        b, a, out = addresses
         one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
-        operands = (b, layouts[0], a, layouts[1])
         arguments = (
-            *(vendor.handle, described.operation, one.ctypes.data, *operands, zero.ctypes.data),
-            *(
-                out,
-                layouts[2],
-                out,
-                layouts[2],
-                algorithm.ctypes.data,
-                *vendor.workspace,
-                int(context.stream),
-            ),
-        )
-        owners = (described, one, zero, algorithm, *(binding.memory for binding in bindings))
+            vendor.handle, described.operation,
+            one.ctypes.data, b, layouts[0], a, layouts[1],
+            zero.ctypes.data, out, layouts[2], out, layouts[2],
+            algorithm.ctypes.data, *vendor.workspace, int(context.stream),
+        )  # fmt: skip
         multiply, failure = vendor.library.matmul, vendor.library.cuBLASLtError
 
-        def launch(held: Any = owners) -> None:
+        def launch(held: Any = (prepared, one, zero, memories)) -> None:
             context.check()
             try:
                 with context.current():
@@ -239,6 +255,7 @@ class VendorKernel(Kernel):
         return launch
 
     def _addresses(self, bindings: Sequence[Binding], named: dict[str, int]) -> Iterator[int]:
+        """Of b, a and the results."""
         for place, name in ((1, "b"), (0, "a"), (2, "out")):
             binding, dtype = bindings[place], self.tile.buffers[place][1]
             yield binding.memory.address + binding.offset + named[f"{name}_offset"] * dtype.itemsize

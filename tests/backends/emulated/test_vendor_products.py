@@ -25,6 +25,7 @@ from hologram.dtypes import DType
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product_library import LIBRARY
 from hologram.tuning.tuner import Pace, measure
+from hologram.tuning.winners import Winners
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.cuda.memory import Misuse
 from tests.backends.emulated.cuda.products import CublasLt
@@ -88,6 +89,20 @@ def test_a_batch_is_one_call(executor: hg.Executor) -> None:
     assert library().calls == 1
 
 
+@pytest.mark.parametrize("refuses", [False, True])
+def test_it_is_asked_once_for_what_lies_alike(executor: hg.Executor, refuses: bool) -> None:
+    """Whatever memory it is in; what is aligned otherwise is another question."""
+    library().refuses = refuses
+    numbers_ = numbers(np.random.default_rng(7), 8, 3 * 24 * 24)
+    held = [executor.tensor(row) for row in numbers_]
+    for start, asked in ((0, 1), (24 * 24, 1), (1, 2)):
+        for row, x in zip(numbers_, held, strict=True):
+            square = row[start : start + 24 * 24].reshape(24, 24)
+            found = x[start : start + 24 * 24].reshape((24, 24))
+            np.testing.assert_array_equal(hg.matmul(found, found).to_numpy(), square @ square)
+        assert library().asked == asked
+
+
 def test_jitted_products_stand_between_graphs(executor: hg.Executor) -> None:
     x = numbers(np.random.default_rng(3), 24, 24)
     step = hg.jit(lambda x: hg.softmax(hg.relu(hg.matmul(x, x) + 1) * 2, dim=1).sum(axis=0))
@@ -122,6 +137,15 @@ def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
     )
     assert all(c.stem != LIBRARY for c in others)
     assert WAYS[False] in measure(executor, problem, Pace(1, 1e-6)).seconds
+
+
+def test_records_tell_whether_it_was_a_candidate(executor: hg.Executor) -> None:
+    """What was measured before it was installed is measured again."""
+    info, problem = executor.device.info, Problem.of(product_tile.KERNEL, dtypes.f16, (1, 48, 48, 48))
+    without = replace(info, limits=replace(info.limits, library_products=frozenset()))
+    best = product_tile.default((1, 48, 48, 48), dtypes.f16, without.limits)
+    Winners(without).put(problem, best)
+    assert (Winners(without)(problem), Winners(info)(problem)) == (best, None)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.f32, *HALVES], ids=str)

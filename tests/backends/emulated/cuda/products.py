@@ -63,7 +63,7 @@ class Matrices:
 
 
 class CublasLt:
-    """The module. `refuses` makes it have no algorithm; `calls` are the products that were enqueued."""
+    """The module. `refuses`: it has no algorithm; `asked` counts who wanted one, `calls` products that were enqueued."""
 
     class cuBLASLtError(Exception):  # the real one asks the library for its words
         pass
@@ -73,7 +73,7 @@ class CublasLt:
         self.things: dict[int, Any] = {}
         self.algorithms: dict[int, Any] = {}  # by number: the product, alignments, bytes of workspace
         self.refuses = False
-        self.calls = 0
+        self.asked = self.calls = 0
         self._numbers = itertools.count(0x9000, 16)
 
     def __getattr__(self, name: str) -> Any:
@@ -185,6 +185,7 @@ class CublasLt:
     ) -> None:  # fmt: skip
         who = "cublasLtMatmulAlgoGetHeuristic"
         self._context(light_handle, who)
+        self.asked += 1
         checked = self._checked(operation_desc, (adesc, bdesc, cdesc, ddesc), who)
         numbers = self._get(preference, "preference", who).numbers
         which = cublasLt.MatmulPreferenceAttribute
