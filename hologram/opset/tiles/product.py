@@ -26,16 +26,16 @@ from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_tile import KERNEL, Product
 from hologram.plan import Plan, Step, Target
 
-SKINNY = 4  # rows or columns up to which a product is a handful of dot products
-
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
     """Whether dot products along memory beat tiles of 8 x 8 results: few rows or columns, both read along k.
 
-    A library of the backend's own takes these too.
+    Each of the few reads the other operand anew. Matrix units have tiles that read it once, so there this is for one
+    row or column alone, and for others a way that may be measured. A library of the backend's own takes these too.
     """
     along_k = a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype == out.dtype
-    return along_k and min(a.shape[-2], b.shape[-1]) <= SKINNY and not limits.own_products
+    few = 1 if a.dtype in limits.matrix_dtypes else product_tile.SKINNY
+    return along_k and min(a.shape[-2], b.shape[-1]) <= few and not limits.own_products
 
 
 def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
@@ -138,7 +138,7 @@ def _candidate(
     *,
     fused: bool,
 ) -> Candidate | None:
-    """The kernel that a product takes; None where one launch has too few workgroups for it and it cannot be sliced."""
+    """The kernel that a product takes; None where it is dot products, or one launch has too few workgroups for it."""
     limits = target.limits
     asked = Problem.of(KERNEL, dtype, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
     if limits.bulk_bytes and not (_mapped(a, dtype, batch, 2) and _mapped(b, dtype, batch, 1)):
@@ -146,6 +146,8 @@ def _candidate(
     if fused:  # with an epilogue, which the vendor's library has not, and the choice was measured without
         limits = replace(limits, library_products=frozenset())
     candidate = product_tile.choice(sizes, asked, replace(target, limits=limits))
+    if candidate == product_tile.DOTS:
+        return None
     if len(product_tile.slices(candidate, sizes, limits.max_workgroups)) == 1:
         return candidate
     candidate = product_tile.choice(sizes, asked, replace(target, limits=replace(limits, bulk_bytes=0)))

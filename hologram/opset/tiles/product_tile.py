@@ -24,6 +24,8 @@ KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
 # Stems of kernels that write sums as they are too, in another dtype than they read.
 WIDENING = (UNITS, BULK, LIBRARY)
+SKINNY = 4  # rows or columns up to which a product is a handful of dot products
+DOTS = Candidate("product_by_reduction", (), (0, 0))  # the way of those, which has no tile
 SCALARS = (
     "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",
@@ -127,7 +129,7 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     compute unit idle. Where a CPU plays the adapter, loads are dear and workgroup memory saves none: subgroups share
     what they load, as many rows as leave no core idle. Few results of long sums are cut into parts along k.
     """
-    found = tuple(c for c in candidates(sizes, dtype, limits) if c.stem != LIBRARY)
+    found = tuple(c for c in candidates(sizes, dtype, limits) if c.stem != LIBRARY and c != DOTS)
     batch, m, _, n = sizes
     bulk = [c for c in found if c.stem == BULK and c.parts == 1 and min(m, n) > c.constant("TILE_M") // 2]
     large = [c for c in bulk if groups(c, sizes) >= (limits.parallelism or ENOUGH_GROUPS)]
@@ -189,6 +191,8 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
         for parts in counts:
             yield replace(tile, parts=parts)
     yield from product_library.tiles(dtype, limits)
+    if dtype in limits.matrix_dtypes and min(sizes[1], sizes[3]) <= SKINNY:
+        yield DOTS
 
 
 def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:

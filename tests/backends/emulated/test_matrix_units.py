@@ -255,6 +255,24 @@ def test_matrix_units_take_what_they_can_multiply() -> None:
         assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD]
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_few_rows_read_the_weights_once(rows: int, executor: hg.Executor) -> None:
+    """One row by dot products, more by a tile that has them all, unless dot products were measured."""
+    a, b, out = (Layout.contiguous(dtypes.f16, s) for s in ((rows, 256), (96, 256), (rows, 96)))
+    rng = np.random.default_rng(3)
+    x, y = numbers(rng, rows, 256), numbers(rng, 96, 256)
+    for measured, tiled in ((None, rows > 1), (product_tile.DOTS, False)):
+        target = Target(CARD, lambda problem, found=measured: found)
+        first = product_plan(a, b.permute((1, 0)), out, dtypes.f16, target).steps[0].kernel
+        assert isinstance(first, Tile) == tiled
+        if isinstance(first, Tile):
+            assert dict(first.constants)["TILE_M"] >= rows
+        executor.target = replace(executor.target, choices=target.choices)
+        left, right = (executor.tensor(i).astype(dtypes.f16) for i in (x, y))
+        found = hg.linear(left, right, right[:, 0])
+        np.testing.assert_array_equal(found.astype(hg.float32).to_numpy(), x @ y.T + y[:, 0])
+
+
 def test_the_default_tile_keeps_the_card_busy() -> None:
     chosen = [
         product_tile.default(s, dtypes.f16, CARD)

@@ -63,7 +63,7 @@ class Matrices:
 
 
 class CublasLt:
-    """The module. `refuses`: it has no algorithm; `asked` counts who wanted one, `calls` products that were enqueued."""
+    """The module. `refuses`: it has no algorithm; `asked` counts who wanted one, `calls` the products enqueued."""
 
     class cuBLASLtError(Exception):  # the real one asks the library for its words
         pass
