@@ -2,8 +2,8 @@
 
     python bench/card.py            # every adapter that is no software; fails where there is none
 
-Writes bench/results/<adapter>-<driver>-<commit>/: tests.txt, a file for each suite (peers-webgpu.json,
-torch-training.txt, ...), bench/ with the report of `hologram bench`, tune.txt, and card.json (adapter, driver, limits,
+Writes bench/results/<adapter>-<driver>-<commit>/ (with -<number> behind it for all but a backend's first): tests.txt,
+a file for each suite (peers-webgpu.json, torch-training.txt, ...), bench/ with the report of `hologram bench`, tune.txt, and card.json (adapter, driver, limits,
 commit); of CUDA also what compute-sanitizer says of kernels, where it is installed. Metal joins when it has devices.
 """
 
@@ -30,25 +30,28 @@ TESTS = tuple(
 )
 # PyTorch on the device: which of its operators pass, and how fast it trains.
 TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
-# What looks at every access of a kernel: one test of operations in so many, as it takes a hundred times as long.
+# What a card beside the first of its backend is asked, by HOLOGRAM_DEVICE: tests that open another backend by its name
+# would ask that for a device of the same number.
+BESIDE = ("tests/test_ops.py",)
+# What looks at every access of a kernel takes a hundred times as long: the tests of hand-written kernels (by `-k`), and
+# of all operations one in so many.
 SANITIZER, SANITIZED = "compute-sanitizer", 16
-TOOLS = ("memcheck", "racecheck")
+WRITTEN = ("-k", "test_tiles or test_candidates or attention", "tests/opset", "tests/backends/cuda")
+TOOLS = ("memcheck", "racecheck", "synccheck")
 
 
-def cards() -> list[DeviceInfo]:
-    """The real GPUs of every backend; of several of one name the first."""
-    found = {}
+def cards() -> list[tuple[DeviceInfo, bool]]:
+    """The real GPUs of every backend, each with whether it is that backend's first."""
+    found = []
     for probe in probes():
-        for device in probe.devices:
-            if not device.limits.software and device.backend != "cpu":
-                found.setdefault((device.backend, device.name), device)
-    return list(found.values())
+        real = [d for d in probe.devices if not d.limits.software and d.backend != "cpu"]
+        found += [(device, device is real[0]) for device in real]
+    return found
 
 
-def folder(card: DeviceInfo, commit: str) -> Path:
-    name = "-".join(
-        re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in (card.name, card.driver, commit)
-    )
+def folder(card: DeviceInfo, commit: str, *, first: bool) -> Path:
+    parts = (card.name, card.driver, commit) if first else (card.name, card.driver, commit, str(card.index))
+    name = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", part).strip("-") for part in parts)
     path = ROOT / "bench" / "results" / f"{card.backend}-{name}"
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -67,20 +70,24 @@ def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
         return process.wait()
 
 
-def commands(card: DeviceInfo, out: Path) -> Iterator[tuple[Path, list[str]]]:
+def commands(card: DeviceInfo, out: Path, *, first: bool) -> Iterator[tuple[Path, list[str]]]:
     """What is run on a card, and where its output is kept."""
 
     def tests(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "pytest", "-q", "--backend", card.backend, *arguments]
 
-    yield out / "tests.txt", tests(*TESTS)
+    yield out / "tests.txt", tests(*(TESTS if first else BESIDE))
+    if not first:
+        return
     ours = [str(Path(sys.executable).with_name("hologram")), "bench", "--backend", card.backend]
     yield out / "tune.txt", [*ours, "--tune"]
     yield out / "bench.txt", [*ours, "--output", str(out / "bench")]
     if card.backend == "cuda" and shutil.which(SANITIZER):
         for tool in TOOLS:
             sanitizer = [SANITIZER, "--tool", tool, "--error-exitcode", "1"]
-            yield out / f"{tool}.txt", [*sanitizer, *tests("--every", str(SANITIZED), "tests/test_ops.py")]
+            yield out / f"{tool}.txt", [*sanitizer, *tests(*WRITTEN)]
+            sample = tests("--every", str(SANITIZED), "tests/test_ops.py")
+            yield out / f"{tool}-operations.txt", [*sanitizer, *sample]
     for suite in [name for name in peers.SUITES if peers.load(name).backend == card.backend]:
         file = out / f"peers-{suite}.json"
         command = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
@@ -89,14 +96,14 @@ def commands(card: DeviceInfo, out: Path) -> Iterator[tuple[Path, list[str]]]:
         yield out / f"torch-{name}.txt", [sys.executable, "-m", module, "--backend", card.backend]
 
 
-def measure(card: DeviceInfo, commit: str) -> int:
+def measure(card: DeviceInfo, commit: str, *, first: bool) -> int:
     """The tests and benchmarks of one card; the worst exit code."""
-    out = folder(card, commit)
+    out = folder(card, commit, first=first)
     facts = {"adapter": card.name, "driver": card.driver, "backend": card.backend, "commit": commit}
     facts |= {"details": dict(card.details), "limits": {k: str(v) for k, v in vars(card.limits).items()}}
     (out / "card.json").write_text(json.dumps(facts, indent=1) + "\n")
-    environment = os.environ | {"HOLOGRAM_DEVICE": card.name}
-    return max(run(command, log, environment) for log, command in commands(card, out))
+    environment = os.environ | ({} if first else {"HOLOGRAM_DEVICE": str(card.index)})
+    return max(run(command, log, environment) for log, command in commands(card, out, first=first))
 
 
 def main() -> int:
@@ -105,7 +112,7 @@ def main() -> int:
     if not found:
         print("There is no real GPU here; `hologram doctor` says why.")
         return 1
-    return max(measure(card, commit) for card in found)
+    return max(measure(card, commit, first=first) for card, first in found)
 
 
 if __name__ == "__main__":

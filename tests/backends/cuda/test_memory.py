@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from hologram.backends import cuda
 from hologram.backends.cuda import staging
 from hologram.backends.cuda.device import CudaDevice
 from hologram.errors import BufferFreed, OutOfMemory, ShapeError
@@ -156,6 +157,20 @@ def test_streams_are_ordered_with_ours(device: CudaDevice, stream: int | str | N
     device.follow(other)
     device.lead(other)
     device.synchronize()
+
+
+@pytest.mark.skipif(len(cuda.probe().devices) < 2, reason="the machine has no two cards")
+def test_a_card_receives_from_the_one_beside_it() -> None:
+    first, second = (cuda.open_device(number) for number in range(2))
+    data, out = random_bytes(5000), np.zeros(4000, np.uint8)
+    source, target = first.allocate(5000), second.allocate(5000)
+    first.write(source, 0, memoryview(data))
+    assert second.receive(first, source, 8, target, 0, 4000)
+    first.write(source, 0, memoryview(np.zeros(5000, np.uint8)))  # behind the copy
+    second.read(target, 0, memoryview(out))
+    np.testing.assert_array_equal(out, data[8:4008])
+    first.close()
+    second.close()
 
 
 def test_a_device_receives_from_another_of_its_driver(device: CudaDevice, upload, download) -> None:
