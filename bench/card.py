@@ -3,8 +3,9 @@
     python bench/card.py            # every adapter that is no software; fails where there is none
 
 Writes bench/results/<adapter>-<driver>-<commit>/ (with -<number> behind it for all but a backend's first): tests.txt,
-a file for each suite (peers-webgpu.json, torch-training.txt, ...), bench/ with the report of `hologram bench`, tune.txt, and card.json (adapter, driver, limits,
-commit); of CUDA also what compute-sanitizer says of kernels, where it is installed. Metal joins when it has devices.
+a file for each suite (peers-webgpu.json, torch-training.txt, ...), bench/ with the report of `hologram bench`,
+tune.txt, and card.json (adapter, driver, limits, commit); of CUDA also what compute-sanitizer says of kernels, where it
+is installed. Metal joins when it has devices.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class MetalDevice(CompilingDevice[MetalKernel]):
                 self._copy(source, source_offset, scratch, 0, nbytes)
                 source, source_offset = scratch, 0
             self._copy(source, source_offset, target, target_offset, nbytes)
-            if seen:
-                self.queue.wait()  # see kernel.appender
+        if seen:
+            self.queue.wait()  # see kernel.appender
 
     def _copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -129,8 +129,9 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         check_range(self.info.backend, memory, offset, nbytes)
         with self.queue.lock:
             self.queue.check()
-            if memory.live is not None and memory.serial > self.queue.done:
-                self.queue.wait(memory.serial)
+            serial, waits = memory.serial, memory.live is not None and memory.serial > self.queue.done
+        if waits:
+            self.queue.wait(serial)
 
     # Kernels and the queue.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,10 +99,11 @@ def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
                     memory.serial = batch.serial
                 foreign |= lent
             batch.count += len(dispatches)
-            if foreign or (views and any(d.seen() for d in dispatches)):
-                queue.wait()
-            elif batch.count >= BATCH:
+            awaited = foreign or (views and any(d.seen() for d in dispatches))
+            if not awaited and batch.count >= BATCH:
                 queue.flush()
+        if awaited:
+            queue.wait(batch.serial)
 
     return append
 
@@ -136,6 +138,7 @@ class MetalKernel(TextKernel):
         super().__init__(kernel, facilities.limits, generator(kernel, msl(), facilities.limits, FOLDER))
         self.facilities = facilities
         self._forms: dict[Variant, Form] = {}
+        self._compiling = threading.Lock()  # not the queue's: while Metal compiles, others compute
         if isinstance(kernel, Tile):
             self._form(PLAIN)  # there is no other: compile it now
 
@@ -152,11 +155,11 @@ class MetalKernel(TextKernel):
             raise ShapeError(
                 f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
             )
+        form = self._form(self.generator.variant(grid, scalars, lengths))
+        groups = form.source.groups(grid, facilities.limits)
+        if math.prod(groups) == 0:
+            return nothing
         with facilities.queue.lock:
-            form = self._form(self.generator.variant(grid, scalars, lengths))
-            groups = form.source.groups(grid, facilities.limits)
-            if math.prod(groups) == 0:
-                return nothing
             dispatch = self._dispatch(form, bindings, form.source.pack(scalars, grid, lengths), groups)
             return Recorded(facilities.launch, (dispatch,))
 
@@ -185,7 +188,7 @@ class MetalKernel(TextKernel):
         )
 
     def _form(self, variant: Variant) -> Form:
-        with self.facilities.queue.lock:
+        with self._compiling:
             if variant not in self._forms:
                 self._forms[variant] = Form(self.facilities, self.generator.source(variant))
             return self._forms[variant]

@@ -19,7 +19,7 @@ class Pipeline:
 
 
 class Pipelines:
-    """Compiles for one device; callers hold the queue's lock."""
+    """Compiles for one device. Any thread may ask; two that ask for one text at once may both compile it."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue

@@ -136,14 +136,17 @@ class Queue:
                 self._finish(self.pending.popleft())
 
     def wait(self, serial: int | None = None) -> None:
-        """Waits for the batch of that number, by default for all that was enqueued."""
+        """Waits for the batch of that number, by default for all that was enqueued; callers hold no lock."""
         with self.lock:
             self.check()
             serial = self.serial if serial is None else serial
             if self.batch is not None and serial >= self.batch.serial:
                 self._commit()
+            awaited = [batch for batch in self.pending if batch.serial <= serial]
+        for batch in awaited:  # not under the lock: others may enqueue meanwhile
+            batch.commands.waitUntilCompleted()
+        with self.lock:
             while self.pending and self.pending[0].serial <= serial:
-                self.pending[0].commands.waitUntilCompleted()
                 self._finish(self.pending.popleft())
             self.check()
 

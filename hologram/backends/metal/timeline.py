@@ -51,9 +51,8 @@ class BatchTimeline:
             return first, after
 
     def times(self, marks: Sequence[Moment]) -> list[int]:
-        with self._queue.lock:
-            self._queue.wait(max((m.batch.serial for m in marks if m.batch is not None), default=0))
-            return [_time(m) for m in marks]
+        self._queue.wait(max((m.batch.serial for m in marks if m.batch is not None), default=0))
+        return [_time(m) for m in marks]
 
 
 def _next(before: Moment, after: Moment) -> bool:

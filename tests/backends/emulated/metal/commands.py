@@ -115,18 +115,19 @@ class CommandBuffer:
     def execute(self) -> None:
         begin = time.perf_counter()
         self.queue.unfinished -= 1
-        self.state = FAILED
+        state = FAILED
         self._error, self.queue.fail_next = self.queue.fail_next, None
         try:
             if self._error is None:
                 for encoder in self.encoders:
                     for command in encoder.commands:
                         command()
-                self.state = COMPLETED
+                state = COMPLETED
         finally:
             self._times = begin, time.perf_counter()
             for encoder in self.encoders:
                 encoder.forget()
+            self.state = state
 
 
 def _alive(reference: weakref.ref[Any], who: str) -> Any:
