@@ -33,6 +33,8 @@ class Context:
         self.ordinal = ordinal
         self.name = name
         self.lock = threading.RLock()
+        # Who moves bytes from or to the host, which may wait for the device, holds this instead, and asks for it first.
+        self.transferring = threading.RLock()
         self.unusable: HologramError | None = None
         self.forked = False
         self._owned: dict[Owned, tuple[Any, tuple[Any, ...]]] = {}  # in the order they came
@@ -159,7 +161,7 @@ class Context:
 
     def abandon(self) -> None:
         """In a forked child: nothing may be called there, and the parent's lock may be held for ever."""
-        self.lock = threading.RLock()
+        self.lock, self.transferring = threading.RLock(), threading.RLock()
         self.forked = True
         self.unusable = forks.unavailable(self.library.name)
         self._owned.clear()

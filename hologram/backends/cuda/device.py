@@ -49,18 +49,20 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def release(self, memory: Memory) -> None:
         """Frees the memory once the device is done with it; launches bound to it must not be called again."""
-        with self.context.lock:
-            if self.context.unusable is not None:  # it went with the device
-                memory.pointer = None
-                return
-            self.transfers.release(memory)
+        context = self.context
+        if context.unusable is None:
+            with context.transferring, context.lock:  # a transfer under way may use it
+                if context.unusable is None:
+                    self.transfers.release(memory)
+                    return
+        memory.pointer = None  # it went with the device
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies host bytes in, at any offset and of any length, after all launches before."""
         data = data.cast("B")
         if len(data):
             check_range(self.info.backend, memory, offset, len(data))
-            with self.context.lock:
+            with self.context.transferring:
                 self.transfers.write(memory, offset, data)
 
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
@@ -68,7 +70,7 @@ class CudaDevice(CompilingDevice[Kernel]):
         out = out.cast("B")
         if len(out):
             check_range(self.info.backend, memory, offset, len(out))
-            with self.context.lock:
+            with self.context.transferring:
                 self.transfers.read(memory, offset, out)
 
     def copy(
@@ -177,7 +179,7 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def close(self) -> None:
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
-        with self.context.lock:
+        with self.context.transferring, self.context.lock:
             try:
                 if self.context.unusable is None:
                     self.context.synchronize()  # raises what is wrong with the work that waits

@@ -42,7 +42,7 @@ class Memory:
 
 
 class Transfers:
-    """Allocates memory of one device and moves bytes; callers hold the context's lock."""
+    """Allocates memory of one device and moves bytes; callers hold the context's lock, or `transferring` (Staging)."""
 
     def __init__(self, context: Context, max_buffer_bytes: int) -> None:
         self.context = context

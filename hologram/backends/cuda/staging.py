@@ -46,7 +46,10 @@ class Piece:
 
 
 class Staging:
-    """Moves bytes of one device; callers hold the context's lock. `allocate` gives memory in the order of launches."""
+    """Moves bytes of one device; callers hold `Context.transferring`, so that others enqueue while it waits.
+
+    The context's own lock is held for what is allocated. `allocate` gives memory in the order of launches.
+    """
 
     def __init__(self, context: Context, allocate: Callable[[int], Any]) -> None:
         self.context = context
@@ -60,9 +63,10 @@ class Staging:
     def stream(self) -> Any:
         """That of long transfers."""
         driver, context = self.driver, self.context
-        stream = context.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        context.own(driver.cuStreamDestroy, stream)
-        return stream
+        with context.lock:
+            stream = context.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+            context.own(driver.cuStreamDestroy, stream)
+            return stream
 
     def write(self, target: int, data: memoryview) -> None:
         """Copies bytes to an address; returns when `data` may change, which the device may not have yet."""
@@ -122,13 +126,14 @@ class Staging:
         if nbytes < APART_BYTES:
             return False
         if piece.between_size < size:
-            if piece.between_size:
-                self.context.give_back((self.driver.cuMemFreeAsync.__name__, piece.between))
-                piece.between_size = 0
-            try:
-                memory = self._allocate(max(size, min(nbytes, PIECE_BYTES)))
-            except OutOfMemory:
-                return False
+            with self.context.lock:
+                if piece.between_size:
+                    self.context.give_back((self.driver.cuMemFreeAsync.__name__, piece.between))
+                    piece.between_size = 0
+                try:
+                    memory = self._allocate(max(size, min(nbytes, PIECE_BYTES)))
+                except OutOfMemory:
+                    return False
             piece.between, piece.between_size = memory.address, memory.size
             self._mark(piece.passed, self.context.stream)  # from there on it may be used
         return True
@@ -148,7 +153,8 @@ class Staging:
                 piece.address, piece.size = self._slots + place * SMALL_BYTES, SMALL_BYTES
                 return piece
             if piece.size:
-                self.context.give_back((self.driver.cuMemFreeHost.__name__, piece.address))
+                with self.context.lock:
+                    self.context.give_back((self.driver.cuMemFreeHost.__name__, piece.address))
                 piece.size = 0
             larger = 1 << (size - 1).bit_length()
             piece.address, piece.size = self._pinned(larger), larger
@@ -160,17 +166,18 @@ class Staging:
         return self._pinned(SMALL_BYTES * SMALL_PIECES)
 
     def _pinned(self, nbytes: int) -> int:
-        address = int(self.context.call(self.driver.cuMemHostAlloc, nbytes, 0))
-        self.context.own(self.driver.cuMemFreeHost, address)
-        return address
+        with self.context.lock:
+            address = int(self.context.call(self.driver.cuMemHostAlloc, nbytes, 0))
+            self.context.own(self.driver.cuMemFreeHost, address)
+            return address
 
     def event(self) -> Any:
         """A new event, which the context owns."""
-        event = self.context.call(
-            self.driver.cuEventCreate, self.driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
-        )
-        self.context.own(self.driver.cuEventDestroy, event)
-        return event
+        driver, context = self.driver, self.context
+        with context.lock:
+            event = context.call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+            context.own(driver.cuEventDestroy, event)
+            return event
 
 
 def _address(data: memoryview) -> int:

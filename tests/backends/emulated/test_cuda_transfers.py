@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,45 @@ def test_a_wait_that_is_left_out_shows(
     monkeypatch.setattr(Staging, "read", noted)
     assert sequence(executor) == (left_out is None)
     assert (next(told) > 0) == (left_out is not None)
+
+
+@pytest.mark.parametrize("data", [LARGE, LARGE[:1000]], ids=["apart", "in line"])
+def test_others_enqueue_while_one_reads(
+    executor: hg.Executor, data: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver: Any = machine.library().driver
+    x, busy, go, found = executor.tensor(data), threading.Event(), threading.Event(), []
+    executor.synchronize()
+    thread = threading.Thread(target=lambda: found.append(x.to_numpy()))
+    done = threading.Event()
+
+    def work() -> None:
+        y = executor.allocate(12_345_678).fill(2.0)  # past the pool
+        hg.ops.vector_add(executor, y, y, y)
+        done.set()
+
+    others = threading.Thread(target=work)
+    wait = driver.cuEventSynchronize
+
+    def slow(event: Any) -> Any:
+        if threading.current_thread() is thread:
+            busy.set()
+            assert go.wait(60)
+        return wait(event)
+
+    slow.__name__ = "cuEventSynchronize"
+    monkeypatch.setattr(driver, "cuEventSynchronize", slow)
+    thread.start()
+    try:
+        assert busy.wait(60)
+        others.start()
+        assert done.wait(10), "another thread had to wait for the read"
+        assert not found
+    finally:
+        go.set()
+        thread.join()
+        others.join()
+    np.testing.assert_array_equal(found[0], data)
 
 
 def test_a_full_card_has_transfers_go_in_line(executor: hg.Executor) -> None:
