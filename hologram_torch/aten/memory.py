@@ -139,6 +139,9 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             target.executor.copy(found, target)
             return
         array = found.to_numpy()
+    elif _beside(source, target):
+        target.executor.copy(target.executor.from_dlpack(source.detach(), copy=None), target)
+        return
     else:
         array = host_array(source if source.device.type == "cpu" else source.cpu())
     if not target.size:
@@ -149,6 +152,14 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
         target.buffer.from_numpy(array)
         return
     target.executor.copy(target.executor.tensor(array), target)
+
+
+def _beside(source: Any, target: Tensor) -> bool:
+    """Whether another library's tensor lies in memory of the target's own device, which then copies it by itself."""
+    if source.device.type == "cpu" or deferred():
+        return False
+    kind, index = source.__dlpack_device__()
+    return (int(kind), int(index)) == target.executor.device.dlpack_device
 
 
 def _known(x: Tensor, what: str) -> None:

@@ -1,0 +1,51 @@
+"""Tensors of PyTorch's own on the card that `hologram` computes on: copied there, not by way of the host."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
+pytest.importorskip("torch")
+
+import hologram as hg
+from hologram.backends.cuda.device import CudaDevice
+from hologram_torch.aten import memory
+from tests.backends.emulated import cuda as machine
+
+DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+class Theirs:
+    """What of a CUDA tensor is asked for, over memory of another executor on the card."""
+
+    device = SimpleNamespace(type="cuda")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def detach(self) -> Theirs:
+        return self
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self.tensor.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_tensor_of_the_same_card_is_copied_there(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hg.Executor(backend=machine.NAME) as theirs, hg.Executor(backend=machine.NAME) as ours:
+        source: Any = Theirs(theirs.tensor(DATA).permute((1, 0)))
+        target = ours.tensor(np.zeros((4, 3), dtype))
+        with monkeypatch.context() as patch:
+            for way in ("read", "write"):
+                patch.delattr(CudaDevice, way)  # no byte passes the host
+            patch.setattr(memory, "is_ours", lambda tensor: False)  # which only tensors are asked
+            memory._into(target, source)
+        np.testing.assert_array_equal(target.to_numpy(), DATA.T.astype(dtype))
