@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 from hologram.device import Device
 from hologram.errors import HologramError
@@ -26,11 +28,25 @@ class Lease:
 
     def hand_over(self, queue: Any) -> None:
         """Notes a queue that will use the memory."""
-        if queue not in self.queues:
-            self.queues.append(queue)
+        with _handing:
+            if queue not in self.queues:
+                self.queues.append(queue)
+                _handed.add(self)
 
     def __del__(self) -> None:
         for queue in self.queues:
             with suppress(HologramError):  # a lost or closed device reuses no memory
                 self.device.follow(queue)
         self.block.pool.recycle(self.block)
+
+
+_handing = threading.Lock()
+_handed: WeakSet[Lease] = WeakSet()  # those that queues of others were noted for
+
+
+def forget(queue: Any) -> None:
+    """Says that a queue has ended and holds nothing: what is given back later must not ask for it."""
+    with _handing:
+        for lease in list(_handed):
+            if queue in lease.queues:
+                lease.queues.remove(queue)

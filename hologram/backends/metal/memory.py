@@ -12,9 +12,8 @@ from hologram.backends.metal.queue import Queue
 from hologram.errors import BufferFreed, OutOfMemory
 from hologram.limits import ALIGNMENT
 
-LARGE_BYTES = (
-    128 << 10
-)  # arrays that share no page with others: macOS's malloc gives whole pages from here on
+# Arrays that share no page with others: macOS's malloc gives whole pages from here on.
+LARGE_BYTES = 128 << 10
 
 
 class Memory:

@@ -38,6 +38,7 @@ class Theirs:
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")  # memory that comes back late
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_tensor_of_the_same_card_is_copied_there(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with hg.Executor(backend=machine.NAME) as theirs, hg.Executor(backend=machine.NAME) as ours:
