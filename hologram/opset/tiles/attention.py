@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +46,9 @@ class Attended:
 
 KERNEL = "attention"  # of a Problem
 COMPOSED = Candidate("composed", (), (0, 0))
+MANY_BYTES = 4 << 20  # of scores, from where on a CPU goes by blocks
+BLOCK_BYTES = 1 << 20  # of a block: a core's second cache
+LEAST_ROWS = 32  # of a block, that products are worth it
 
 
 def problem(found: Attended, causal: bool) -> Problem:
@@ -104,7 +108,7 @@ def weights_program(scores: Address, mask: Address | None, out: Address, causal:
         found = given.at(*at)
         value = masked(value, found)
     if causal:
-        value = kept(at[-1] <= at[-2], value)
+        value = kept(at[-1] <= at[-2] + b.scalar("first", at[-2].dtype), value)
     result = Operand(b, "out", out, Access.WRITE, scores.dtype)
     result.put(softmax_or_zero(value), *at)
     return b.build()
@@ -147,20 +151,79 @@ def _composed(
     scale: float,
     target: Target,
 ) -> None:
-    """Scores, their softmax in place, and the second product."""
+    """Scores, their softmax in place, and the second product: of all, or block by block in a core's cache."""
     q, k, v = operands
-    computed = q.layout.dtype
-    keys = k.layout.permute((*range(k.layout.ndim - 2), k.layout.ndim - 1, k.layout.ndim - 2))
-    scores = steps.place(computed, (*q.layout.shape[:-1], keys.shape[-1]))
-    if scores.layout.size:
-        plan = product_plan(q.layout, keys, scores.layout, computed, target)
-        steps.extend(plan, (q.position, k.position, scores.position))
-        masks = () if mask is None else (mask,)
-        layouts = (scores.layout, *masks, scores.layout)
-        numbers = numbers_of(("scores", *("mask" for _ in masks), "out"), layouts, {"scale": scale})
-        address = Address.of(scores.layout)
-        program = weights_program(address, None if mask is None else Address.of(mask), address, causal)
-        positions = (scores.position, *(3 for _ in masks), scores.position)
-        steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
-    plan = product_plan(scores.layout, v.layout, result.layout, computed, target)
-    steps.extend(plan, (scores.position, v.position, result.position))
+    computed, ndim = q.layout.dtype, k.layout.ndim
+    keys = Place(k.position, k.layout.permute((*range(ndim - 2), ndim - 1, ndim - 2)))
+    shape = (*q.layout.shape[:-1], keys.layout.shape[-1])
+    blocks = [_Block.whole(shape)]
+    if target.limits.serial_workgroups and math.prod(shape) * computed.itemsize > MANY_BYTES:
+        blocks = list(_blocks(shape, BLOCK_BYTES // computed.itemsize, causal))
+    scores = steps.place(computed, (max(math.prod(block.shape) for block in blocks),))
+    for block in blocks:
+        # Of q, scores, keys, v, the mask and the result: queries are the last axis but one, keys the last or that of v.
+        of_q, of_keys = block.of(q, rows=-2), block.of(keys, columns=-1)
+        of_v, of_result = block.of(v, columns=-2), block.of(result, rows=-2)
+        masked_by = None if mask is None else block.of(Place(3, mask), rows=-2, columns=-1).layout
+        part = Place(scores.position, Layout.contiguous(computed, block.shape))
+        if part.layout.size:
+            plan = product_plan(of_q.layout, of_keys.layout, part.layout, computed, target)
+            steps.extend(plan, (q.position, k.position, part.position))
+            _weigh(steps, part, masked_by, block.rows[0] if causal else None, scale)
+        plan = product_plan(part.layout, of_v.layout, of_result.layout, computed, target)
+        steps.extend(plan, (part.position, v.position, result.position))
+
+
+def _weigh(steps: Steps, scores: Place, mask: Layout | None, first: int | None, scale: float) -> None:
+    """The softmax of scores in place; of causal ones `first` is the number of the first row."""
+    masks = () if mask is None else (mask,)
+    layouts = (scores.layout, *masks, scores.layout)
+    named = {"scale": scale} | ({} if first is None else {"first": first})
+    numbers = numbers_of(("scores", *("mask" for _ in masks), "out"), layouts, named)
+    address = Address.of(scores.layout)
+    program = weights_program(address, None if mask is None else Address.of(mask), address, first is not None)
+    positions = (scores.position, *(3 for _ in masks), scores.position)
+    steps.add(step_of(program, range(len(layouts)), numbers, scores.layout.shape), positions)
+
+
+@frozen
+class _Block:
+    """A part of the scores (batch..., l, s): one entry of the outer batch axes, and ranges of the other three."""
+
+    outer: tuple[int, ...]
+    heads: tuple[int, int] | None  # from, and how many; None: there is no batch, or the block is all of it
+    rows: tuple[int, int]
+    columns: int  # from the first on
+    shape: tuple[int, ...]
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...]) -> _Block:
+        return cls((), None, (0, shape[-2]), shape[-1], shape)
+
+    def of(self, place: Place, rows: int | None = None, columns: int | None = None) -> Place:
+        """What of an operand it is about; `rows` and `columns` say which axes are those of the scores."""
+        layout = place.layout
+        for position in self.outer:
+            layout = layout.select(0, position)
+        if self.heads is not None:
+            layout = layout.narrow(0, *self.heads)
+        if rows is not None:
+            layout = layout.narrow(rows, *self.rows)
+        if columns is not None:
+            layout = layout.narrow(columns, 0, self.columns)
+        return Place(place.position, layout)
+
+
+def _blocks(shape: tuple[int, ...], elements: int, causal: bool) -> Iterator[_Block]:
+    """Blocks of about so many scores; causal ones leave out the keys that none of their rows looks at."""
+    *batch, rows, columns = shape
+    heads = max(1, elements // (rows * columns))
+    step = rows if heads > 1 else min(rows, max(LEAST_ROWS, elements // columns))
+    for outer in np.ndindex(*batch[:-1]):
+        for head in range(0, batch[-1], heads) if batch else (0,):
+            of_heads = (head, min(heads, batch[-1] - head)) if batch else None
+            for first in range(0, rows, step):
+                count = min(step, rows - first)
+                seen = min(columns, first + count) if causal else columns
+                part = (of_heads[1], count, seen) if of_heads else (count, seen)
+                yield _Block(outer, of_heads, (first, count), seen, part)
