@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.atlas.program import Program
+from hologram.backends.webgpu.native.files import DEVICE_FILES as DEVICE_FILES
 from hologram.device import Probe
 from hologram.limits import Limits
 from hologram.plan import Tile
@@ -26,17 +27,6 @@ else:  # needed for devices or source alone
 
 NAME = "webgpu"
 PREFERENCE = 30
-# GPUs of the kernel's own drivers, and of vendors' drivers that make files of their own.
-DEVICE_FILES = (
-    "dri/renderD*",
-    "nvidia[0-9]*",
-    "dxg",
-    "kgsl-3d0",
-    "mali[0-9]*",
-    "pvr*",
-    "nvgpu*",
-    "nvhost-gpu",
-)
 
 
 def probe() -> Probe:

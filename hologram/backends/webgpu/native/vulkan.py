@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
-from hologram.backends.webgpu import DEVICE_FILES
+from hologram.backends.webgpu.native.files import DEVICE_FILES
 from hologram.records import frozen
 
 LOADER = "libvulkan.so.1"
