@@ -6,9 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import hologram as hg
-from hologram.errors import (
-    UnsupportedDType,
-)
+from hologram.errors import ShapeError, UnsupportedDType
 from tests.bad_calls import Bad
 
 ARGUMENTS = [
@@ -17,6 +15,14 @@ ARGUMENTS = [
     Bad("missing", lambda b: hg.add(b.t), TypeError, "add needs the argument 'y'"),
     Bad("twice", lambda b: hg.sum(b.t, None, axis=0), TypeError, "two values for 'axis'"),
     Bad("no tensor", lambda b: hg.add(1, 2), TypeError, "at least one operand must be a Tensor"),
+    Bad("a modulus", lambda b: pow(b.t, 2, 3), TypeError, r"pow\(\) takes 2 positional arguments"),
+    Bad("spread", lambda b: hg.random_normal((4,), std=-1.0), ValueError, "std must be at least 0, got -1.0"),
+    Bad(
+        "padding of an output",
+        lambda b: hg.conv_transpose1d(b.tensor(1, 2, 8), b.tensor(2, 2, 3), stride=2, output_padding=2),
+        ShapeError,
+        r"output_padding must be at least 0 and below stride or dilation, got \(2,\)",
+    ),
     Bad("numbers alone", lambda b: hg.exp(0.5), TypeError, "at least one operand must be a Tensor"),
     Bad("diff float", lambda b: hg.diff(b.t, n=1.5), TypeError, "diff: n must be an integer, got 1.5"),
     Bad("repeat bool", lambda b: hg.repeat(b.t, repeats=True), TypeError, "repeats must be an integer"),

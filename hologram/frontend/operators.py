@@ -39,6 +39,7 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
                 return other
         return operation(other, x) if swapped else operation(x, other)
 
+    operator.__name__ = operator.__qualname__ = name  # of errors
     return operator
 
 

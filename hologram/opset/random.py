@@ -106,6 +106,12 @@ def _shape_of(*, shape, dtype, **rest):
     return Layout.contiguous(element, integers(shape, "random numbers: a size"))
 
 
+def _normal_shape(*, shape, std, dtype, **rest):
+    if isinstance(std, (int, float)) and std < 0:
+        raise ValueError(f"random_normal: std must be at least 0, got {std!r}")
+    return _shape_of(shape=shape, dtype=dtype)
+
+
 def _random_samples(**attributes: float):
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         for shape, seed, offset in (
@@ -216,7 +222,7 @@ def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):
     return mean + std * (radius * np.cos(2 * np.pi * (b >> 8).astype(np.float64) * 2.0**-24)).reshape(shape)
 
 
-@indexed(shape_of=_shape_of, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(mean=1.0, std=2.0),
+@indexed(shape_of=_normal_shape, dtypes=FLOATS, scalars=PARAMETERS, samples=_random_samples(mean=1.0, std=2.0),
          ulp=8, absolute=64.0,
          reference=_normal_reference, methods=False, parts=_normal_parts)  # fmt: skip
 def random_normal(at, *, shape, mean: Any = 0.0, std: Any = 1.0, seed: Any = 0, offset: Any = 0, dtype="f32"):

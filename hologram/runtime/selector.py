@@ -42,15 +42,19 @@ def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendMo
 def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
     """As `select`, with the reasons."""
     reasons: list[str] = []
-    name = name.lower()
+    asked = name = name.lower()
     if name == AUTO and config.backend != AUTO:
         name = config.backend
         reasons.append(f"HOLOGRAM_BACKEND asks for {name}")
     elif name != AUTO:
         reasons.append(f"{name} was asked for")
     if device is None and config.device is not None:
-        device = number_or_name(config.device)
+        wish = number_or_name(config.device)
         reasons.append(f"HOLOGRAM_DEVICE asks for {config.device}")
+        if wish is None or asked in (AUTO, config.backend) or _match(probe(name).devices, wish) is not None:
+            device = wish
+        else:
+            reasons.append(f"{name} has no such device, and was named by the program")
     if name != AUTO:
         return _explicit(name, device, reasons)
     for candidate in discover():

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from torch._decomp.decompositions import Reduction
+
 import hologram as hg
 from hologram.opset.forms import types
 from hologram_torch.kernels.fused import decomposition, fused
@@ -17,10 +19,10 @@ from hologram_torch.kernels.registry import add, implements
 BY_DECOMPOSITION = """
 _log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward hardshrink hardsigmoid
 hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
-log_sigmoid_forward logit logit_backward mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
+log_sigmoid_forward logit mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
 sigmoid_backward softplus_backward softshrink tanh_backward threshold threshold_backward
 binary_cross_entropy_backward binary_cross_entropy_with_logits huber_loss huber_loss_backward mse_loss_backward
-smooth_l1_loss smooth_l1_loss_backward soft_margin_loss
+smooth_l1_loss soft_margin_loss
 soft_margin_loss_backward native_layer_norm_backward native_group_norm_backward native_batch_norm_backward
 batch_norm_backward native_dropout_backward channel_shuffle pixel_shuffle pixel_unshuffle addcdiv addcmul
 lerp.Scalar lerp.Tensor
@@ -59,3 +61,24 @@ def shrink_backward(cotangent: Any, x: Any, lambd: Any) -> Any:
     """The cotangent, but between -lambd and lambd."""
     inside = hg.logical_and(hg.greater_equal(x, -lambd), hg.less_equal(x, lambd))
     return hg.where(inside, 0.0, cotangent)
+
+
+@implements("logit_backward")
+@fused
+def logit_backward(cotangent: Any, x: Any, eps: Any = None) -> Any:
+    """cotangent / (x (1 - x)); 0 where x was clamped to [eps, 1 - eps], NaN outside of [0, 1] without eps."""
+    wide, low = x.astype(types.computing(x.dtype), copy=False), 0.0 if eps is None else eps
+    outside = hg.logical_or(hg.less(wide, low), hg.greater(wide, 1.0 - low))
+    slope = hg.where(outside, float("nan") if eps is None else 0.0, cotangent / (wide * (1.0 - wide)))
+    return slope.astype(x.dtype, copy=False)
+
+
+@implements("smooth_l1_loss_backward")
+@fused
+def smooth_l1_loss_backward(cotangent: Any, x: Any, target: Any, reduction: int, beta: float) -> Any:
+    """The cotangent times the difference over beta, which is kept within -1 and 1; a mean's is divided by the size."""
+    difference = x.astype(types.computing(x.dtype), copy=False) - target
+    slope = hg.where(hg.greater_equal(difference, beta), 1.0, difference / beta if beta else difference)
+    slope = hg.where(hg.less_equal(difference, -beta), -1.0, slope)
+    share = 1.0 / max(x.size, 1) if reduction == Reduction.MEAN.value else 1.0
+    return (cotangent * slope * share).astype(x.dtype, copy=False)

@@ -166,6 +166,12 @@ def test_the_environment_stands_for_auto_only(laptop, monkeypatch):
     monkeypatch.setenv("HOLOGRAM_DEVICE", "0")
     assert selector.choose().index == 0
     assert selector.choose(device=1).index == 1
+    monkeypatch.setenv("HOLOGRAM_DEVICE", "RX")
+    assert selector.choose("cpu").index == 0
+    assert "cpu has no such device, and was named by the program" in selector.explain_selection("cpu")
+    monkeypatch.setenv("HOLOGRAM_BACKEND", "cpu")
+    with pytest.raises(BackendUnavailable, match="'cpu' has no device 'RX'"):
+        selector.choose()
 
 
 def test_the_public_questions(laptop):

@@ -48,3 +48,16 @@ def test_targets_longer_than_their_inputs_have_no_derivative(zero_infinity: bool
     targets = torch.tensor([[1, 2, 3], [1, 2, 3]])
     lengths = (torch.tensor([6, 2]), torch.tensor([3, 3]))
     compare(F.ctc_loss, x, targets, *lengths, zero_infinity=zero_infinity)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("beta", [0.0, 0.5, 3.0])
+def test_a_loss_hides_no_nan_from_its_derivative(reduction: str, beta: float) -> None:
+    x = torch.tensor([float("nan"), 0.5, 1.0, 1.5, 4.0, -2.0, float("inf"), float("-inf")])
+    compare(F.smooth_l1_loss, x, torch.ones(8), reduction=reduction, beta=beta)
+
+
+@pytest.mark.parametrize("eps", [None, 0.25])
+def test_logit_hides_no_nan_from_its_derivative(eps: float | None) -> None:
+    # Where PyTorch's CPU goes by vectors of f64, it gives 0 for a NaN.
+    compare(torch.logit, torch.tensor([float("nan"), 0.0, 0.2, 0.5, 1.0, 2.0]), eps=eps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,9 @@ class Recorder:
         if isinstance(leaf, Tensor):
             self._returned.append(leaf if isinstance(leaf, Traced) else self.capture(leaf))
             return self._returned[-1]
-        if isinstance(leaf, Iterator) or any(isinstance(x, Traced) for x in _inside(leaf)):
+        if isinstance(leaf, (Iterator, Awaitable, AsyncIterator)) or any(
+            isinstance(x, Traced) for x in _inside(leaf)
+        ):
             raise TraceError(
                 f"{self.who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
             )

@@ -249,6 +249,10 @@ def _transposed_shape(who: str, axes: int):
         )
         if min(s) < 1 or min(d) < 1 or min(sizes) < 1:
             raise ShapeError(f"{who}: the output would have the spatial shape {sizes}")
+        if any(not 0 <= extra < max(step, reach) for extra, step, reach in zip(o, s, d, strict=True)):
+            raise ShapeError(
+                f"{who}: output_padding must be at least 0 and below stride or dilation, got {o} with {s} and {d}"
+            )
         return Layout.contiguous(x.dtype, (x.shape[0], outs, *sizes))
 
     return infer

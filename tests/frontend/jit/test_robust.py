@@ -169,10 +169,17 @@ class Held:
     tensor: Any
 
 
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_tensors_are_not_returned_where_they_cannot_be_found(executor: hg.Executor, x: hg.Tensor) -> None:
     for hide in (Held, lambda t: {t}, lambda t: (t * k for k in range(2))):
         with pytest.raises(hg.TraceError, match="tensors are returned in tuples"):
             hg.jit(lambda t, hide=hide: hide(t + 1))(x)
+
+    async def awaited(t: hg.Tensor) -> hg.Tensor:
+        return t + 1
+
+    with pytest.raises(hg.TraceError, match="got coroutine"):
+        _ = hg.jit(awaited)(x)
     with pytest.raises(hg.TraceError, match="read only once"):
         hg.jit(lambda t, factors: t * sum(factors))(x, (k for k in (1.0, 2.0)))
     with pytest.raises(hg.TraceError, match="hashable, got Held"):
