@@ -68,6 +68,7 @@ def _borrow(executor: Engine, found: Lent, copy: bool | None) -> View:
         return view
     copied = whole(executor.allocate(found.shape, dtype=found.dtype))
     executor.copy(view, copied)
+    executor.device.synchronize()  # nobody says on which queue the array's owner may write to it next
     return copied
 
 

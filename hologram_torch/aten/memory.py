@@ -140,7 +140,10 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             return
         array = found.to_numpy()
     elif _beside(source, target):
-        target.executor.copy(target.executor.from_dlpack(source.detach(), copy=None), target)
+        beside = target.executor.from_dlpack(source.detach().resolve_neg(), copy=None)
+        target.executor.copy(beside, target)
+        # Whoever copied may write to the source at once, on that stream.
+        target.executor.device.hand_over(_stream(source.device))
         return
     else:
         array = host_array(source if source.device.type == "cpu" else source.cpu())
@@ -160,6 +163,11 @@ def _beside(source: Any, target: Tensor) -> bool:
         return False
     kind, index = source.__dlpack_device__()
     return (int(kind), int(index)) == target.executor.device.dlpack_device
+
+
+def _stream(device: torch.device) -> Any:
+    """The stream that PyTorch enqueues on now, for a device of CUDA's; others' are waited for."""
+    return torch.cuda.current_stream(device) if device.type == "cuda" else None
 
 
 def _known(x: Tensor, what: str) -> None:

@@ -30,6 +30,8 @@ class Theirs:
     def detach(self) -> Theirs:
         return self
 
+    resolve_neg = detach
+
     def __dlpack__(self, **arguments: Any) -> Any:
         return self.tensor.__dlpack__(**arguments)
 
@@ -48,5 +50,8 @@ def test_a_tensor_of_the_same_card_is_copied_there(dtype: str, monkeypatch: pyte
             for way in ("read", "write"):
                 patch.delattr(CudaDevice, way)  # no byte passes the host
             patch.setattr(memory, "is_ours", lambda tensor: False)  # which only tensors are asked
+            patch.setattr(memory, "_stream", lambda device: theirs.device.queue_handle)
             memory._into(target, source)
+        source.tensor += 1000  # on its own stream, and done before ours is looked at
+        theirs.synchronize()
         np.testing.assert_array_equal(target.to_numpy(), DATA.T.astype(dtype))
