@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import lazy
+from hologram import dtypes, lazy
 from hologram.errors import ShapeError, TraceError
 from hologram.layout import Layout, broadcast
 from hologram.records import frozen
@@ -23,11 +23,14 @@ from hologram.runtime.dispatch import deferred
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:
-    from hologram.opset import creation, logic, scan
     from hologram.opset import indexing as operations
+    from hologram.opset import logic, movement, scan
 else:  # needed by who indexes with arrays
     logic, operations = lazy.module("hologram.opset.logic"), lazy.module("hologram.opset.indexing")
-    creation, scan = lazy.module("hologram.opset.creation"), lazy.module("hologram.opset.scan")
+    movement, scan = lazy.module("hologram.opset.movement"), lazy.module("hologram.opset.scan")
+
+
+CHUNK = 256  # elements that one lane looks for those that are not 0
 
 
 @frozen
@@ -272,12 +275,13 @@ def _scattered(selection: _Selection, value: Any) -> None:
 
 def flat_nonzero(x: Any) -> Any:
     """The positions (i64) of the elements that are not 0, counted flat."""
-    true = logic.not_equal(x.reshape(x.size), 0)
     if not x.size:
         return x.executor.empty(0, "i64")
-    counts = scan.cumsum(true, axis=0)
-    found = x.executor.empty(int(counts[-1].item()), "i64")
-    place = logic.where(true, counts - 1, found.size)  # those behind the end are not written
-    numbers = creation.arange(x.executor, 0, x.size)
-    x.executor.execute(operations.put, (place, numbers), (found,), {})
+    flat = x.reshape(x.size)
+    true = flat if flat.dtype is dtypes.bool_ else logic.not_equal(flat, 0)
+    whole = x.size - x.size % CHUNK
+    parts = [true[:whole].reshape(-1, CHUNK), true[whole:].reshape(1, x.size - whole)]
+    ends = scan.cumsum(movement.concat([part.sum(axis=1) for part in parts if part.size]), axis=0)
+    found = x.executor.empty(int(ends[-1].item()), "i64")
+    x.executor.execute(operations.pack, (ends, true), (found,), {"length": CHUNK})
     return found

@@ -367,3 +367,24 @@ def _put(at, out, index, source):
 
 # What assigning at positions is outside of a graph, in which it is a scatter; it has no name outside.
 put = Put(name="put", function=_put, reference=lambda: None, samples=lambda rng, d: (), over="index")
+
+
+def _pack(at, out, ends, x, *, length):
+    """out = the positions of x's elements that are not 0, chunk by chunk of `length`; ends are running counts."""
+    (chunk,) = at
+    builder, n = out.builder, x.extent(0)
+    start = chunk * length
+    stop = select(start + length < n, start + length, n)
+    first = select(chunk > 0, ends.at(select(chunk > 0, chunk - 1, 0)), 0).to(dtypes.index)
+    end = ends.at(chunk).to(dtypes.index)
+
+    def turn(i: Value, place: Value) -> tuple[Value]:
+        # Written whether it is one or not: what is not is written over by the next one that is.
+        builder.if_(place < end, lambda: out.put(i, place), lambda: None)
+        return (place + select(x.at(i) != 0, builder.constant(1, dtypes.index), 0),)
+
+    builder.loop(start, stop, turn, first=(first,))
+
+
+# Half of `nonzero`: how many there are, its caller has counted.
+pack = Put(name="pack", function=_pack, reference=lambda: None, samples=lambda rng, d: (), over="ends")

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, DType, i64, index, promote, u32
+from hologram.atlas.opcodes import Opcode
+from hologram.dtypes import ALL, DType, f32, i64, index, promote, u32
 from hologram.errors import ShapeError
 from hologram.layout import Layout
 from hologram.opset import indexing, logic, sort
@@ -18,8 +19,6 @@ from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
-
-TURNS = 48  # of halving: more than any axis needs
 
 
 def _searchsorted_shape(x1, x2, sorter, *, side, nan_last):
@@ -38,6 +37,11 @@ def _searchsorted_shape(x1, x2, sorter, *, side, nan_last):
 def _before(a: Value, b: Value) -> Value:
     """Whether a stands before b in sorted order: NaN is larger than everything."""
     return (a < b) | ((b != b) & (a == a)) if a.dtype.is_float else a < b
+
+
+def _bits(n: Value) -> Value:
+    """At least as many bits as a number has, and at most one more: the exponent that it has as f32."""
+    return ((n.builder.emit(Opcode.BITCAST, u32, n.to(f32)) >> 23) - 126).to(index)
 
 
 def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -85,25 +89,26 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     wanted = x2.at(*at).to(common)
     row = at[:-1] if x1.ndim > 1 else ()
 
-    def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
-        half = length // 2
-        middle = select(length > 0, low + half, 0)
-        place = middle if sorter is None else sorter.at(*row, middle).to(index)
+    def behind(place: Value) -> Value:
+        """Whether what is wanted belongs behind the element there."""
+        place = place if sorter is None else sorter.at(*row, place).to(index)
         found = x1.at(*row, place).to(common)
         if nan_last:
-            behind = _before(found, wanted) if side == "left" else ~_before(wanted, found)
-        else:
-            behind = ~(found >= wanted) if side == "left" else ~(found > wanted)
-        behind = behind & (length > 0)
-        return select(behind, middle + 1, low), select(behind, length - half - 1, half)
+            return _before(found, wanted) if side == "left" else ~_before(wanted, found)
+        return ~(found >= wanted) if side == "left" else ~(found > wanted)
+
+    def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
+        half = length // 2  # as long for every lane
+        last = low + select(half > 0, half - 1, 0)
+        return select(behind(last), low + half, low), length - half
+
+    def search() -> tuple[Value]:
+        low, _ = builder.loop(0, _bits(x1.extent(-1)), turn, first=(none, x1.extent(-1)))
+        return (select(behind(low), low + 1, low),)
 
     builder = wanted.builder
     none = builder.constant(0, index)
-    low, _ = builder.if_(
-        x1.extent(-1) > 0,
-        lambda: builder.loop(0, TURNS, turn, first=(none, x1.extent(-1))),
-        lambda: (none, none),
-    )
+    (low,) = builder.if_(x1.extent(-1) > 0, search, lambda: (none,))
     return low.to(i64)
 
 

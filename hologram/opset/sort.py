@@ -1,4 +1,4 @@
-"""Sorting along an axis: sort, argsort and topk, all stable; NaN counts as larger than everything, as in NumPy."""
+"""Sorting along an axis: sort and argsort, both stable; NaN counts as larger than everything, as in NumPy."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ class Ordering(Operation):
         view, *targets = along((x, *outputs), attributes["axis"], self.name)
         steps = Steps(1 + self.results)
         source = Place(0, view)
-        descending = attributes.get("descending", attributes.get("largest", False))
-        order = order_steps(steps, source, descending, target)
-        first = Place(order.position, order.layout.narrow(order.layout.ndim - 1, 0, k))
+        first = self.first_steps(steps, source, k, attributes, target)
         places = [Place(position, layout) for position, layout in enumerate(targets, 1)]
         if self.values:
             pick_steps(steps, source, first, places[0])
@@ -69,8 +67,12 @@ class Ordering(Operation):
             steps.copy(first, places[-1])
         return steps.plan()
 
+    def first_steps(self, steps: Steps, x: Place, k: int, attributes: Attributes, target: Target) -> Place:
+        """Appends the positions of the first k in each row of x (outer..., n): u32 of (outer..., k)."""
+        return order_steps(steps, x, attributes["descending"], target)
 
-def _orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+
+def orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     """The stable order; descending is that of the ranks, negated."""
     if not descending or not np.size(x):
         return np.argsort(x, axis=axis, kind="stable")
@@ -78,20 +80,12 @@ def _orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.argsort(-ranks, axis=axis, kind="stable")
 
 
-def _argsort_reference(x, axis=-1, descending=False, stable=True):
-    return _orders(x, axis, descending) if np.ndim(x) else np.zeros((), np.int64)
+def argsort_reference(x, axis=-1, descending=False, stable=True):
+    return orders(x, axis, descending) if np.ndim(x) else np.zeros((), np.int64)
 
 
 def _sort_reference(x, axis=-1, descending=False, stable=True):
-    return np.take_along_axis(x, _orders(x, axis, descending), axis) if np.ndim(x) else x
-
-
-def _topk_reference(x, k, axis=-1, largest=True, sorted=True):
-    order = _argsort_reference(x, axis, largest)
-    if not np.ndim(x):
-        return x, order
-    first = np.take(order, np.arange(k), axis)
-    return np.take_along_axis(x, first, axis), first
+    return np.take_along_axis(x, orders(x, axis, descending), axis) if np.ndim(x) else x
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -102,13 +96,6 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield Sample((array(rng, dtype, (60, 2), special=True),), {"axis": 0, "descending": True})
 
 
-def _topk_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for x, axis in axis_samples(rng, dtype):
-        k = x.shape[axis] // 2 if x.ndim else 1
-        yield Sample((x,), {"k": k, "axis": axis})
-    yield Sample((array(rng, dtype, (3, 1031), -1e4, 1e4, special=True),), {"k": 5, "largest": False})
-
-
 def _sort(x, *, axis=-1, descending=False, stable=True):
     """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
 
@@ -117,11 +104,7 @@ def _argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""
 
 
-def _topk(x, *, k, axis=-1, largest=True, sorted=True):
-    """The k largest (or smallest) elements along an axis, in order, and their positions (i64)."""
-
-
-def _returned(cotangent, positions, shape, axis):
+def returned(cotangent, positions, shape, axis):
     """Each element's cotangent back where it came from."""
     if not shape:
         return cotangent
@@ -130,7 +113,7 @@ def _returned(cotangent, positions, shape, axis):
 
 
 def _sort_gradient(cotangent, x, axis, descending):
-    return _returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
+    return returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
 
 
 sort = register(
@@ -141,15 +124,7 @@ sort = register(
 )  # fmt: skip
 argsort = register(
     Ordering(
-        name="argsort", function=_argsort, reference=_argsort_reference, samples=_samples, dtypes=ALL, values=False,
+        name="argsort", function=_argsort, reference=argsort_reference, samples=_samples, dtypes=ALL, values=False,
         positions=True, aten=("argsort",),
-    )
-)  # fmt: skip
-topk = register(
-    Ordering(
-        name="topk", function=_topk, reference=_topk_reference, samples=_topk_samples, dtypes=ALL, positions=True,
-        aten=("topk",), gradient={
-            "x": lambda cotangent, results, inputs, axis: _returned(cotangent, results[1], inputs[0].shape, axis)
-        },
     )
 )  # fmt: skip

@@ -12,6 +12,7 @@ import hologram as hg
 from hologram import dtypes
 from hologram.layout import Layout
 from hologram.opset import OPERATIONS
+from hologram.opset.sort import argsort_reference
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Target, Tile
 from tests.devices import limits
@@ -100,6 +101,19 @@ def test_sorts_every_u32_and_crossed_axes(adapter: hg.Executor) -> None:
     expected = np.argsort(-x.astype(np.int64), axis=0, kind="stable")[:1_500]
     np.testing.assert_array_equal(order.to_numpy(), expected)
     np.testing.assert_array_equal(values.to_numpy(), np.take_along_axis(x, expected, 0))
+
+
+@pytest.mark.parametrize(("n", "k"), [(5_000, 1), (5_000, 40), (4_999, 3), (100_000, 50)])
+@pytest.mark.parametrize("kind", [np.float32, np.int8, np.int64])
+def test_the_first_of_long_rows(n: int, k: int, kind: Any, adapter: hg.Executor) -> None:
+    x = np.random.default_rng(n).integers(-40, 40, (2, n, 2)).astype(kind)  # many are equal
+    if x.dtype.kind == "f":
+        x.ravel()[::701], x.ravel()[::5] = np.nan, -0.0
+    for largest in (True, False):
+        values, positions = hg.topk(adapter.tensor(x), k=k, axis=1, largest=largest)
+        expected = argsort_reference(x, axis=1, descending=largest)[:, :k]
+        np.testing.assert_array_equal(positions.to_numpy(), expected)
+        np.testing.assert_array_equal(values.to_numpy(), np.take_along_axis(x, expected, 1))
 
 
 def test_more_rows_than_workgroups(adapter: hg.Executor) -> None:

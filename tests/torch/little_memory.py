@@ -1,4 +1,4 @@
-"""A process whose memory is limited more and less: prints where a training step runs out of it, and goes on.
+"""A process whose memory is limited ahead of a pass: prints where a training step runs out of it, and goes on.
 
 Arguments: whether the model is compiled, and the optimiser is fused. Run by test_limits.py.
 """
@@ -17,6 +17,7 @@ import hologram_torch  # noqa: F401
 
 WIDTH = 512
 ROWS = 4096  # 8 MiB an activation
+LITTLE = 4  # MiB
 compiled, fused = (word == "True" for word in sys.argv[1:])
 
 torch.hologram.set_backend("cpu")  # pyright: ignore[reportAttributeAccessIssue]
@@ -30,38 +31,39 @@ def fresh() -> Any:
     return torch.optim.AdamW(model.parameters(), fused=fused)
 
 
-def step(optimiser: Any) -> str:
+def step(optimiser: Any, limited: str = "") -> str:
     """Where a step ends: in a pass that ran out of memory, or at the end."""
     phase = "forward"
     try:
+        limit(limited == phase)
         loss = run(x).square().mean()
         phase = "backward"
+        limit(limited == phase)
         loss.backward()
+        limit(False)
         phase = "step"
         optimiser.step()
     except torch.OutOfMemoryError as error:
         return phase if "hologram" in str(error) else str(error)
     finally:
+        limit(False)
         model.zero_grad()
     return "end"
 
 
-def limited(extra: int) -> str:
+def limit(little: bool) -> None:
+    """Leaves less than an activation needs, or takes the limit off."""
+    if not little:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        return
     torch.hologram.empty_cache()  # pyright: ignore[reportAttributeAccessIssue]
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + extra, resource.RLIM_INFINITY))
-    try:
-        return step(fresh())
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (LITTLE << 20), resource.RLIM_INFINITY))
 
 
 assert step(fresh()) == "end"  # what is compiled, is
 before = [p.detach().cpu() for p in model.parameters()]
-for megabytes in range(16, 400, 16):
-    where = limited(megabytes << 20)
-    print(where)
-    if where == "end":
-        break
+for phase in ("forward", "backward", "forward"):
+    print(step(fresh(), phase))
     assert all(torch.equal(p.detach().cpu(), b) for p, b in zip(model.parameters(), before, strict=True))
 assert step(fresh()) == "end"

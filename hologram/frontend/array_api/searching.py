@@ -28,10 +28,10 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
         raise ShapeError("nonzero: a tensor of at least one axis is needed, got a 0-d one")
     flat = flat_nonzero(x)
     found = []
-    for size in reversed(x.shape):
-        found.append(flat % size if len(found) + 1 < x.ndim else flat)
+    for size in reversed(x.shape[1:]):
+        found.append(flat % size)
         flat = flat // size
-    return tuple(reversed(found))
+    return (flat, *reversed(found))
 
 
 class UniqueAll(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hologram.dtypes import u32
+from hologram.dtypes import DType, u32
 from hologram.layout import Layout
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
@@ -20,22 +20,31 @@ SHORT_ROW = 128
 
 def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
     """Appends the stable order of every row of x (outer..., n); gives it as u32 of that shape."""
+    order = order_of_keys(steps, key_steps(steps, x, descending), x.layout.dtype, target)
+    return Place(order.position, Layout.contiguous(u32, x.layout.shape))
+
+
+def key_steps(steps: Steps, x: Place, descending: bool) -> Place:
+    """Appends keys (rows, n) whose unsigned order is that of x (outer..., n)."""
     *outer, n = x.layout.shape
-    rows = math.prod(outer)
-    key = radix_sort.key_dtype(x.layout.dtype)
-    keys = steps.place(key, (rows, n))
+    keys = steps.place(radix_sort.key_dtype(x.layout.dtype), (math.prod(outer), n))
     program = radix_sort.key_program(Address.of(x.layout), descending)
     numbers = numbers_of(("x",), (x.layout,), {})
     steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
+    return keys
+
+
+def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target) -> Place:
+    """Appends the stable order, u32, of every row of keys (rows, n) of a dtype's elements; they are overwritten."""
+    rows, n = keys.layout.shape
     if n > SHORT_ROW and merge_sort.merges(keys, target.limits):
-        order = merge_sort.merge_steps(steps, keys, target.limits)
-    elif n > SHORT_ROW:
-        order = _radix_steps(steps, keys, radix_sort.key_bits(x.layout.dtype), target)
-    else:
-        order = steps.place(u32, (rows, n))
-        ranking = step_of(radix_sort.rank_program(key), (0, 1), {}, (rows, n))
-        steps.add(ranking, (keys.position, order.position))
-    return Place(order.position, Layout.contiguous(u32, x.layout.shape))
+        return merge_sort.merge_steps(steps, keys, target.limits)
+    if n > SHORT_ROW:
+        return _radix_steps(steps, keys, radix_sort.key_bits(dtype), target)
+    order = steps.place(u32, (rows, n))
+    ranking = step_of(radix_sort.rank_program(keys.layout.dtype), (0, 1), {}, (rows, n))
+    steps.add(ranking, (keys.position, order.position))
+    return order
 
 
 def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], target: Target) -> Place:

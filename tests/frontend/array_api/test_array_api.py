@@ -119,6 +119,18 @@ def test_what_is_found_among_elements(dtype: DType, shape: tuple[int, ...], exec
         np.testing.assert_array_equal(hg.unique_values(x).to_numpy(), np.unique(values), strict=True)
 
 
+@pytest.mark.parametrize("size", [255, 256, 257, 700, 5_000])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_positions_and_places_among_many(size: int, share: float, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(size)
+    mask = rng.random(size) < share
+    np.testing.assert_array_equal(hg.nonzero(hg.asarray(mask))[0].to_numpy(), np.flatnonzero(mask))
+    values = np.sort(rng.integers(0, size, size)).astype(np.float32)
+    for side in ("left", "right"):
+        found = hg.searchsorted(hg.asarray(values), hg.asarray(values[mask]), side=side)
+        np.testing.assert_array_equal(found.to_numpy(), np.searchsorted(values, values[mask], side=side))
+
+
 def test_every_nan_is_its_own(executor: hg.Executor) -> None:
     found = hg.unique_all(hg.asarray([np.nan, 1.0, np.nan, 1.0]))
     assert found.values.shape == (3,)
