@@ -44,11 +44,15 @@ def tensor_to_buffer(executor: Executor, tensor: torch.Tensor) -> Buffer:
     if is_ours(found):
         own = hologram_tensor(found)
         if own.executor is executor:
-            whole = own.layout.is_contiguous and own.size == own.buffer.size and not own.offset
-            return own.buffer if whole else own.clone().buffer
+            return _whole(own)
         found = found.cpu()
-    copied = executor.from_dlpack(found.contiguous().resolve_neg())
-    return copied.buffer
+    return _whole(executor.from_dlpack(found.contiguous().resolve_neg()))
+
+
+def _whole(x: Tensor) -> Buffer:
+    """The buffer that a tensor is all of, else a copy: memory of others is taken from an aligned address on."""
+    whole = x.layout.is_contiguous and x.size == x.buffer.size and not x.offset
+    return x.buffer if whole else x.clone().buffer
 
 
 def buffer_to_tensor(buffer: Buffer | Tensor, device: torch.device | str | None = None) -> torch.Tensor:

@@ -88,8 +88,9 @@ def gcd(x, y):
 def lcm(x, y):
     """The least common multiple, at least 0; 0 where either is 0."""
     divisor = _divisor(x, y)
-    multiple = x // select(divisor == 0, 1, divisor) * y
-    return multiple if x.dtype.kind == "uint" else atlas.absolute(multiple)
+    if x.dtype.kind != "uint":
+        x, y = atlas.absolute(x), atlas.absolute(y)
+    return x // select(divisor == 0, 1, divisor) * y
 
 
 def _exponent(x: Value) -> Value:

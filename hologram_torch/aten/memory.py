@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -276,14 +276,41 @@ def _as_strided_scatter(
     storage_offset: int | None = None,
 ) -> torch.Tensor:
     """A copy of a tensor, laid out as it is, with the source written through a view."""
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    copy = _laid_out_alike(x)
+    copy.as_strided(size, stride, offset).copy_(source)
+    return copy
+
+
+def _laid_out_alike(x: torch.Tensor) -> torch.Tensor:
+    """A copy of all that a tensor's storage holds, seen as the tensor sees it."""
     held = x.untyped_storage().nbytes() // x.element_size()
     flat = x.as_strided((held,), (1,), 0).clone()
-    offset = x.storage_offset() if storage_offset is None else storage_offset
-    flat.as_strided(size, stride, offset).copy_(source)
     return flat.as_strided(x.shape, x.stride(), x.storage_offset())
 
 
+def _scatter(name: str, view: Callable[..., torch.Tensor]) -> None:
+    """Registers the form of a view that gives a copy of the whole with a source written through it."""
+
+    def scatter(x: torch.Tensor, source: torch.Tensor, *where: Any, **named: Any) -> torch.Tensor:
+        overlaps = any(n > 1 and not step for n, step in zip(x.shape, x.stride(), strict=True))
+        copy = x.clone() if overlaps else _laid_out_alike(x)
+        part = view(copy, *where, **named)
+        if part.shape != source.shape:
+            raise RuntimeError(
+                f"hologram, {name}: expected src to have a size equal to the slice of self. "
+                f"src size = {list(source.shape)}, slice size = {list(part.shape)}"
+            )
+        part.copy_(source)
+        return copy
+
+    register(name, scatter)
+
+
 register("as_strided_scatter", _as_strided_scatter)
+_scatter("select_scatter", torch.select)
+_scatter("slice_scatter", torch.ops.aten.slice.Tensor)
+_scatter("diagonal_scatter", torch.diagonal)
 
 
 def _zeros_told(

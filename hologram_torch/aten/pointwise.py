@@ -47,7 +47,7 @@ def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
     return hg.pow(x, exponent)
 
 
-registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0), bind=_power)
+registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0, wraps=False), bind=_power)
 
 
 @implements("add.Tensor", "add.Scalar", promotes=SAME, operation=OPERATIONS["add"])
@@ -189,10 +189,13 @@ def flip(x: Any, dims: list[int]) -> Any:
 
 @implements("nextafter", promotes=SAME)
 def nextafter(x: Any, y: Any) -> Any:
-    if x.dtype.bits != 16:
+    dtype = next(v.dtype for v in (x, y) if isinstance(v, Tensor))
+    if dtype.bits != 16:
         return hg.nextafter(x, y)
-    wide, other = x.astype("f32"), y.astype("f32") if isinstance(y, Tensor) else y
-    return _neighbour(x.dtype, wide, other)
+    shape = torch.broadcast_shapes(*(v.shape for v in (x, y) if isinstance(v, Tensor)))
+    engine = next(v.executor for v in (x, y) if isinstance(v, Tensor))
+    wide = (v.astype("f32") if isinstance(v, Tensor) else engine.full(shape, v) for v in (x, y))
+    return _neighbour(dtype, *wide)
 
 
 # Of 16 bits: how many of these are the fraction's, and the exponent of the smallest number that has them all.
@@ -202,7 +205,7 @@ FRACTIONS = {dtypes.f16: (10, -14), dtypes.bf16: (7, -126)}
 def _neighbour(dtype: Any, x: Any, y: Any) -> Any:
     """The next number of a narrow dtype, computed in f32: half a unit in the last place further rounds to it."""
     digits, least = FRACTIONS[dtype]
-    power = hg.maximum(hg.exponent(x) - 1, least)
+    power = hg.where(hg.equal(x, 0.0), least, hg.maximum(hg.exponent(x) - 1, least))
     upwards = hg.greater(y, x)
     shrinks = hg.not_equal(hg.greater(x, 0.0), upwards)
     border = hg.logical_and(

@@ -46,6 +46,8 @@ def mv(a: Any, x: Any) -> Any:
 @implements("addmm", "addmv", "baddbmm")
 def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     alike(x, a, b)
+    if alpha == 0:  # as BLAS: the factors are not read, whatever they hold
+        return scaled(x, beta) if beta else hg.multiply(x, 0).astype(x.dtype)
     return plus(hg.matmul(a, b), x, beta, alpha)
 
 

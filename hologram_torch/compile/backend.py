@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -13,6 +14,8 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import hologram as hg
+import hologram_torch
 from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
@@ -20,9 +23,12 @@ from hologram_torch.compile.stages import has_host, staged
 from hologram_torch.device.devices import devices
 
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
-BENEATH = ("aten", "compile", "devices", "fallback", "generator", "kernels", "memory", "streams")
-for _name in ("hologram", *(f"hologram_torch.{name}" for name in BENEATH)):
-    trace_rules.add(_name)
+# What programs do with the library is: demos, and the models that are measured.
+PROGRAMS = ("benchmark", "demo", "examples")
+for _package in (hg, hologram_torch):
+    for _part in pkgutil.iter_modules(_package.__path__):
+        if _part.name not in PROGRAMS:
+            trace_rules.add(f"{_package.__name__}.{_part.name}")
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:

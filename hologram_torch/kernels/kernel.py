@@ -52,6 +52,7 @@ class Promotes:
 
     kind: Promotion
     first: int = 0
+    wraps: bool = True  # whether numbers wrap round where the dtype is of integers
 
 
 class Kernel:
@@ -96,6 +97,8 @@ class Kernel:
         """A call's results, and what was expected of it."""
         if self._positions is not None and is_ours(args[0]):
             args = [_beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
+        if self.promotes is None:
+            args = _on_device(args)
         taken = Taken(self)
         operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]
         named: dict[str, Any] = {}
@@ -146,7 +149,7 @@ class Kernel:
         try:
             if self.base is not self.overload:
                 self.base(
-                    *map(_meta, self._tensors(args)),
+                    *map(_meta, refusals.with_tensors(self.overload, args)),
                     **{n: a for n, a in given.items() if n not in self._outputs},
                 )
             try:
@@ -154,7 +157,7 @@ class Kernel:
             except RuntimeError as error:
                 if "Expected a value of type 'Tensor'" not in str(error):
                     raise
-                results = self.overload(*map(_meta, self._tensors(args)), **given)
+                results = self.overload(*map(_meta, refusals.with_tensors(self.overload, args)), **given)
         except refusals.REFUSALS as error:
             # Those of the CPU, which may take what "meta" does not.
             results = refusals.results(self.asked, args, kwargs)
@@ -162,34 +165,21 @@ class Kernel:
                 raise self.refusal(results or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
         casts, dtype = self._casts(args, kwargs)
-        wraps = dtype if dtype is not None and dtype.is_integer else None
-        return Expected(tuple(map(_layout, results)), casts, wraps)
+        wraps = self.promotes is not None and self.promotes.wraps and dtype is not None and dtype.is_integer
+        return Expected(tuple(map(_layout, results)), casts, dtype if wraps else None)
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.dtype] | None:
         """The dtypes of results that are written to no outputs, where PyTorch knows them without the elements."""
         if not self.inferred:
             return None
         rest = {n: _meta(a) for n, a in kwargs.items() if n not in self._outputs}
-        found = self.base(*map(_meta, self._tensors(args)), **rest)
+        found = self.base(*map(_meta, refusals.with_tensors(self.overload, args)), **rest)
         return [x.dtype for x in (found if isinstance(found, (tuple, list)) else (found,))]
 
     def _ask(self, error: Exception | None) -> None:
         """Raises a refusal, if there is one."""
         if error is not None:
             raise self.refusal(error) from None
-
-    def _tensors(self, args: Sequence[Any]) -> list[Any]:
-        """Arguments with tensors where the schema asks for one, of a dtype that promotes as the number given does."""
-        like = next((a for a in args if isinstance(a, torch.Tensor)), None)
-        if like is None:
-            return list(args)
-        found = []
-        for a, argument in zip(args, self.overload._schema.arguments, strict=False):
-            if isinstance(a, (bool, int, float)) and str(argument.type) == "Tensor":
-                own = torch.result_type(like, a)
-                a = torch.tensor(a, dtype=own if own == like.dtype else None, device="meta")
-            found.append(a)
-        return found
 
     def _casts(
         self, args: Sequence[Any], kwargs: dict[str, Any]
@@ -367,12 +357,28 @@ def _beside(x: torch.Tensor, y: Any, is_positions: bool = False) -> Any:
     return y
 
 
+def _on_device(args: Sequence[Any]) -> Sequence[Any]:
+    """Arguments with tensors of the host that have no axes brought to the device, where it knows their dtype.
+
+    Kernels that promote take their values as numbers.
+    """
+    if not any(isinstance(a, torch.Tensor) and not is_ours(a) for a in args):
+        return args
+    ours = next((a for a in args if is_ours(a)), None)
+    if ours is None:
+        return args
+    supports = hologram_tensor(ours).executor.limits.dtypes
+    return [
+        _beside(ours, a) if isinstance(a, torch.Tensor) and dtype_of(a.dtype) in supports else a for a in args
+    ]
+
+
 def _takes_part(x: Any) -> bool:
     return not isinstance(x, torch.Tensor) or x.dtype in DTYPES
 
 
 def _meta(x: Any) -> Any:
-    if is_ours(x):
+    if isinstance(x, torch.Tensor):
         return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta")
     if isinstance(x, (list, tuple)):
         return [_meta(item) for item in x]

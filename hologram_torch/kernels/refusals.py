@@ -36,6 +36,20 @@ def _on_host(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any],
     return pytree.tree_map(lambda x: _zeros(x, small), (list(args), dict(kwargs)))
 
 
+def with_tensors(overload: OpOverload, args: Sequence[Any]) -> list[Any]:
+    """Arguments with tensors where the schema asks for one, of a dtype that promotes as the number given does."""
+    like = next((a for a in args if isinstance(a, torch.Tensor)), None)
+    if like is None:
+        return list(args)
+    found = []
+    for a, argument in zip(args, overload._schema.arguments, strict=False):
+        if isinstance(a, (bool, int, float)) and str(argument.type) == "Tensor":
+            own = torch.result_type(like, a)
+            a = torch.tensor(a, dtype=own if own == like.dtype else None, device="meta")
+        found.append(a)
+    return found
+
+
 def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -50,7 +64,7 @@ def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
     """The error for arguments of these shapes, dtypes and values of all else, or None."""
     if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
         return None
-    return _error(overload, *_on_host(args, kwargs))
+    return _error(overload, *_on_host(with_tensors(overload, args), kwargs))
 
 
 def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from torch._dynamo import trace_rules  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-import hologram_torch  # noqa: E402, F401
+import hologram as hg  # noqa: E402
+import hologram_torch  # noqa: E402
+from hologram_torch.compile.backend import PROGRAMS  # noqa: E402
 from hologram_torch.compile.compiled import CompiledGraph  # noqa: E402
 from hologram_torch.compile.host import on_executor  # noqa: E402
 
@@ -221,3 +226,17 @@ def test_what_the_host_factorises_is_a_stage_of_a_graph(name: str, device: str) 
         found.append([y.detach().cpu() for y in (result, square, x.grad)])
     for expected, got in zip(*found, strict=True):
         torch.testing.assert_close(got, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_what_runs_beneath_a_broken_graph_is_not_traced() -> None:
+    model = torch.nn.LSTM(3, 4, batch_first=True).to("hologram")
+    x = torch.randn(2, 5, 3, device="hologram")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it says so where it cannot trace what it should not
+        found, _ = torch.compile(model, backend="hologram")(x)
+    torch.testing.assert_close(found, model(x)[0])
+    for package in (hg, hologram_torch):
+        folder = Path(str(package.__file__)).parent
+        for path in folder.glob("*/**/*.py"):
+            own = path.relative_to(folder).parts[0] in PROGRAMS
+            assert trace_rules.check_file(str(path)).skipped != own, path

@@ -196,6 +196,8 @@ def unique_dim(
 
 
 def _front(ndim: int, axis: int) -> list[int]:
+    if not ndim:
+        raise IndexError(f"hologram, unique: Dimension specified as {axis} but tensor has no dimensions")
     return [axis % ndim, *(k for k in range(ndim) if k != axis % ndim)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -89,7 +90,7 @@ def _of_four_axes(x: torch.Tensor, batch: torch.Size) -> torch.Tensor:
     """Broadcast to a batch, whose axes become two: PyTorch's shapes of the operator below know four axes."""
     rows = x.shape[-2:] if x.ndim > 1 else (1, *x.shape)
     lead = (1,) * (2 - len(batch)) + tuple(batch)
-    return x.expand((*batch, *rows)).reshape((-1 if 0 not in lead else 0, lead[-1], *rows))
+    return x.expand((*batch, *rows)).reshape((math.prod(lead[:-1]), lead[-1], *rows))
 
 
 for _key in ("PrivateUse1", "AutogradPrivateUse1"):

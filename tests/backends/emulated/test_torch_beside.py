@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 
 import hologram as hg
 from hologram.backends.cuda.device import CudaDevice
+from hologram_torch import utils
 from hologram_torch.aten import memory
 from tests.backends.emulated import cuda as machine
 
@@ -23,6 +24,7 @@ class Theirs:
     """What of a CUDA tensor is asked for, over memory of another executor on the card."""
 
     device = SimpleNamespace(type="cuda")
+    dtype = None
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = tensor
@@ -30,7 +32,7 @@ class Theirs:
     def detach(self) -> Theirs:
         return self
 
-    resolve_neg = detach
+    resolve_neg = contiguous = detach
 
     def __dlpack__(self, **arguments: Any) -> Any:
         return self.tensor.__dlpack__(**arguments)
@@ -55,3 +57,14 @@ def test_a_tensor_of_the_same_card_is_copied_there(dtype: str, monkeypatch: pyte
         source.tensor += 1000  # on its own stream, and done before ours is looked at
         theirs.synchronize()
         np.testing.assert_array_equal(target.to_numpy(), DATA.T.astype(dtype))
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_buffer_is_the_tensor_and_nothing_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hg.Executor(backend=machine.NAME) as theirs, hg.Executor(backend=machine.NAME) as ours:
+        lent = Theirs(theirs.tensor(np.arange(1000, dtype=np.float32))[1:])  # not at a multiple of 16 bytes
+        monkeypatch.setattr(utils, "validate_tensor_compatible", lambda tensor: None)
+        monkeypatch.setattr(utils, "dtype_of", lambda dtype: hg.f32)
+        monkeypatch.setattr(utils, "is_ours", lambda tensor: False)
+        buffer = utils.tensor_to_buffer(ours, lent)  # pyright: ignore[reportArgumentType]
+        np.testing.assert_array_equal(buffer.to_numpy(), np.arange(1, 1000, dtype=np.float32))
