@@ -15,8 +15,8 @@ What `hologram bench` measured on each machine whose report is kept under `bench
 adapters. Made by `python docs/matrix.py > docs/matrix.md`; a test holds it to the reports. Times of different machines
 say nothing of which is better built; each column is to be read by its own copies and products.
 
-Yours is missing: run `pip install 'hologram[bench]'` and `hologram bench` on a machine that does nothing else, and
-send `hologram-bench/report.json` with the output of `hologram doctor --json` as an issue, "It ran on a device". How
+Yours is missing: run `pip install '.[bench]'` in a checkout and `hologram bench` on a machine that does nothing else,
+and send `hologram-bench/report.json` with the output of `hologram doctor --json` as an issue, "It ran on a device". How
 times are taken: [benchmarks](benchmarks.md).
 """
 

@@ -81,15 +81,24 @@ def _steps(x: Any, y: Any) -> Any:
     return x
 
 
-def _running_sums(x: Any) -> Any:
-    """What no compiler joins: every step needs all of the one before."""
+def _turned(x: Any) -> Any:
+    """Steps that stay dispatches of their own: copies of two parts each."""
     for _ in range(LAUNCHES):
-        x = hg.cumsum(x, 0) * 0.5
+        x = hg.roll(x, 1, axis=0)
     return x
 
 
+@frozen
+class Launches:
+    """A call of so many small dispatches, and what it gives."""
+
+    job: Job
+    dispatches: int
+    wanted: Array
+
+
 @contextmanager
-def launches(executor: hg.Executor) -> Iterator[dict[str, Job]]:
+def launches(executor: hg.Executor) -> Iterator[dict[str, Launches]]:
     """Many small dispatches in a row, by the three ways there are to ask for them."""
     ones = np.ones(LAUNCH_ELEMENTS, np.float32)
     with filled(executor, np.zeros_like(ones), ones) as (total, one):
@@ -104,13 +113,15 @@ def launches(executor: hg.Executor) -> Iterator[dict[str, Job]]:
             return total.to_numpy() / LAUNCHES
 
         x, y = executor.tensor(np.zeros_like(ones)), executor.tensor(ones)
-        jitted = hg.jit(_running_sums)
+        alone = Job(waiting(executor, added), summed)
+        eager = Job(waiting(executor, partial(_steps, x, y)), lambda: _steps(x, y).to_numpy() / LAUNCHES)
+        numbers = np.random.default_rng(0).standard_normal(LAUNCH_ELEMENTS, dtype=np.float32)
+        z, jitted = executor.tensor(numbers), hg.jit(_turned)
+        replayed = Job(waiting(executor, partial(jitted, z)), lambda: jitted(z).to_numpy())
         yield {
-            "hg.ops.vector_add": Job(waiting(executor, added), summed),
-            "x + y": Job(
-                waiting(executor, partial(_steps, x, y)), lambda: _steps(x, y).to_numpy() / LAUNCHES
-            ),
-            "hg.jit, replayed": Job(waiting(executor, partial(jitted, x)), lambda: jitted(x).to_numpy() + 1),
+            "hg.ops.vector_add": Launches(alone, LAUNCHES, ones),
+            "x + y": Launches(eager, LAUNCHES, ones),
+            "hg.jit, replayed": Launches(replayed, jitted.dispatches(z), np.roll(numbers, LAUNCHES)),
         }
 
 

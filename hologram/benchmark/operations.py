@@ -69,15 +69,15 @@ def peaks(adapter: str, opened: Open, seconds: float) -> Iterator[Measurement]:
 
 def launches(adapter: str, opened: Open, seconds: float) -> Iterator[Measurement]:
     """The time of one of many small dispatches."""
-    ones = np.ones(jobs.LAUNCH_ELEMENTS, np.float32)
     with jobs.launches(opened()) as ways:
-        for name, job in ways.items():
+        for name, way in ways.items():
             key = Key(Kind.LAUNCH, name, "1K", "hologram", adapter)
             blank = Measurement(key, (), jobs.LAUNCH_ELEMENTS)
-            found = measured(blank, nullcontext(job), partial(_off, wanted=ones), seconds / len(ways))
-            yield Measurement(
-                key, tuple(t / jobs.LAUNCHES for t in found.turns), found.elements, why=found.why
+            found = measured(
+                blank, nullcontext(way.job), partial(_off, wanted=way.wanted), seconds / len(ways)
             )
+            turns = tuple(t / way.dispatches for t in found.turns)
+            yield Measurement(key, turns, found.elements, why=found.why)
 
 
 def transfers(adapter: str, opened: Open, size: str, seconds: float) -> Iterator[Measurement]:

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 import hologram
 from hologram.benchmark.pipelines import Pipeline, Way
-from hologram.benchmark.report.records import TOO_LONG, Key, Kind, Measurement, as_dict, measurement
+from hologram.benchmark.report.records import NOT_REACHED, Key, Kind, Measurement, as_dict, measurement
 
 ON_HOST = "hologram.benchmark.torch_process"
 ON_ADAPTER = "hologram_torch.benchmark"
@@ -71,7 +71,7 @@ def measure(
             timer.cancel()
             process.kill()
             process.wait()
-        why = TOO_LONG if late.is_set() else _failure(process.returncode, said)
+        why = NOT_REACHED if late.is_set() else _failure(process.returncode, said)
     yield from (Measurement(key, why=why) for key in keys if key not in seen)
 
 

@@ -55,7 +55,10 @@ def view(executor: Allocation, who: str, operand: Any) -> View:
     if not isinstance(operand, View):
         raise TypeError(f"{who}: a Buffer, Tensor or number is needed, got {_kind(operand)}")
     if operand.executor is not executor:
-        raise ShapeError(f"{who}: operands must belong to {executor}, got one of {operand.executor}")
+        raise ShapeError(
+            f"{who}: operands must belong to {executor}, got one of {operand.executor}; "
+            "x.to_device(y.executor) copies it there"
+        )
     if operand.key is None:
         executor.check_open()
         raise BufferFreed(f"{who}: the buffer of shape {operand.buffer.shape} was freed")

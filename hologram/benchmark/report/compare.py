@@ -6,13 +6,13 @@ Bootstrap, chapter 13): turns are drawn again with replacement, and so is the ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
 import numpy as np
 
-from hologram.benchmark.report.records import HOST, TITLES, TOO_LONG, Key, Kind, Measurement, Report
+from hologram.benchmark.report.records import FOR_WANT_OF_TIME, HOST, TITLES, Key, Kind, Measurement, Report
 from hologram.benchmark.report.tables import MISSING, Table, adapters, reasons, time, times
 from hologram.records import frozen
 
@@ -59,7 +59,7 @@ def changes(before: Report, after: Report, threshold: float = THRESHOLD) -> list
 
 def _change(before: Measurement, after: Measurement, threshold: float, rng: np.random.Generator) -> Change:
     if not after.turns:  # one that had no time says nothing
-        verdict = Verdict.UNKNOWN if after.why == TOO_LONG else Verdict.LOST
+        verdict = Verdict.UNKNOWN if after.why in FOR_WANT_OF_TIME else Verdict.LOST
         return Change(before, after, float("inf"), float("inf"), float("inf"), verdict)
     ratio = float(np.median(after.turns) / np.median(before.turns))
     if min(len(before.turns), len(after.turns)) < LEAST_TURNS:
@@ -108,7 +108,7 @@ def change_table(found: list[Change], title: str) -> Table:
             f"{c.after.key.who}, {c.after.key.adapter}",
             time(c.before),
             time(c.after),
-            *((times(c.ratio), f"{c.low:.2f} to {c.high:.2f}") if c.after.turns else (MISSING, MISSING)),
+            *((times(c.ratio), f"{c.low:.3g} to {c.high:.3g}") if c.after.turns else (MISSING, MISSING)),
             c.verdict.value,
         )
         for c in told
@@ -135,14 +135,30 @@ def side_by_side(reports: dict[str, Report]) -> list[Table]:
     keys = dict.fromkeys(_work(m.key) for report in reports.values() for m in report.measurements if m.turns)
     tables = [replace(adapters(next(iter(reports.values()))), rows=tuple(where))]
     for kind in Kind:
+        together: dict[tuple[str, str], list[Key]] = {}  # whoever does the same work
+        for key in keys:
+            if key.kind is kind:
+                together.setdefault((key.row, key.size), []).append(key)
         rows = tuple(
             (f"{key.row} {key.size}", key.who, *(time(find(key)) for find in columns.values()))
-            for key in keys
-            if key.kind is kind
+            for alike in together.values()
+            for key in alike
         )
         if rows:
-            tables.append(Table(TITLES[kind], ("work", "who", *columns), rows, frozenset({"work", "who"})))
+            notes = [note for name, report in reports.items() for note in _missing(name, report, kind)]
+            words = frozenset({"work", "who"})
+            tables.append(Table(TITLES[kind], ("work", "who", *columns), rows, words, tuple(notes)))
     return tables
+
+
+def _missing(name: str, report: Report, kind: Kind) -> Iterator[str]:
+    """Why times of a kind are missing in a report, by adapter and by who had them to measure."""
+    absent: dict[tuple[str, str], list[Measurement]] = {}
+    for m in report.measurements:
+        if m.key.kind is kind and not m.turns:
+            absent.setdefault((m.key.adapter, m.key.who), []).append(m)
+    for (adapter, who), found in absent.items():
+        yield from (f"{who} on {adapter} [{name}]: {reason}" for reason in reasons(found))
 
 
 def _work(key: Key) -> Key:

@@ -16,6 +16,8 @@ from hologram.records import frozen
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times
 TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
+NOT_REACHED = "its process was stopped when its time was over; give it more --seconds"
+FOR_WANT_OF_TIME = (TOO_LONG, NOT_REACHED)
 HOST = "host"  # where NumPy and PyTorch compute
 
 
