@@ -47,7 +47,7 @@ from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram import backend as backend, dtypes as dtypes, ops as ops  # `backends` can be called: Any
+    from hologram import backend as backend, dtypes as dtypes, ops as ops
     from hologram.atlas.program import Program as Program
     from hologram.backend import (
         BackendType as BackendType,
@@ -92,6 +92,25 @@ if _typing.TYPE_CHECKING:
         real as real,
         result_type as result_type,
     )
+    from hologram.dtypes import (
+        f32 as float32,
+        f16 as float16,
+        bf16 as bfloat16,
+        f64 as float64,
+        i8 as int8,
+        i16 as int16,
+        i32 as int32,
+        i64 as int64,
+        u8 as uint8,
+        u16 as uint16,
+        u32 as uint32,
+        u64 as uint64,
+        bool_ as bool,
+    )
+    from math import e as e, inf as inf, nan as nan, pi as pi
+
+    newaxis: None
+    backends: _typing.Any  # can be called too
 
 __version__ = "0.1.0"
 
@@ -135,19 +154,21 @@ _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None,
 __array_api_version__ = "2024.12"
 
 
-def __getattr__(name: str) -> _typing.Any:
-    if name in _LAZY:
-        value = getattr(_import_module(_LAZY[name]), name)
-    elif name in _MODULES:
-        value = _import_module(f"hologram.{name}")
-    elif name in _CONSTANTS:
-        return _CONSTANTS[name]
-    else:
-        value = None if name.startswith("_") else _operations().get(name)
-        if value is None:
-            raise AttributeError(_missing(name), name=name, obj=_import_module("hologram"))
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # who checks types knows every name from above
+
+    def __getattr__(name: str) -> _typing.Any:
+        if name in _LAZY:
+            value = getattr(_import_module(_LAZY[name]), name)
+        elif name in _MODULES:
+            value = _import_module(f"hologram.{name}")
+        elif name in _CONSTANTS:
+            return _CONSTANTS[name]
+        else:
+            value = None if name.startswith("_") else _operations().get(name)
+            if value is None:
+                raise AttributeError(_missing(name), name=name, obj=_import_module("hologram"))
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch._ops import OpOverload
@@ -37,6 +37,19 @@ Function = Callable[..., Any]
 _libraries: dict[str, torch.library.Library] = {}
 
 
+@overload
+def custom_op(
+    name: str, *, fake: Function | None = None, gradient: Function | None = None
+) -> Callable[[Function], OpOverload]: ...
+@overload
+def custom_op(
+    name: str,
+    function: Function | Program | str,
+    *,
+    outputs: Mapping[str, str] | None = None,
+    fake: Function | None = None,
+    gradient: Function | None = None,
+) -> OpOverload: ...
 def custom_op(
     name: str,
     function: Function | Program | str | None = None,

@@ -51,12 +51,35 @@ def unknown(overload: Any, *args: Any, **kwargs: Any) -> Any:
     mine = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     if any(x.dtype.is_complex for x in mine):
         raise TypeError(f"hologram, {name}: complex numbers are not supported")
+    kind = _not_here(overload, args, kwargs)
+    if kind is not None:
+        raise NotImplementedError(
+            f"hologram, {name}: its results are {kind}, which the device has not; compute it on x.cpu()"
+        )
     if not allowed():
         raise NotImplementedError(
             f"hologram has no kernel for {overload.name()}. Set {VARIABLE}=1 to run it on the CPU, which copies its "
             "tensors there and back; torch.hologram.fallbacks() then lists it. Please report it as missing"
         )
     return on_host(overload, args, kwargs)
+
+
+def _not_here(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """What results would be that the device cannot hold, as far as PyTorch says without computing them."""
+    try:
+        results = overload(*pytree.tree_map(_meta, args), **pytree.tree_map(_meta, kwargs))
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    found = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
+    if any(x.dtype.is_complex for x in found):
+        return "complex numbers"
+    return "sparse tensors" if any(x.layout != torch.strided for x in found) else None
+
+
+def _meta(x: Any) -> Any:
+    if isinstance(x, torch.device):
+        return torch.device("meta")
+    return x.to("meta") if is_ours(x) else x
 
 
 def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_design: bool = False) -> Any:

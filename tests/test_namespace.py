@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -39,11 +40,11 @@ def test_what_is_not_public_is_not_there(name: str) -> None:
 
 def test_a_name_that_an_executor_has_is_told() -> None:
     with pytest.raises(AttributeError, match=r"'tensor'; hologram.asarray makes tensors"):
-        hg.tensor([1.0])
+        hg.tensor([1.0])  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(
         AttributeError, match=r"'allocate'; an executor has it: hologram.default_executor\(\).allo"
     ):
-        hg.allocate(3)
+        hg.allocate(3)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_star_brings_what_is_public() -> None:
@@ -61,16 +62,20 @@ def test_modules_can_be_imported() -> None:
 
 
 def test_checkers_see_what_is_fetched_when_asked_for() -> None:
-    """The imports for checkers name what `_LAZY` names, from modules that have it."""
-    (block,) = (node for node in ast.parse(Path(hg.__file__).read_text()).body if isinstance(node, ast.If))
-    seen = {
-        alias.name: node.module
+    """The imports for checkers name what `_LAZY` names, from modules that have it, and the constants."""
+    block = next(node for node in ast.parse(Path(hg.__file__).read_text()).body if isinstance(node, ast.If))
+    found = [
+        (alias.asname, alias.name, node.module)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname == alias.name and node.module != "hologram"
+        if alias.asname and node.module != "hologram"
+    ]
+    constants = {
+        name: getattr(import_module(str(module)), own) for name, own, module in found if name in hg._CONSTANTS
     }
-    assert seen == hg._LAZY
+    assert {name: module for name, _, module in found if name not in constants} == hg._LAZY
+    assert {**constants, "newaxis": None} == hg._CONSTANTS
 
 
 @pytest.mark.slow

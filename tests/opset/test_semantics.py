@@ -81,7 +81,7 @@ OF_ITSELF = {
 @pytest.mark.parametrize("dtype", hg.dtypes.FLOATS, ids=str)
 @pytest.mark.parametrize("name", OF_ITSELF)
 def test_an_operand_bound_twice_is_a_number_only_where_it_is_one(
-    name: str, dtype: hg.DType, executor: hg.Executor
+    name: str, dtype: hg.dtypes.DType, executor: hg.Executor
 ) -> None:
     ours, numpy = OF_ITSELF[name]
     with np.errstate(all="ignore"):
@@ -109,7 +109,7 @@ def test_an_element_written_and_read_again_is_a_number_only_where_it_is_one(exec
         np.testing.assert_array_equal(buffers["z"].to_numpy(), values - values)
 
 
-def between(dtype: hg.DType) -> np.ndarray:
+def between(dtype: hg.dtypes.DType) -> np.ndarray:
     """The f64 halfway between all neighbours of a 16-bit dtype and just beside that, and what is far out."""
     largest = int(np.array(ml_dtypes.finfo(dtype.numpy).max).view(np.uint16))
     finite = np.arange(largest + 1, dtype=np.uint16).view(dtype.numpy).astype(np.float64)
@@ -122,7 +122,7 @@ def between(dtype: hg.DType) -> np.ndarray:
     return np.concatenate([positive, -positive])
 
 
-def nearest_even(x: np.ndarray, dtype: hg.DType) -> np.ndarray:
+def nearest_even(x: np.ndarray, dtype: hg.dtypes.DType) -> np.ndarray:
     """x as f64 that the dtype holds: whole multiples of its unit, which np.rint rounds to even."""
     about = ml_dtypes.finfo(dtype.numpy)
     unit = np.maximum(np.frexp(x)[1] - 1, about.minexp) - about.nmant
@@ -132,7 +132,7 @@ def nearest_even(x: np.ndarray, dtype: hg.DType) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [hg.dtypes.f16, hg.dtypes.bf16], ids=str)
-def test_f64_is_rounded_once(dtype: hg.DType, executor: hg.Executor) -> None:
+def test_f64_is_rounded_once(dtype: hg.dtypes.DType, executor: hg.Executor) -> None:
     x = between(dtype)
     want = nearest_even(x, dtype)
     if dtype is hg.dtypes.f16:

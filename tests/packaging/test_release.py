@@ -57,6 +57,8 @@ with hg.Executor(backend="cpu") as ex:
     again: hg.Tensor = step(total, 2.0)
     wrong: int = y.dtype
     neither: hg.Tensor = hg.topk(y, 2)
+    misspelt: hg.Tensor = hg.softmx(y)
+    constant: tuple[float, hg.dtypes.DType] = hg.pi, hg.float32
 """
 
 
@@ -175,6 +177,10 @@ def test_a_users_file_is_typed(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     errors = [d for d in json.loads(done.stdout)["generalDiagnostics"] if d["severity"] == "error"]
     lines = USERS_FILE.splitlines()
-    assert [lines[e["range"]["start"]["line"]].split(":")[0].strip() for e in errors] == ["wrong", "neither"]
+    assert [lines[e["range"]["start"]["line"]].split(":")[0].strip() for e in errors] == [
+        "wrong",
+        "neither",
+        "misspelt",
+    ]
     assert "DType" in errors[0]["message"]
     assert "tuple[Tensor, Tensor]" in errors[1]["message"]

@@ -37,6 +37,15 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.parametrize("fallback", ["0", "1"])
+def test_what_the_device_cannot_hold_has_no_fallback(fallback: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_TORCH_FALLBACK", fallback)
+    x = torch.ones(8, device="hologram")
+    for function in (torch.fft.rfft, torch.fft.fft, lambda x: torch.view_as_complex(x.reshape(4, 2))):
+        with pytest.raises(NotImplementedError, match=r"its results are complex numbers.*on x\.cpu\(\)"):
+            function(x)
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_pytorch_refuses(what: str) -> None:
     with pytest.raises(Exception) as host:
