@@ -90,12 +90,12 @@ def _path() -> str:
 
 
 def answer(ways: Callable[[str], Sequence[Way]], arguments: Sequence[str]) -> None:
-    """What the process does: a pipeline in everyone's ways, then the next, each in its share of the time left."""
+    """What the process does: an adapter's pipelines in every way, then the next's, each in a share of the time left."""
     begun = time.perf_counter()
     task: dict[str, Any] = json.loads(arguments[0])
     pipelines = [Pipeline(**p) for p in task["pipelines"]]
-    everyone = [way for alike in zip(*map(ways, task["adapters"]), strict=True) for way in alike]
-    wanted = [(way, p, kind) for p in pipelines for way in everyone for kind in KINDS]
+    everyone = map(ways, task["adapters"])
+    wanted = [(way, p, kind) for own in everyone for p in pipelines for way in own for kind in KINDS]
     for done, (way, pipeline, kind) in enumerate(wanted):
         left = task["seconds"] - (time.perf_counter() - begun)
         found = way.measure_one(kind, pipeline, max(left / (len(wanted) - done), 0.05))
