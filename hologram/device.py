@@ -263,6 +263,12 @@ class Device(ABC):
             f"{self.info.name} ({self.info.backend}) knows no queues of other libraries, got {stream!r}"
         )
 
+    def follow_users(self, queues: Sequence[Any]) -> None:
+        """Orders what is enqueued from now on behind what queues hold that `hand_over` named: some may be no more.
+
+        Where there are no queues of others that is nothing.
+        """
+
     def hand_over(self, stream: Any) -> None:
         """As `lead`, for a consumer of DLPack's; by default by waiting."""
         self.synchronize()

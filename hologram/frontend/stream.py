@@ -36,6 +36,8 @@ class Stream:
             self.executor.dispatch(Stream._lead, "use of a stream", self)
 
     def __getattr__(self, name: str) -> Any:
+        if "executor" not in vars(self):  # while it is copied
+            raise AttributeError(name)
         device = self.executor.device
         if self.other is None and name == device.queue_interface:
             self.executor.check_open()

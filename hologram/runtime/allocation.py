@@ -64,7 +64,7 @@ class Allocation(Dispatch):
 
     def block(self, kind: Kind) -> Block:
         """A block for a buffer of a kind, contents undefined; raises OutOfMemory."""
-        if not self.usable or self.pool.foreign:
+        if not self.usable or self.pool.foreign or self.pool.returned:
             self.check_open()
             self.pool.release_foreign()
         try:

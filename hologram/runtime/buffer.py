@@ -252,7 +252,7 @@ class Buffer:
         """The right to the memory, for others to hold as well; the buffer counts as shared from now on."""
         with self.live_block("buffer").pool.lock:
             if self._lease is None:
-                self._lease = Lease(self.live_block("buffer"), self.executor.device)
+                self._lease = Lease(self.live_block("buffer"), self.executor.pool)
             return self._lease
 
     @property

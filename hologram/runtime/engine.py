@@ -24,7 +24,6 @@ from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.array_interface import offer
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.launches import Launches, Part
-from hologram.runtime.lease import forget
 from hologram.runtime.validation import exactly, sizes
 from hologram.runtime.view import View, overlaps, whole
 
@@ -315,8 +314,6 @@ class Engine(Allocation):
                 self.bound.clear()
                 self._signatures.clear()
                 self.pool.close()
-                if self.device.queue_handle is not None:
-                    forget(self.device.queue_handle)
                 self.device.close()
 
     # How it is done.

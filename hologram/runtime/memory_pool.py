@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hologram.device import Device
-from hologram.errors import DeviceLost, OutOfMemory
+from hologram.errors import DeviceLost, HologramError, OutOfMemory
 from hologram.limits import ALIGNMENT
 from hologram.records import frozen
 
@@ -163,6 +163,8 @@ class Pool(BlockPool):
         self.foreign: list[
             Block
         ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
+        # Blocks that others were lent, and the queues that may use them still; see `take_back`.
+        self.returned: deque[tuple[Block, list[Any]]] = deque()
         self._leaving: deque[Block] = deque()  # no longer ours, not yet the device's
         self._reserved = 0
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
@@ -183,7 +185,7 @@ class Pool(BlockPool):
                 f"allocate: {self.device.info.name} has buffers of at most {self._limit:,} bytes, "
                 f"asked for {nbytes:,}"
             )
-        if self.foreign:
+        if self.foreign or self.returned:
             self.release_foreign()
         free_list = self.free_list(nbytes)
         try:
@@ -214,6 +216,7 @@ class Pool(BlockPool):
     def release_cached(self) -> int:
         """Hands every cached block back to the device; returns how many bytes that were."""
         nbytes = 0
+        self.take_back()
         with self.lock:
             for free_list in tuple(self._free_lists.values()):
                 nbytes += self._clear(free_list)
@@ -226,8 +229,22 @@ class Pool(BlockPool):
         self.release_cached()
         self.device.synchronize()  # drivers keep released memory until the work that used it is done
 
+    def take_back(self) -> None:
+        """Recycles blocks that others were lent, behind all that was enqueued on them. Not under a lock."""
+        while self.returned:
+            try:
+                block, queues = self.returned.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            try:
+                self.device.follow_users(queues)
+            except HologramError:  # a lost device's memory is given to nobody
+                continue
+            block.pool.recycle(block)
+
     def release_foreign(self) -> None:
         """Lets go of the adopted blocks that were given back."""
+        self.take_back()
         with self.lock:
             self._clear(self.foreign)
         self._hand_back()
@@ -237,6 +254,7 @@ class Pool(BlockPool):
 
     def stats(self) -> PoolStats:
         """What is held now; the parts of a divided block count, not the block."""
+        self.take_back()
         with self.lock:
             self._clear(self.foreign)
             waiting = [(len(free_list), size) for size, free_list in self._free_lists.items()]

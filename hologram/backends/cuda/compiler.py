@@ -56,8 +56,10 @@ def nvrtc() -> Any:
 @cache
 def headers() -> str:
     """The folder of cuda_fp16.h and its like; raises BackendUnavailable."""
-    from cuda.pathfinder import find_nvidia_header_directory  # an optional third party
-
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory  # an optional third party
+    except ImportError as error:  # before 1.2.3
+        raise BackendUnavailable(f"cuda-pathfinder is too old to find CUDA's headers: {error}") from error
     found = find_nvidia_header_directory("cudart")
     if found is None:
         raise BackendUnavailable("CUDA's headers (cuda_fp16.h, cuda_bf16.h) are not installed")

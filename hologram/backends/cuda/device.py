@@ -54,8 +54,8 @@ class CudaDevice(CompilingDevice[Kernel]):
             with context.transferring, context.lock:  # a transfer under way may use it
                 if context.unusable is None:
                     self.transfers.release(memory)
-                    return
-        memory.pointer = None  # it went with the device
+            self.transfers.let_go()
+        memory.pointer = None  # if it did not go with the device before
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies host bytes in, at any offset and of any length, after all launches before."""
@@ -72,6 +72,7 @@ class CudaDevice(CompilingDevice[Kernel]):
             check_range(self.info.backend, memory, offset, len(out))
             with self.context.transferring:
                 self.transfers.read(memory, offset, out)
+            self.context.tidy()
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -132,7 +133,9 @@ class CudaDevice(CompilingDevice[Kernel]):
         """See hologram.device.Device; raises InteropError for memory of another device."""
         with self.context.lock:
             foreign.require_here(self.context, address)
-            return self.transfers.adopt(address, nbytes, owner)
+            found = self.transfers.adopt(address, nbytes, owner)
+        self.transfers.let_go()
+        return found
 
     # Streams of other libraries.
 
@@ -143,6 +146,10 @@ class CudaDevice(CompilingDevice[Kernel]):
     def lead(self, stream: Any) -> None:
         """See hologram.device.Device."""
         foreign.lead(self.context, stream)
+
+    def follow_users(self, queues: Sequence[Any]) -> None:
+        """See hologram.device.Device."""
+        foreign.follow_users(self.context, queues)
 
     def hand_over(self, stream: Any) -> None:
         """DLPack's None is the default stream."""
@@ -176,6 +183,7 @@ class CudaDevice(CompilingDevice[Kernel]):
         self.context.synchronize()
         with self.context.lock:
             self.transfers.settle()
+        self.transfers.let_go()
 
     def close(self) -> None:
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
@@ -186,3 +194,4 @@ class CudaDevice(CompilingDevice[Kernel]):
             finally:
                 super().close()
                 self.context.close()
+        self.transfers.let_go()

@@ -7,6 +7,7 @@ the other waits for it on the card, the host for neither. So graphs, pinned memo
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from hologram.backends.cuda.context import Context
@@ -14,6 +15,7 @@ from hologram.errors import InteropError
 
 LEGACY = 1  # CU_STREAM_LEGACY: the default stream, which libraries also call 0
 NAMED = (LEGACY, 2)  # and CU_STREAM_PER_THREAD: of whichever context is current
+DEFAULT = (None, 0, *NAMED)
 ATTRIBUTES = ("cuda_stream", "ptr")  # PyTorch's and CuPy's
 
 
@@ -27,6 +29,18 @@ def lead(context: Context, stream: Any) -> None:
     _order(context, context.stream, stream_of(context, stream))
 
 
+def follow_users(context: Context, streams: Sequence[Any]) -> None:
+    """Has our stream wait for what streams hold that were named some time ago.
+
+    The driver is not asked about one by its handle, which may have been destroyed since. The default stream waits for
+    all others of the context that are not made to run beside it; where it is not all that was named, the host waits.
+    """
+    if all(stream in DEFAULT for stream in streams):
+        _order(context, LEGACY, context.stream)
+    else:
+        context.call(context.driver.cuCtxSynchronize)
+
+
 def stream_of(context: Context, stream: Any) -> Any:
     """The driver's handle of a stream: a number, an object of PyTorch, CuPy or cuda.core, or None for the default one.
 
@@ -37,9 +51,14 @@ def stream_of(context: Context, stream: Any) -> Any:
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         said: Any = protocol() if callable(protocol) else protocol
-        _, handle = said
+        try:
+            _, handle = said
+        except (TypeError, ValueError):
+            handle = None  # no handle, as below
     else:
-        named = next((name for name in ATTRIBUTES if hasattr(stream, name)), None)
+        # Pointers to memory have a `ptr` too.
+        kinds = (n for n in ATTRIBUTES if n != "ptr" or type(stream).__name__.endswith("Stream"))
+        named = next((name for name in kinds if hasattr(stream, name)), None)
         handle = LEGACY if stream is None else stream if named is None else getattr(stream, named)
     name = context.library.name
     if isinstance(handle, context.driver.CUstream):
@@ -51,8 +70,11 @@ def stream_of(context: Context, stream: Any) -> Any:
         )
     handle = operator.index(handle) or LEGACY
     if handle not in NAMED:
-        owner = context.call(context.driver.cuStreamGetCtx, handle)
-        if int(owner) != int(context.handle):
+        with (
+            context.current()
+        ):  # not by Context.call: what it answers of others' streams is not about our device
+            status, *owner = context.driver.cuStreamGetCtx(handle)
+        if status or int(owner[0]) != int(context.handle):
             raise InteropError(f"{name}: the stream {handle:#x} is of another context than {context.name}'s")
     return handle
 

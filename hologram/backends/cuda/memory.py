@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from hologram.backends.cuda.context import Context, Owned
@@ -59,6 +60,7 @@ class Transfers:
         self._loans = itertools.count()
         self._leaving: deque[tuple[Any, Owned]] = deque()  # loans, and events behind what used them
         self._lenders: dict[int, Any] = {}
+        self._done: deque[Any] = deque()  # lenders that may have their memory back
 
     def allocate(self, nbytes: int) -> Memory:
         if nbytes > self.max_buffer_bytes:
@@ -113,8 +115,14 @@ class Transfers:
 
     def _give_back(self, number: int) -> tuple[int]:
         """The lender may use its memory again; as a function of the driver's it answers a status."""
-        del self._lenders[number]
+        self._done.append(self._lenders.pop(number))
         return (0,)
+
+    def let_go(self) -> None:
+        """Lets lenders know: that is code of others, so that no lock may be held."""
+        while self._done:
+            with suppress(IndexError):  # another thread was quicker
+                self._done.popleft()
 
     def release(self, memory: Memory) -> None:
         """Frees the memory behind all that was enqueued."""

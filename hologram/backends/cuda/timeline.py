@@ -32,12 +32,18 @@ class Event:
 
     def time_ns(self) -> int:
         """When the device passed it; waits until it has."""
-        if self.passed_ns is None:
-            assert self.anchor is not None
-            since_ns = self.since_ns(self.anchor)
-            self.passed_ns = self.anchor.time_ns() + since_ns
-            self.anchor = None  # which goes, if nothing else refers to it
-        return self.passed_ns
+        chain: list[Event] = []  # one a second: more than Python's calls may be deep
+        event = self
+        while event.passed_ns is None:
+            chain.append(event)
+            assert event.anchor is not None
+            event = event.anchor
+        passed_ns = event.passed_ns
+        for event in reversed(chain):
+            assert event.anchor is not None
+            event.passed_ns = passed_ns = passed_ns + event.since_ns(event.anchor)
+            event.anchor = None  # which goes, if nothing else refers to it
+        return passed_ns
 
     def since_ns(self, earlier: Event) -> int:
         call, driver = self.context.call, self.context.driver
@@ -73,7 +79,12 @@ class EventTimeline:
             return start, self.mark()
 
     def times(self, marks: Sequence[Event]) -> list[int]:
-        with self._context.lock:
+        context = self._context
+        for mark in marks:
+            if mark.passed_ns is None:  # waited for without the lock: others enqueue meanwhile
+                context.call(context.driver.cuEventSynchronize, mark.handle)
+        context.tidy()
+        with context.lock:
             return [mark.time_ns() for mark in marks]
 
     def _calibrated(self) -> Event:

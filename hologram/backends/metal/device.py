@@ -93,6 +93,7 @@ class MetalDevice(CompilingDevice[MetalKernel]):
                 self._copy(source, source_offset, scratch, 0, nbytes)
                 source, source_offset = scratch, 0
             self._copy(source, source_offset, target, target_offset, nbytes)
+            self.queue.flush_full()
         if seen:
             self.queue.wait()  # see kernel.appender
 
@@ -107,6 +108,7 @@ class MetalDevice(CompilingDevice[MetalKernel]):
                 source.live, source_offset, target.live, target_offset, nbytes
             )
             source.serial = target.serial = batch.serial
+            batch.count += 1
             return
         size = blit.word(source_offset, target_offset, nbytes)
         from_, first_ = (o % ALIGNMENT // size for o in (source_offset, target_offset))

@@ -100,8 +100,8 @@ def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
                 foreign |= lent
             batch.count += len(dispatches)
             awaited = foreign or (views and any(d.seen() for d in dispatches))
-            if not awaited and batch.count >= BATCH:
-                queue.flush()
+            if not awaited:
+                queue.flush_full()
         if awaited:
             queue.wait(batch.serial)
 

@@ -28,7 +28,7 @@ class Batch:
     def __init__(self, commands: Any, serial: int) -> None:
         self.commands = commands
         self.serial = serial
-        self.count = 0  # dispatches
+        self.count = 0  # dispatches and copies
         self.held: list[Any] = []
 
 
@@ -134,6 +134,11 @@ class Queue:
             self._commit()
             while self.pending and self._is_done(self.pending[0]):
                 self._finish(self.pending.popleft())
+
+    def flush_full(self) -> None:
+        """Hands over the open batch if there is enough in it; callers hold the lock."""
+        if self.batch is not None and self.batch.count >= BATCH:
+            self.flush()
 
     def wait(self, serial: int | None = None) -> None:
         """Waits for the batch of that number, by default for all that was enqueued; callers hold no lock."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
+import threading
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -199,13 +201,20 @@ def test_views_of_one_memory_that_overlap_are_copied_whole(pair: Any) -> None:
         np.testing.assert_array_equal(whole.to_numpy(), wanted)
 
 
+class ExternalStream:
+    """As CuPy has it."""
+
+    def __init__(self, ptr: int) -> None:
+        self.ptr = ptr
+
+
 def test_streams_by_every_name_and_what_is_none(pair: Any) -> None:
     theirs, ours = pair
     handle = theirs.device.queue_handle
     core = theirs.stream()  # as cuda.core's own
     assert core.__cuda_stream__() == (0, handle)
     assert not hasattr(theirs.stream(1), "__cuda_stream__")
-    for stream in (handle, SimpleNamespace(cuda_stream=handle), SimpleNamespace(ptr=handle), core, 0, 1, 2):
+    for stream in (handle, SimpleNamespace(cuda_stream=handle), ExternalStream(handle), core, 0, 1, 2):
         with ours.stream(stream) as queue:
             queue.synchronize()
     with hg.Executor(backend=machine.NAME, device=1) as other:
@@ -280,3 +289,64 @@ def test_a_wait_between_cards_that_is_left_out_shows(pair: Any, left_out: int) -
         except Misuse:
             right = False
         assert not right
+
+
+def test_streams_that_are_no_more_are_not_asked(installed: None) -> None:
+    driver: Any = machine.library().driver
+    with hg.Executor(backend=machine.NAME) as lender:
+        device: Any = lender.device
+        context = device.context
+        stream = context.call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        x = lender.tensor(LARGE)
+        capsule = x.__dlpack__(stream=int(stream))
+        context.call(driver.cuStreamDestroy, stream)
+        del x, capsule
+        assert lender.memory_stats()["allocated"] == 0
+        x = lender.tensor(LARGE)
+
+        def borrow(lent: hg.Tensor) -> None:  # by an executor that is dropped, not closed
+            other = hg.Executor(backend=machine.NAME)
+            assert (other.from_dlpack(lent, copy=False) + 1).to_numpy()[1] == 2
+
+        borrow(x)
+        gc.collect()
+        del x
+        assert lender.memory_stats()["allocated"] == 0
+
+
+def test_two_that_lend_to_each_other_wait_for_none(pair: Any) -> None:
+    done = []
+
+    def work(mine: hg.Executor, other: hg.Executor) -> None:
+        for k in range(100):
+            lent = other.tensor(LARGE)
+            seen = mine.from_dlpack(lent[: 10_000 + k % 3], copy=False)
+            del lent
+            result = seen + 1
+            del seen
+            mine.synchronize()
+            done.append(result.to_numpy()[1])
+
+    threads = [threading.Thread(target=work, args=order, daemon=True) for order in (pair, pair[::-1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert done == [2] * 200
+
+
+class Fake:
+    def __init__(self, said: Any) -> None:
+        self.__cuda_stream__ = said
+
+
+def test_what_is_no_stream_is_refused(pair: Any) -> None:
+    theirs, ours = pair
+    buffer = theirs.allocate(4)
+    for wrong in (buffer, Fake(7), Fake((1, 2, 3)), "a stream", -1):
+        with pytest.raises(InteropError, match="a stream is a handle"), ours.stream(wrong):
+            pass
+    del buffer
+    assert (ours.tensor(LARGE) + 1).to_numpy()[0] == 1
+    stream = copy.copy(ours.stream())
+    assert stream.__cuda_stream__()[1] == ours.device.queue_handle
