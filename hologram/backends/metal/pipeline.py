@@ -8,6 +8,9 @@ from typing import Any
 from hologram.backends.metal.queue import Queue
 from hologram.errors import CompileError
 
+# MTLMathModeSafe and MTLMathFloatingPointFunctionsPrecise: pyobjc names them from 11 on, macOS 15 takes them from any.
+MATH_MODE_SAFE, FUNCTIONS_PRECISE = 0, 1
+
 
 class Pipeline:
     """A compiled kernel."""
@@ -30,9 +33,9 @@ class Pipelines:
         self._options = options = metal.MTLCompileOptions.alloc().init()
         options.setLanguageVersion_(metal.MTLLanguageVersion3_1)
         if options.respondsToSelector_("setMathMode:"):  # macOS 15 and later
-            options.setMathMode_(metal.MTLMathModeSafe)
+            options.setMathMode_(MATH_MODE_SAFE)
             # Of the mode apart, and fast by default: a few thousand ULP of sin.
-            options.setMathFloatingPointFunctions_(metal.MTLMathFloatingPointFunctionsPrecise)
+            options.setMathFloatingPointFunctions_(FUNCTIONS_PRECISE)
         else:  # both at once
             options.setFastMathEnabled_(False)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hologram.backends.metal.pipeline import FUNCTIONS_PRECISE, MATH_MODE_SAFE
 from tests.backends.emulated.metal import objects
 from tests.backends.emulated.metal.framework import Device, Emulated
 from tests.backends.emulated.metal.memory import POISON, UNTRACKED
@@ -51,8 +52,8 @@ class Program:
 
     def compiled(self, text: str, threads: int = 64) -> Any:
         options = self.metal.MTLCompileOptions.alloc().init()
-        options.setMathMode_(self.metal.MTLMathModeSafe)
-        options.setMathFloatingPointFunctions_(self.metal.MTLMathFloatingPointFunctionsPrecise)
+        options.setMathMode_(MATH_MODE_SAFE)
+        options.setMathFloatingPointFunctions_(FUNCTIONS_PRECISE)
         library, error = self.device.newLibraryWithSource_options_error_(text, options, None)
         assert library is not None, error.localizedDescription()
         descriptor = self.metal.MTLComputePipelineDescriptor.alloc().init()
@@ -154,7 +155,7 @@ def fast_math(p: Program) -> None:
 
 def fast_functions(p: Program) -> None:
     options = p.metal.MTLCompileOptions.alloc().init()
-    options.setMathMode_(p.metal.MTLMathModeSafe)
+    options.setMathMode_(MATH_MODE_SAFE)
     p.device.newLibraryWithSource_options_error_(TEXT, options, None)
 
 

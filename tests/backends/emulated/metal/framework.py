@@ -99,8 +99,6 @@ class Metal:
     MTLGPUFamilyApple7 = APPLE_7
     MTLGPUFamilyMetal3 = METAL_3
     MTLLanguageVersion3_1 = 196609
-    MTLMathModeSafe = 0
-    MTLMathFloatingPointFunctionsPrecise = 1
     MTLCommandBufferStatusCompleted = 4
     MTLCommandBufferErrorOutOfMemory = 8
     MTLCompileOptions = CompileOptions
