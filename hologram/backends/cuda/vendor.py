@@ -56,7 +56,7 @@ class Vendor:
         self.context = context
         self.library = library
         self._allocate = allocate
-        self.workspace = 0, 0  # address and bytes, in the order of the device's stream
+        self._refused = False
 
     @cached_property
     def handle(self) -> int:
@@ -77,13 +77,20 @@ class Vendor:
         self.context.own(destroy, handle)
         return handle
 
-    def have_workspace(self) -> int:
-        """How many bytes of workspace there are; asks for it, where the card was full before."""
-        if not self.workspace[1]:
-            with suppress(OutOfMemory):
-                memory = self._allocate(WORKSPACE_BYTES)
-                self.workspace = memory.address, memory.size
-        return self.workspace[1]
+    @cached_property
+    def workspace(self) -> tuple[int, int]:
+        """Address and bytes, in the order of the device's stream; nothing on a card that is full.
+
+        Raises OutOfMemory the first time: who binds gives back what is only kept for later, and asks again.
+        """
+        try:
+            memory = self._allocate(WORKSPACE_BYTES)
+        except OutOfMemory:
+            if not self._refused:
+                self._refused = True
+                raise
+            return 0, 0
+        return memory.address, memory.size
 
     def failed(self, error: Exception) -> HologramError:
         """The exception for a product that failed: the device's, where it is lost."""
@@ -124,7 +131,7 @@ class Described:
         preference = library.matmul_preference_create()
         try:
             which, set_ = library.MatmulPreferenceAttribute, library.matmul_preference_set_attribute
-            _set(set_, preference, which.MAX_WORKSPACE_BYTES, np.uint64(vendor.have_workspace()))
+            _set(set_, preference, which.MAX_WORKSPACE_BYTES, np.uint64(vendor.workspace[1]))
             _set(set_, preference, which.REDUCTION_SCHEME_MASK, np.uint32(COMPUTE_TYPE))
             for name, alignment in zip("ABCD", alignments, strict=True):
                 _set(set_, preference, getattr(which, f"MIN_ALIGNMENT_{name}_BYTES"), np.uint32(alignment))

@@ -6,6 +6,7 @@ import gc
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -171,6 +172,21 @@ def test_a_card_without_room_for_it(executor: hg.Executor, monkeypatch: pytest.M
         with pytest.raises(hg.OutOfMemory, match="cublasLtCreate"):
             hg.matmul(x, x)
     np.testing.assert_array_equal(hg.matmul(x, x).to_numpy(), 4)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_workspace_takes_what_is_only_kept_for_later(executor: hg.Executor, cached: bool) -> None:
+    """A card that is full of memory that nobody uses has room for it; one that is full of arrays does without."""
+    x, held = executor.tensor(np.ones((4, 4), np.float32)), []
+    for size in (100 << 18, 4 << 18):
+        with suppress(hg.OutOfMemory):
+            while True:
+                held.append(executor.allocate(size))
+    if cached:
+        held.clear()
+    np.testing.assert_array_equal(hg.matmul(x, x).to_numpy(), 4)
+    device: Any = executor.device
+    assert (device.vendor.workspace[1] >= vendor.WORKSPACE_BYTES) == cached
 
 
 def test_what_fails_is_told_apart(installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
