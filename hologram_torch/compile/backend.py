@@ -5,6 +5,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,7 +16,6 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import hologram as hg
-import hologram_torch
 from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
@@ -25,10 +25,10 @@ from hologram_torch.device.devices import devices
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
 # What programs do with the library is: demos, and the models that are measured.
 PROGRAMS = ("benchmark", "demo", "examples")
-for _package in (hg, hologram_torch):
-    for _part in pkgutil.iter_modules(_package.__path__):
+for _folder in (Path(hg.__file__).parent, Path(__file__).parents[1]):
+    for _part in pkgutil.iter_modules([str(_folder)]):
         if _part.name not in PROGRAMS:
-            trace_rules.add(f"{_package.__name__}.{_part.name}")
+            trace_rules.add(f"{_folder.name}.{_part.name}")
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:

@@ -16,7 +16,8 @@ from hologram.errors import InteropError
 LEGACY = 1  # CU_STREAM_LEGACY: the default stream, which libraries also call 0
 NAMED = (LEGACY, 2)  # and CU_STREAM_PER_THREAD: of whichever context is current
 DEFAULT = (None, 0, *NAMED)
-ATTRIBUTES = ("cuda_stream", "ptr")  # PyTorch's and CuPy's
+# What cuStreamGetCtx answers for a handle that is no stream, or no more: no word on the device itself.
+NO_STREAM = ("CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED")
 
 
 def follow(context: Context, stream: Any) -> None:
@@ -51,14 +52,9 @@ def stream_of(context: Context, stream: Any) -> Any:
     protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
         said: Any = protocol() if callable(protocol) else protocol
-        try:
-            _, handle = said
-        except (TypeError, ValueError):
-            handle = None  # no handle, as below
+        handle = said[1] if isinstance(said, (tuple, list)) and len(said) == 2 else None
     else:
-        # Pointers to memory have a `ptr` too.
-        kinds = (n for n in ATTRIBUTES if n != "ptr" or type(stream).__name__.endswith("Stream"))
-        named = next((name for name in kinds if hasattr(stream, name)), None)
+        named = _attribute(stream)
         handle = LEGACY if stream is None else stream if named is None else getattr(stream, named)
     name = context.library.name
     if isinstance(handle, context.driver.CUstream):
@@ -66,17 +62,36 @@ def stream_of(context: Context, stream: Any) -> Any:
     if isinstance(handle, bool) or not hasattr(handle, "__index__") or operator.index(handle) < 0:
         kind = type(stream).__name__
         raise InteropError(
-            f"{name}: a stream is a handle, or has __cuda_stream__, cuda_stream or ptr; got {kind}"
+            f"{name}: a stream is a handle, or has __cuda_stream__, cuda_stream or a stream's ptr; got {kind}"
         )
     handle = operator.index(handle) or LEGACY
     if handle not in NAMED:
-        with (
-            context.current()
-        ):  # not by Context.call: what it answers of others' streams is not about our device
-            status, *owner = context.driver.cuStreamGetCtx(handle)
-        if status or int(owner[0]) != int(context.handle):
+        owner = _owner(context, handle)
+        if int(owner) != int(context.handle):
             raise InteropError(f"{name}: the stream {handle:#x} is of another context than {context.name}'s")
     return handle
+
+
+def _attribute(stream: Any) -> str | None:
+    """PyTorch's or CuPy's, the second of streams alone: arrays and buffers have a `ptr` too."""
+    if hasattr(stream, "cuda_stream"):
+        return "cuda_stream"
+    return "ptr" if type(stream).__name__.endswith("Stream") and hasattr(stream, "ptr") else None
+
+
+def _owner(context: Context, handle: int) -> Any:
+    """The context of another library's stream; a handle of theirs that is no good does not lose our device."""
+    context.check()
+    with context.current():
+        status, *values = context.driver.cuStreamGetCtx(handle)
+    if status and status.name in NO_STREAM:
+        name = context.library.name
+        raise InteropError(
+            f"{name}: {handle:#x} is no stream, or no more: cuStreamGetCtx answers {status.name}"
+        )
+    if status:
+        raise context.failed(status, "cuStreamGetCtx")
+    return values[0]
 
 
 def _order(context: Context, first: Any, then: Any) -> None:

@@ -41,7 +41,9 @@ class Library:
     def __init__(self, driver: Any, name: str = "cuda") -> None:
         self.driver = driver
         self.name = name
-        self._fatal = frozenset(getattr(driver.CUresult, status) for status in FATAL)
+        self._fatal = frozenset(  # older bindings lack the latest
+            getattr(driver.CUresult, status) for status in FATAL if hasattr(driver.CUresult, status)
+        )
 
     def start(self) -> Any:
         """Starts the driver; its status. Raises BackendUnavailable in a process that was forked since it was."""
