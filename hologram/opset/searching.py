@@ -98,17 +98,18 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
         return ~(found >= wanted) if side == "left" else ~(found > wanted)
 
     def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
-        half = length // 2  # as long for every lane
-        last = low + select(half > 0, half - 1, 0)
-        return select(behind(last), low + half, low), length - half
-
-    def search() -> tuple[Value]:
-        low, _ = builder.loop(0, _bits(x1.extent(-1)), turn, first=(none, x1.extent(-1)))
-        return (select(behind(low), low + 1, low),)
+        half = length // 2
+        middle = low + half
+        right = behind(select(length > 0, middle, 0)) & (length > 0)
+        return select(right, middle + 1, low), select(right, length - half - 1, half)
 
     builder = wanted.builder
     none = builder.constant(0, index)
-    (low,) = builder.if_(x1.extent(-1) > 0, search, lambda: (none,))
+    low, _ = builder.if_(
+        x1.extent(-1) > 0,
+        lambda: builder.loop(0, _bits(x1.extent(-1)), turn, first=(none, x1.extent(-1))),
+        lambda: (none, none),
+    )
     return low.to(i64)
 
 

@@ -16,6 +16,7 @@ from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.windows import per_axis, windows
+from hologram.opset.movement import pad
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.convolution import (
     Convolution,
@@ -135,14 +136,14 @@ def _family(x: Any) -> Any:
 
 
 def _of_input(cotangent, weight, shape, stride, padding, dilation, groups):
-    """What x has for a cotangent; places beyond the last window are the `output_padding`."""
+    """What x has for a cotangent, which is 0 at the places that it lacks; the stride's rest is the `output_padding`."""
     axes = cotangent.ndim - 2
     s, p, d = (per_axis(v, axes, "conv") for v in (stride, padding, dilation))
-    reach = [
-        (n - 1) * s[k] - 2 * p[k] + d[k] * (weight.shape[2 + k] - 1) + 1
-        for k, n in enumerate(cotangent.shape[2:])
-    ]
-    beyond = tuple(n - m for n, m in zip(shape[2:], reach, strict=True))
+    room = [n + 2 * p[k] - d[k] * (weight.shape[2 + k] - 1) - 1 for k, n in enumerate(shape[2:])]
+    lacking = [n // s[k] + 1 - cotangent.shape[2 + k] for k, n in enumerate(room)]
+    if any(lacking):
+        cotangent = pad(cotangent, padding=[(0, 0), (0, 0), *((0, n) for n in lacking)])
+    beyond = tuple(n % step for n, step in zip(room, s, strict=True))
     settings = {"stride": s, "padding": p, "dilation": d, "groups": groups}
     return _family(cotangent)[1](cotangent, weight, output_padding=beyond, **settings)
 
