@@ -14,7 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
 from hologram_torch.device.devices import devices
-from hologram_torch.kernels.numbers import converted
+from hologram_torch.kernels.numbers import element
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
@@ -247,8 +247,8 @@ def _filled(x: torch.Tensor, value: Any) -> torch.Tensor:
 
 
 def fill(target: Tensor, value: bool | int | float) -> None:
-    """Writes a number everywhere, converted as PyTorch does."""
-    target[...] = converted(value, target.dtype)
+    """Writes a number everywhere, converted as PyTorch does; raises RuntimeError where the dtype does not hold it."""
+    target[...] = element(value, target)
 
 
 register("fill_.Scalar", _filled)

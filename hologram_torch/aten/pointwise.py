@@ -22,9 +22,23 @@ from hologram_torch.tensors.memory import hologram_tensor
 SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
 
 
-def times(x: Any, factor: Any) -> Any:
-    """x times a number, which wraps round where x is of integers that do not hold it."""
-    return hg.multiply(x, scalar(x, factor) if isinstance(x, Tensor) and x.dtype.is_integer else factor)
+def scaled(x: Any, factor: bool | int | float, beside: Any) -> Any:
+    """A tensor or a number times `alpha`, where what it is added to may be the tensor of the two.
+
+    Raises RuntimeError for factors that PyTorch has no meaning for.
+    """
+    dtype = (x if isinstance(x, Tensor) else beside).dtype
+    if isinstance(factor, bool) and dtype.kind != "bool":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(factor, float) and not dtype.is_float:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if factor == 1:
+        return x
+    if dtype.kind == "bool":
+        return hg.logical_and(x, scalar(x, factor)) if isinstance(x, Tensor) else bool(x and factor)
+    if isinstance(x, Tensor):
+        return hg.multiply(x, scalar(x, factor) if dtype.is_integer else factor)
+    return converted(x * factor, dtype)
 
 
 @implements("pow.Scalar", promotes=SAME)
@@ -52,7 +66,7 @@ registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0, wraps=False), bind=
 
 @implements("add.Tensor", "add.Scalar", promotes=SAME, operation=OPERATIONS["add"])
 def add(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return hg.add(x, y if alpha == 1 else times(y, alpha))
+    return hg.add(x, scaled(y, alpha, x))
 
 
 def of_bools(*operands: Any) -> str | None:
@@ -66,7 +80,7 @@ def of_bools(*operands: Any) -> str | None:
 
 @implements("sub.Tensor", "sub.Scalar", promotes=SAME, operation=OPERATIONS["subtract"], refuses=of_bools)
 def sub(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return hg.subtract(x, y if alpha == 1 else times(y, alpha))
+    return hg.subtract(x, scaled(y, alpha, x))
 
 
 @implements("hardtanh")
@@ -85,7 +99,7 @@ def heaviside(x: Any, values: Any) -> Any:
 
 @implements("rsub.Tensor", "rsub.Scalar", promotes=SAME, refuses=of_bools)
 def rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return hg.subtract(y, x if alpha == 1 else times(x, alpha))
+    return hg.subtract(y, scaled(x, alpha, y))
 
 
 ROUNDINGS: dict[Any, Callable[..., Any]] = {"trunc": hg.trunc_divide, "floor": hg.floor_divide}

@@ -20,8 +20,9 @@ from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.records import frozen
 from hologram_torch.kernels import refusals
+from hologram_torch.kernels.beside import beside, on_device
 from hologram_torch.kernels.errors import refusal
-from hologram_torch.kernels.numbers import converted
+from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.results import own, placed, write
@@ -41,6 +42,7 @@ class Expected:
     results: tuple[Layout | None, ...]
     casts: tuple[DType | None, ...]
     wraps: DType | None = None  # the dtype of integers that numbers among them wrap round in
+    dtype: DType | None = None  # the one of what is computed, or of the first result
 
 
 NOTHING = Expected((), ())
@@ -96,9 +98,9 @@ class Kernel:
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
         """A call's results, and what was expected of it."""
         if self._positions is not None and is_ours(args[0]):
-            args = [_beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
+            args = [beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
         if self.promotes is None:
-            args = _on_device(args)
+            args = on_device(args)
         taken = Taken(self)
         operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]
         named: dict[str, Any] = {}
@@ -113,6 +115,7 @@ class Kernel:
         for position, cast in enumerate(expected.casts):
             if cast is not None and isinstance(operands[position], Tensor):
                 operands[position] = operands[position].astype(cast, copy=False)
+        self._refuse_numbers(expected.dtype, args, kwargs)
         if expected.wraps is not None:
             operands = [
                 converted(x, expected.wraps) if type(x) is int and k in self._promoted else x
@@ -126,6 +129,18 @@ class Kernel:
         except HologramError as error:
             raise self.refusal(error) from error
         return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
+
+    def _refuse_numbers(self, dtype: DType | None, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raises where PyTorch finds that a dtype does not hold a number; operands of arithmetic may wrap round."""
+        if dtype is None or not (self._numbers or self._named_numbers):
+            return
+        numbers = [x for k, x in enumerate(args) if k in self._numbers]
+        numbers += [x for name, x in kwargs.items() if name in self._named_numbers]
+        if all(is_within(x, dtype) for x in numbers if isinstance(x, (int, float))):
+            return
+        error = refusals.of_arguments(self.asked, args, kwargs)
+        if error is not None and refusals.ABOUT_NUMBERS in str(error):
+            raise self.refusal(error)
 
     def expected(self, taken: Taken, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
         """What PyTorch says of a call; raises what it raises."""
@@ -166,7 +181,9 @@ class Kernel:
         results = results if isinstance(results, (tuple, list)) else (results,)
         casts, dtype = self._casts(args, kwargs)
         wraps = self.promotes is not None and self.promotes.wraps and dtype is not None and dtype.is_integer
-        return Expected(tuple(map(_layout, results)), casts, dtype if wraps else None)
+        layouts = tuple(map(_layout, results))
+        first = layouts[0].dtype if layouts and layouts[0] is not None else None
+        return Expected(layouts, casts, dtype if wraps else None, dtype or first)
 
     def _plain(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.dtype] | None:
         """The dtypes of results that are written to no outputs, where PyTorch knows them without the elements."""
@@ -346,31 +363,6 @@ class Taken:
             f"hologram, {self.kernel.name}: Expected all tensors to be on the same device, but found at least two "
             f"devices, {first} and {x.device}!"
         )
-
-
-def _beside(x: torch.Tensor, y: Any, is_positions: bool = False) -> Any:
-    """Positions that lie on the host brought to a tensor's device, and values without axes; all else as it is."""
-    if is_positions and isinstance(y, (list, tuple)):
-        return [_beside(x, each, True) for each in y]
-    if isinstance(y, torch.Tensor) and y.device.type == "cpu" and (is_positions or not y.ndim):
-        return y.to(x.device)
-    return y
-
-
-def _on_device(args: Sequence[Any]) -> Sequence[Any]:
-    """Arguments with tensors of the host that have no axes brought to the device, where it knows their dtype.
-
-    Kernels that promote take their values as numbers.
-    """
-    if not any(isinstance(a, torch.Tensor) and not is_ours(a) for a in args):
-        return args
-    ours = next((a for a in args if is_ours(a)), None)
-    if ours is None:
-        return args
-    supports = hologram_tensor(ours).executor.limits.dtypes
-    return [
-        _beside(ours, a) if isinstance(a, torch.Tensor) and dtype_of(a.dtype) in supports else a for a in args
-    ]
 
 
 def _takes_part(x: Any) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
+
+import torch
 
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram_torch.tensors.dtypes import torch_dtype
 
 
 def converted(value: bool | int | float, dtype: DType) -> bool | int | float:
@@ -16,6 +20,31 @@ def converted(value: bool | int | float, dtype: DType) -> bool | int | float:
         return float(value)
     low, span = lowest(dtype), 1 << dtype.bits
     return (int(value) - int(low)) % span + int(low)
+
+
+@functools.cache
+def bounds(dtype: DType) -> tuple[float, float]:
+    """The numbers between which a dtype holds all, but for their fractions."""
+    if dtype.kind == "bool":
+        return -math.inf, math.inf
+    info = torch.finfo(torch_dtype(dtype)) if dtype.is_float else torch.iinfo(torch_dtype(dtype))
+    return info.min, info.max
+
+
+def is_within(value: bool | int | float, dtype: DType) -> bool:
+    """Whether it is certain that PyTorch finds no fault with a number for an element of a dtype."""
+    low, high = bounds(dtype)
+    return low <= value <= high or (dtype.is_float and (math.isinf(value) or math.isnan(value)))
+
+
+def element(value: bool | int | float, like: Tensor) -> bool | int | float:
+    """A number as PyTorch writes it to a tensor; raises RuntimeError where it refuses to.
+
+    It is less strict with one element than with more.
+    """
+    if not is_within(value, like.dtype):
+        value = torch.full((2 if like.size > 1 else 1,), value, dtype=torch_dtype(like.dtype)).tolist()[0]
+    return converted(value, like.dtype)
 
 
 def scalar(x: Tensor, value: bool | int | float) -> Tensor:

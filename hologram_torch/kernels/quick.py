@@ -24,7 +24,7 @@ from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.kernel import Expected, InPlace, Kernel
-from hologram_torch.kernels.numbers import converted
+from hologram_torch.kernels.numbers import is_within
 from hologram_torch.tensors.memory import fresh, held, hologram_tensor, torch_tensor
 
 MAX_PLANS = 4096
@@ -189,7 +189,7 @@ def _binary(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
                         scalar = engine.tensor(y, left.dtype)
                         return torch_tensor(operation(Tensor(a, left), scalar, **operation.attributes))
                 operands: list[Any] = [Tensor(a, left), _operand(y, b, right)]
-                if b is None and left.dtype.is_integer and converted(y, left.dtype) != y:
+                if b is None and left.dtype.is_integer and not is_within(y, left.dtype):
                     return kernel(x, y)  # which has it wrap round
                 launch = engine._planned(key, operation, operands, [result], operation.attributes)
             launch()
@@ -223,6 +223,8 @@ def _updating(kernel: InPlace, operation: Operation) -> Callable[..., Any]:
             return kernel(x, *rest)
         if b is a and right is not left:  # which may overlap
             return kernel(x, *rest)
+        if b is None and rest and left.dtype.is_integer and not is_within(y, left.dtype):
+            return kernel(x, y)  # which has it wrap round
         engine = a.executor
         if (engine, left, right) not in known or (b is not None and b.executor is not engine):
             found, expected = kernel.run((x, *rest), {})

@@ -20,8 +20,17 @@ HOST = torch.device("cpu")
 ABOUT_DTYPES = re.compile(
     "not implemented for '|not support bool|Integer division with|following scalar types|can't be cast to the desired"
 )
+ABOUT_NUMBERS = "without overflow"  # of errors that are about what a dtype does not hold
 MANY = 4096  # elements, beyond which zeros stand for tensors of at most four along each axis
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError)
+REFUSALS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    NotImplementedError,
+    AssertionError,
+    OverflowError,
+)
 
 
 def _zeros(x: Any, small: bool) -> Any:
