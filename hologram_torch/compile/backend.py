@@ -19,7 +19,7 @@ import hologram as hg
 from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
-from hologram_torch.compile.stages import has_host, staged
+from hologram_torch.compile.stages import any_apart, depends, of_host, staged
 from hologram_torch.device.devices import devices
 
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
@@ -33,9 +33,12 @@ for _folder in (Path(hg.__file__).parent, Path(__file__).parents[1]):
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
     """A graph of ATen's operators as a function of a list of its arguments, which it empties."""
-    if has_host(graph) and devices.executor(devices.current).limits.host_resident:
-        return staged(graph, _whole)
-    return _whole(graph)
+    by_host = devices.executor(devices.current).limits.host_resident
+
+    def apart(node: torch.fx.Node) -> bool:
+        return depends(node) or (by_host and of_host(node))
+
+    return staged(graph, _whole, apart) if any_apart(graph, apart) else _whole(graph)
 
 
 def _whole(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:

@@ -1,4 +1,8 @@
-"""A graph with operators that the host does, by LAPACK: stages between them are compiled, theirs run as they are."""
+"""A graph with operators that cannot be compiled: stages between them are, theirs run as they are.
+
+They are what the host does, by LAPACK, what must know how many elements a mask names, and what goes one way or another
+by an element.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,17 @@ from typing import Any
 import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._higher_order_ops.effects import with_effects
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
 from hologram.records import frozen
 from hologram_torch.fallback import by_design
 
 EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)
+BRANCHES = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
+Apart = Callable[[Node], bool]  # whether an operator runs as it is
 
 
 @frozen
@@ -27,22 +35,46 @@ class Stage:
     gives: tuple[str, ...]
 
 
-def _of_host(node: Node) -> bool:
+def of_host(node: Node) -> bool:
     """Whether the host does an operator, or, with an effect, calls what reads its result."""
     return by_design(node.target) or node.target in EFFECTS
 
 
-def has_host(graph: GraphModule) -> bool:
-    """Whether the host does some of a graph's operators."""
-    return any(map(_of_host, graph.graph.nodes))
+def depends(node: Node) -> bool:
+    """Whether what an operator runs, or how much it gives or writes, depends on elements."""
+    if node.target in BRANCHES:
+        return True
+    if not isinstance(node.target, OpOverload):
+        return False
+    listed = [
+        k for k, a in enumerate(node.target._schema.arguments) if str(a.type) == "List[Optional[Tensor]]"
+    ]
+    if not listed:
+        return torch.Tag.dynamic_output_shape in node.target.tags
+    positions: Any = node.args[listed[0]]
+    masks = [x for x in positions if x is not None and x.meta["val"].dtype in (torch.bool, torch.uint8)]
+    if masks and node.target in WRITES:  # one value is written wherever a mask says, however often that is
+        values: Any = node.args[2]
+        return len([x for x in positions if x is not None]) > 1 or not _is_one(values.meta["val"])
+    return bool(masks)
 
 
-def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run]) -> Run:
-    """A graph as a function of a list of its arguments, its stages without operators of the host compiled."""
+def _is_one(x: torch.Tensor) -> bool:
+    """Whether it is known that a tensor has one element."""
+    return all(isinstance(n, int) and n == 1 for n in x.shape)
+
+
+def any_apart(graph: GraphModule, apart: Apart) -> bool:
+    """Whether some of a graph's operators cannot be compiled."""
+    return any(node.op == "call_function" and apart(node) for node in graph.graph.nodes)
+
+
+def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run], apart: Apart) -> Run:
+    """A graph as a function of a list of its arguments, its stages but for operators apart compiled."""
     (results,) = graph.graph.output_node().args
     asked = {x.name for x in results if isinstance(x, Node)}  # pyright: ignore
     given = [node.name for node in graph.graph.find_nodes(op="placeholder")]
-    stages = [_stage(graph, nodes, compiled) for nodes in _parts(graph)]
+    stages = [_stage(graph, nodes, compiled, apart) for nodes in _parts(graph, apart)]
     last = {name: k for k, stage in enumerate(stages) for name in stage.takes}
 
     def run(args: list[Any]) -> list[Any]:
@@ -60,22 +92,24 @@ def staged(graph: GraphModule, compiled: Callable[[GraphModule], Run]) -> Run:
     return run
 
 
-def _parts(graph: GraphModule) -> list[list[Node]]:
-    """Operators in turn: of the device, of the host, and so on. One of several results is where they are."""
+def _parts(graph: GraphModule, apart: Apart) -> list[list[Node]]:
+    """Operators in turn: compiled, apart, and so on. One of several results is where they are."""
     parts: list[list[Node]] = [[]]
     place: dict[Node, int] = {}
     for node in graph.graph.nodes:
         if node.op != "call_function":
             continue
         whole = place.get(node.args[0]) if node.target is operator.getitem else None
-        if whole is None and _of_host(node) != bool((len(parts) - 1) % 2):
+        if whole is None and apart(node) != bool((len(parts) - 1) % 2):
             parts.append([])
         place[node] = len(parts) - 1 if whole is None else whole
         parts[place[node]].append(node)
     return [part for part in parts if part]
 
 
-def _stage(graph: GraphModule, nodes: list[Node], compiled: Callable[[GraphModule], Run]) -> Stage:
+def _stage(
+    graph: GraphModule, nodes: list[Node], compiled: Callable[[GraphModule], Run], apart: Apart
+) -> Stage:
     inside = set(nodes)
     constants = [x for node in nodes for x in node.all_input_nodes if x.op == "get_attr"]
     takes = dict.fromkeys(x for node in nodes for x in node.all_input_nodes if x not in inside)
@@ -89,5 +123,5 @@ def _stage(graph: GraphModule, nodes: list[Node], compiled: Callable[[GraphModul
         known[node] = part.node_copy(node, known.__getitem__)
     part.output(tuple(known[node] for node in gives))
     module = GraphModule(graph, part)
-    run = make_boxed_func(module.forward) if has_host(module) else compiled(module)
+    run = make_boxed_func(module.forward) if any_apart(module, apart) else compiled(module)
     return Stage(run, tuple(x.name for x in takes), tuple(x.name for x in gives))

@@ -75,9 +75,7 @@ class Recorder:
         return record(self, *rest)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Traced:
-        """A tensor that is written before it is read; one without elements may be read at once."""
-        if 0 in shape:
-            return self.full(shape, 0, dtype)
+        """A tensor of zeros where it is read before it is written: what memory would hold nobody could tell."""
         layout = Layout.contiguous(dtype, shape)
         return Traced(self._storage(None, layout), layout)
 
@@ -124,8 +122,6 @@ class Recorder:
             (new,) = self._record(
                 cast, [turned], {"dtype": layout.dtype.name}, (Layout.contiguous(layout.dtype, turned.shape),)
             )
-        elif storage.value is None:
-            raise TraceError(f"{self.who}: a part of a new tensor is written before the whole: fill it first")
         else:
             whole = Traced(storage, storage.layout)
             (new,) = self._record(overwrite, [whole, shown], {"part": layout}, (storage.layout,))
@@ -267,10 +263,12 @@ class Recorder:
         return list(map(read, names, operands)), {n: read(n, x) for n, x in attributes.items()}
 
     def _value(self, tensor: Traced) -> int:
-        value = tensor.buffer.value
-        if value is None:
-            raise TraceError(f"{self.who}: a tensor of shape {tensor.shape} is read before it is written")
-        return value
+        storage = tensor.buffer
+        if storage.value is None:
+            at = storage.layout
+            storage.value = self.full(at.shape, 0, at.dtype).buffer.value
+            assert storage.value is not None
+        return storage.value
 
     def __repr__(self) -> str:
         return f"the trace of {self.who} on {self.executor}"
