@@ -7,10 +7,11 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hologram import lazy
 from hologram.frontend.executor import Executor
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import (
@@ -36,6 +37,11 @@ from hologram_torch.device.streams import (
 from hologram_torch.device.streams import TimedEvent as Event
 from hologram_torch.fallback import Fallback, fallbacks
 from hologram_torch.tensors.dtypes import TORCH_DTYPES
+
+if TYPE_CHECKING:
+    from hologram_torch.compile import inductor
+else:
+    inductor = lazy.module("hologram_torch.compile.inductor")
 
 __all__ = [
     "Event",
@@ -83,6 +89,7 @@ def is_available() -> bool:
     return True
 
 
+CODEGENS = ("CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen")
 _initialized = True  # asked by checkpoints, which then keep the state of random numbers
 
 
@@ -102,6 +109,8 @@ def device_count() -> int:
 def __getattr__(name: str) -> Any:
     if name == "default_generators":  # asks which devices there are
         return tuple(defaults[index] for index in range(device_count()))
+    if name in CODEGENS:  # PyTorch's own compiler asks for them
+        return inductor.Refusal
     raise AttributeError(f"torch.hologram has no {name}")
 
 

@@ -128,3 +128,9 @@ def test_new_memory_is_written_by_parts(function: Callable[[Any], Any]) -> None:
     compiled = torch.compile(function, backend="hologram")
     for _ in range(2):
         torch.testing.assert_close(compiled(x.to("hologram")).cpu(), function(x), rtol=0, atol=0)
+
+
+def test_the_compiler_that_writes_no_kernels_names_the_one_that_does() -> None:
+    compiled = torch.compile(lambda x: x.sin() * 2)
+    with pytest.raises(torch._inductor.exc.InductorError, match=r"writes no kernels.*backend='hologram'"):
+        compiled(torch.ones(3, device="hologram"))

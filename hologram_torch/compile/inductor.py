@@ -1,0 +1,26 @@
+"""What PyTorch's own compiler asks a device's module for: it writes no kernels for this device, and says so.
+
+Inductor asks before it compiles its first graph, for whatever device.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+
+from hologram_torch.compile import backend  # whose rules keep the compiler from what runs beneath operators
+
+register_device_op_overrides(backend.hologram.__name__, DeviceOpOverrides())
+
+
+class Refusal(PythonWrapperCodegen):
+    """Refuses the graph that is to be compiled."""
+
+    @staticmethod
+    def create(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            "hologram: Inductor, which torch.compile calls unless told otherwise, writes no kernels for this device: "
+            "torch.compile(model, backend='hologram')"
+        )
