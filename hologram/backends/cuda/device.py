@@ -49,29 +49,21 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def release(self, memory: Memory) -> None:
         """Frees the memory once the device is done with it; launches bound to it must not be called again."""
-        context = self.context
-        if context.unusable is None:
-            with context.transferring, context.lock:  # a transfer under way may use it
-                if context.unusable is None:
-                    self.transfers.release(memory)
-            self.transfers.let_go()
-        memory.pointer = None  # if it did not go with the device before
+        self.transfers.release(memory)
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """Copies host bytes in, at any offset and of any length, after all launches before."""
         data = data.cast("B")
         if len(data):
             check_range(self.info.backend, memory, offset, len(data))
-            with self.context.transferring:
-                self.transfers.write(memory, offset, data)
+            self.transfers.write(memory, offset, data)
 
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
         """Waits for all launches before, then copies bytes out, from any offset and of any length."""
         out = out.cast("B")
         if len(out):
             check_range(self.info.backend, memory, offset, len(out))
-            with self.context.transferring:
-                self.transfers.read(memory, offset, out)
+            self.transfers.read(memory, offset, out)
             self.context.tidy()
 
     def copy(
@@ -180,6 +172,7 @@ class CudaDevice(CompilingDevice[Kernel]):
         self.context.tidy()
 
     def synchronize(self) -> None:
+        self.transfers.free_released(wait=True)
         self.context.synchronize()
         with self.context.lock:
             self.transfers.settle()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -43,7 +44,10 @@ class Memory:
 
 
 class Transfers:
-    """Allocates memory of one device and moves bytes; callers hold the context's lock, or `transferring` (Staging)."""
+    """Allocates memory of one device and moves bytes.
+
+    Callers hold the context's lock, but for `write`, `read`, `release` and `free_released`: those hold none.
+    """
 
     def __init__(self, context: Context, max_buffer_bytes: int) -> None:
         self.context = context
@@ -61,6 +65,7 @@ class Transfers:
         self._leaving: deque[tuple[Any, Owned]] = deque()  # loans, and events behind what used them
         self._lenders: dict[int, Any] = {}
         self._done: deque[Any] = deque()  # lenders that may have their memory back
+        self._released: deque[tuple[int, Owned | None]] = deque()  # addresses, and loans
 
     def allocate(self, nbytes: int) -> Memory:
         if nbytes > self.max_buffer_bytes:
@@ -125,24 +130,55 @@ class Transfers:
                 self._done.popleft()
 
     def release(self, memory: Memory) -> None:
-        """Frees the memory behind all that was enqueued."""
+        """Frees the memory; a transfer under way, which may use it, does so at its end. Waits for none."""
         pointer, memory.pointer = memory.pointer, None
-        if memory.loan is not None:
-            if pointer is not None:
-                event = self.staging.event()
-                self.context.call(self.driver.cuEventRecord, event, self.context.stream)
-                self._leaving.append((event, memory.loan))
-                self.settle()
-        elif pointer is not None:
+        if pointer is not None:
+            self._released.append((pointer, memory.loan))
+        self.free_released()
+
+    def free_released(self, wait: bool = False) -> None:
+        """Frees what was released, behind all that was enqueued, unless a transfer is under way; with `wait` after it.
+
+        A transfer gives its lock back before it looks: so nothing is left to nobody.
+        """
+        context = self.context
+        while self._released and context.transferring.acquire(wait):
+            try:
+                with context.lock:
+                    while self._released:
+                        released = self._released.popleft()
+                        if context.unusable is None:  # else it went with the device
+                            self._free(*released)
+            finally:
+                context.transferring.release()
+        self.let_go()
+
+    def _free(self, pointer: int, loan: Owned | None) -> None:
+        if loan is None:
             self.context.give_back((self.driver.cuMemFreeAsync.__name__, pointer))
+            return
+        event = self.staging.event()
+        self.context.call(self.driver.cuEventRecord, event, self.context.stream)
+        self._leaving.append((event, loan))
+        self.settle()
 
     def write(self, memory: Memory, offset: int, data: memoryview) -> None:
         """See Staging.write."""
-        self.staging.write(memory.address + offset, data)
+        self._move(self.staging.write, memory, offset, data)
 
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
         """See Staging.read."""
-        self.staging.read(memory.address + offset, out)
+        self._move(self.staging.read, memory, offset, out)
+
+    def _move(
+        self, way: Callable[[int, memoryview], None], memory: Memory, offset: int, host: memoryview
+    ) -> None:
+        try:
+            with self.context.transferring:
+                way(memory.address + offset, host)
+        finally:
+            if self._released:
+                self.free_released()
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -160,7 +196,7 @@ class Transfers:
             size = min(OVERLAPPING_BYTES, nbytes - start)
             self._copy(first + start, between.address, size)
             self._copy(between.address, last + start, size)
-        self.release(between)
+        self._free(between.address, None)
 
     def _copy(self, first: int, last: int, nbytes: int) -> None:
         self.context.call(self.driver.cuMemcpyDtoDAsync, last, first, nbytes, self.context.stream)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -88,22 +91,13 @@ def test_a_wait_that_is_left_out_shows(
     assert (next(told) > 0) == (left_out is not None)
 
 
-@pytest.mark.parametrize("data", [LARGE, LARGE[:1000]], ids=["apart", "in line"])
-def test_others_enqueue_while_one_reads(
-    executor: hg.Executor, data: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def slow_read(x: hg.Tensor, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[np.ndarray]]:
+    """A thread reads a tensor, and is not done before the end."""
     driver: Any = machine.library().driver
-    x, busy, go, found = executor.tensor(data), threading.Event(), threading.Event(), []
-    executor.synchronize()
+    busy, go, found = threading.Event(), threading.Event(), []
+    x.executor.synchronize()
     thread = threading.Thread(target=lambda: found.append(x.to_numpy()))
-    done = threading.Event()
-
-    def work() -> None:
-        y = executor.allocate(12_345_678).fill(2.0)  # past the pool
-        hg.ops.vector_add(executor, y, y, y)
-        done.set()
-
-    others = threading.Thread(target=work)
     wait = driver.cuEventSynchronize
 
     def slow(event: Any) -> Any:
@@ -117,14 +111,64 @@ def test_others_enqueue_while_one_reads(
     thread.start()
     try:
         assert busy.wait(60)
-        others.start()
-        assert done.wait(10), "another thread had to wait for the read"
+        yield found
         assert not found
     finally:
         go.set()
         thread.join()
-        others.join()
+
+
+def waits(work: Callable[[], Any]) -> bool:
+    """Whether another thread that does some work is held up."""
+    done = threading.Event()
+
+    def others() -> None:
+        work()
+        done.set()
+
+    threading.Thread(target=others, daemon=True).start()
+    return not done.wait(10)
+
+
+@pytest.mark.parametrize("data", [LARGE, LARGE[:1000]], ids=["apart", "in line"])
+def test_others_enqueue_while_one_reads(
+    executor: hg.Executor, data: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        y = executor.allocate(12_345_678).fill(2.0)  # past the pool
+        hg.ops.vector_add(executor, y, y, y)
+
+    with slow_read(executor.tensor(data), monkeypatch) as found:
+        assert not waits(work), "another thread had to wait for the read"
     np.testing.assert_array_equal(found[0], data)
+
+
+@pytest.mark.parametrize("ends", ["read", "close"])
+def test_memory_goes_back_while_one_reads(
+    executor: hg.Executor, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours and what others lend: nobody waits, and all of it is gone when the read is done."""
+    driver: Any = machine.library().driver
+    card = driver.cards[0]
+    with hg.Executor(backend=machine.NAME) as lender:
+        x, lent = executor.tensor(LARGE), lender.tensor(LARGE)
+        borrowed = executor.from_dlpack(lent, copy=False)
+        own = [executor.allocate(12_345_678)]
+        shared = weakref.ref(lent.buffer.lease())
+        with slow_read(x, monkeypatch) as found:
+            before = card.used
+            del lent, borrowed
+            own.clear()
+            assert not waits(executor.pool.release_cached), "another thread had to wait for the read"
+            assert card.used == before
+            assert shared() is not None
+        if ends == "read":
+            executor.synchronize()
+        else:
+            executor.close()
+        np.testing.assert_array_equal(found[0], LARGE)
+        assert card.used < before
+        assert shared() is None
 
 
 def test_a_full_card_has_transfers_go_in_line(executor: hg.Executor) -> None:
