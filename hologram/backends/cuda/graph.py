@@ -7,6 +7,7 @@ that a replay meets, many come but once.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -30,12 +31,13 @@ def sequence(context: Context, launches: Sequence[Launch]) -> Launch:
 
 
 class Graph:
-    """A launch of kernels in order. Any thread may call it."""
+    """A launch of kernels in order. Any thread may call it: they take turns, for the driver locks no graph."""
 
     def __init__(self, context: Context, launches: Sequence[Recorded]) -> None:
         self.context = context
         self.launches = tuple(launches)
         self._one_by_one = in_turn(launches)
+        self._turns = threading.RLock()
         self._calls = 0
         self._launch: Callable[..., Any] = context.driver.cuGraphLaunch
         self.executable: Any = None
@@ -44,21 +46,26 @@ class Graph:
         context = self.context
         if context.unusable is not None:
             raise context.unusable
-        if self.executable is None:
-            self._calls += 1
-            if self._calls <= CALLS_BEFORE:
+        with self._turns:
+            if self.executable is None and not self._ready():
                 self._one_by_one()
                 return
-            try:
-                with context.lock:
-                    self.executable = self.executable or self._made()
-            except OutOfMemory:  # for a graph there is no room now
-                self._calls = 0
-                self._one_by_one()
-                return
-        status = self._launch(self.executable, context.stream)[0]
+            status = self._launch(self.executable, context.stream)[0]
         if status:
             raise context.failed(status, "cuGraphLaunch")
+
+    def _ready(self) -> bool:
+        """Makes the executable graph, unless it is too early for that, or there is no room now."""
+        self._calls += 1
+        if self._calls <= CALLS_BEFORE:
+            return False
+        try:
+            with self.context.lock:
+                self.executable = self._made()
+        except OutOfMemory:
+            self._calls = 0
+            return False
+        return True
 
     def _made(self) -> Any:
         """An executable graph: each kernel after the one before. It copies their parameters."""

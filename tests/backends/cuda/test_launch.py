@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,37 @@ def test_a_sequence_becomes_a_graph(device: CudaDevice, upload, download, whole,
         expected = (expected + 1) * 2
     assert (run.executable is not None) == (calls > graph.CALLS_BEFORE)
     np.testing.assert_array_equal(download(memory, VALUES), expected)
+
+
+def test_threads_take_turns_at_a_graph(
+    device: CudaDevice, upload, download, whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, memory, together, most = device.context.driver, upload(VALUES), [], []
+
+    def slow(name: str) -> None:
+        function = getattr(driver, name)
+
+        def call(*arguments: Any) -> Any:
+            together.append(1)
+            time.sleep(0.002)  # where others go on, as in the driver
+            most.append(len(together))
+            together.pop()
+            return function(*arguments)
+
+        call.__name__ = name
+        monkeypatch.setattr(driver, name, call)
+
+    for name in ("cuGraphInstantiate", "cuGraphLaunch"):
+        slow(name)
+    add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
+    run = device.sequence([add, add])
+    threads = [threading.Thread(target=lambda: [run() for _ in range(5)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * (1 + 20 - graph.CALLS_BEFORE)
+    np.testing.assert_array_equal(download(memory, VALUES), VALUES + 40)
 
 
 def test_what_is_no_kernel_stays_between_graphs(device: CudaDevice, upload, download, whole) -> None:
