@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hologram.backends.cuda.context import Context
-from hologram.device import Binding, Kernel, Launch, check_bindings, nothing
+from hologram.device import Binding, Kernel, Launch, check_bindings, in_turn, nothing
 from hologram.dtypes import DType, Number, bf16, f16, f32
 from hologram.errors import CompileError, HologramError, OutOfMemory
 from hologram.layout import Layout
@@ -109,7 +109,7 @@ class Described:
         compute = COMPUTE_32F_FAST_TF32 if rounded else COMPUTE_32F
         self.operation: int = library.matmul_desc_create(compute, TYPES[f32])
         self._made = [(library.matmul_desc_destroy, self.operation)]
-        weakref.finalize(self, _destroy, self._made).atexit = False
+        weakref.finalize(self, _destroy, self._made, library.cuBLASLtError).atexit = False
 
     def transpose(self, name: str) -> None:
         which = getattr(self.library.MatmulDescAttribute, name)
@@ -126,7 +126,7 @@ class Described:
         return made
 
     def algorithm(self, vendor: Vendor, layouts: Sequence[int], alignments: Sequence[int]) -> np.ndarray:
-        """The library's own choice, for memory that is aligned so; raises ValueError where it has none."""
+        """The library's own choice, for memory aligned so; raises ValueError, or its own error, without one."""
         library = self.library
         preference = library.matmul_preference_create()
         try:
@@ -141,8 +141,6 @@ class Described:
             with vendor.context.current():
                 asked = vendor.handle, self.operation, *layouts, preference, 1
                 library.matmul_algo_get_heuristic(*asked, *places)
-        except library.cuBLASLtError as error:
-            raise ValueError(str(error)) from None
         finally:
             library.matmul_preference_destroy(preference)
         if not count[0] or results["state"][0]:
@@ -155,9 +153,10 @@ def _set(function: Any, described: int, which: int, value: Any) -> None:
     function(described, int(which), held.ctypes.data, held.nbytes)
 
 
-def _destroy(made: Sequence[tuple[Any, int]]) -> None:
+def _destroy(made: Sequence[tuple[Any, int]], failure: type[Exception]) -> None:
     for destroy, described in made:
-        destroy(described)
+        with suppress(failure):
+            destroy(described)
 
 
 class Prepared(NamedTuple):
@@ -212,11 +211,23 @@ class VendorKernel(Kernel):
         product = product_tile.Product(*layouts)
         limits = replace(self.limits, bulk_bytes=0)  # which takes no strides but some
         candidate = replace(product_tile.default(product.sizes, layouts[0].dtype, limits), parts=1)
-        tile, scalars = product_tile.tile(candidate, product, None)
-        return self._compile(tile).bind(bindings, scalars, product_tile.grid(candidate, product.sizes))
+        launches = []  # the library takes more rows and columns, which were not cut
+        for ranges in product_tile.slices(candidate, product.sizes, limits.max_workgroups):
+            part = product.cut(*ranges)
+            tile, scalars = product_tile.tile(candidate, part, None)
+            grid = product_tile.grid(candidate, part.sizes)
+            launches.append(self._compile(tile).bind(bindings, scalars, grid))
+        return in_turn(launches)
 
     def _prepare(self, named: dict[str, int], count: int, alignments: Sequence[int]) -> Prepared | None:
-        """Asks the library, which takes tens of microseconds; None where it refuses."""
+        """Asks the library, which takes tens of microseconds; None where it refuses, whatever it is asked."""
+        try:
+            return self._asked(named, count, alignments)
+        except (ValueError, self.vendor.library.cuBLASLtError):
+            return None
+
+    def _asked(self, named: dict[str, int], count: int, alignments: Sequence[int]) -> Prepared:
+        """Raises ValueError, or the library's own error."""
         vendor = self.vendor
         described = Described(vendor.library, rounded=bool(dict(self.tile.constants)["ROUNDED"]))
         layouts: list[int] = []
@@ -225,17 +236,14 @@ class VendorKernel(Kernel):
             rows, columns = (named[axis] for axis in {"a": "mk", "b": "kn", "out": "mn"}[name])
             found = product_library.line((rows, columns), (named[f"{name}_row"], named[f"{name}_column"]))
             if found is None or (name == "out" and found[0] != 1):
-                return None
+                raise ValueError(f"{name} does not lie in lines")
             across, line = found
             if across == 0:
                 described.transpose("TRANSA" if name == "b" else "TRANSB")
             shape = (columns, rows) if across == 1 else (rows, columns)
             dtype = self.tile.buffers[place][1]
             layouts.append(described.matrices(dtype, *shape, line, count, named[f"{name}_batch"]))
-        try:
-            algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (*alignments, alignments[2]))
-        except ValueError:
-            return None
+        algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (*alignments, alignments[2]))
         return Prepared(described, layouts, algorithm)
 
     def _launch(self, prepared: Prepared, addresses: Sequence[int], memories: Sequence[Any]) -> Launch:

@@ -162,6 +162,56 @@ def test_what_it_refuses_a_kernel_of_ours_computes(executor: hg.Executor, dtype:
     assert not library().calls
 
 
+@pytest.mark.parametrize("shape", [(9, 5, 6), (1, 600, 40), (1, 40, 600)])
+def test_what_it_refuses_may_take_several_launches_of_ours(installed: None, shape: tuple[int, ...]) -> None:
+    machine.library().driver.attributes |= {"MAX_GRID_DIM_Y": 4}
+    library().refuses = True
+    batch, m, n = shape
+    rng = np.random.default_rng(8)
+    a, b = numbers(rng, batch, m, 7), numbers(rng, batch, 7, n)
+    with hg.Executor(backend=machine.NAME) as executor:
+        choose(executor, WAYS[False])
+        np.testing.assert_array_equal(hg.matmul(executor.tensor(a), executor.tensor(b)).to_numpy(), a @ b)
+    assert library().asked
+
+
+def test_many_matrices_are_several_calls(installed: None) -> None:
+    """Of as many as a grid has along an axis: not all of the library's kernels take more."""
+    machine.library().driver.attributes |= {"MAX_GRID_DIM_Y": 4}
+    rng = np.random.default_rng(8)
+    a, b = numbers(rng, 9, 5, 7), numbers(rng, 9, 7, 6)
+    with hg.Executor(backend=machine.NAME) as executor:
+        choose(executor, WAYS[False])
+        np.testing.assert_array_equal(hg.matmul(executor.tensor(a), executor.tensor(b)).to_numpy(), a @ b)
+        assert library().calls == 3
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "matmul_desc_create",
+        "matmul_desc_set_attribute",
+        "matrix_layout_create",
+        "matrix_layout_set_attribute",
+        "matmul_preference_create",
+        "matmul_preference_set_attribute",
+        "matmul_algo_get_heuristic",
+    ],
+)
+def test_what_fails_while_it_is_asked_is_a_refusal(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    def fail(self: CublasLt, *arguments: Any) -> None:
+        raise self.cuBLASLtError("CUBLAS_STATUS_ALLOC_FAILED")
+
+    monkeypatch.setattr(CublasLt, function, fail)
+    rng = np.random.default_rng(9)
+    a, b = numbers(rng, 8, 9), numbers(rng, 9, 10)
+    found = hg.matmul(executor.tensor(a), lying(executor, b, dtypes.f32, "crossed"))
+    np.testing.assert_array_equal(found.to_numpy(), a @ b)
+    assert not library().calls
+
+
 def test_a_card_without_room_for_it(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: CublasLt) -> int:
         raise self.cuBLASLtError("CUBLAS_STATUS_ALLOC_FAILED")
