@@ -200,7 +200,8 @@ class Buffer:
         block = self._touched("fill")
         pattern = _pattern(value, self.dtype)
         if self.nbytes:
-            self.executor.device.fill(block.memory, block.offset, self.nbytes, pattern)
+            executor = self.executor  # by a kernel, on some devices, whose code takes memory
+            executor.pool.with_room(executor.device.fill, block.memory, block.offset, self.nbytes, pattern)
         return self
 
     def copy_from(self, source: Any) -> Buffer:
@@ -215,7 +216,8 @@ class Buffer:
             past_the_host = self.nbytes > 0 and device.receive(sender, *ends, self.nbytes)
             return self if past_the_host else self.from_numpy(source.to_numpy(copy=None))
         if self.nbytes and source_block is not target_block:
-            device.copy(
+            self.executor.pool.with_room(
+                device.copy,
                 source_block.memory,
                 source_block.offset,
                 target_block.memory,

@@ -12,7 +12,6 @@ from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.debug import Rung
 from hologram.device import Binding, Device, Kernel, Launch, in_turn
-from hologram.errors import OutOfMemory
 from hologram.plan import Plan, Step
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
@@ -184,11 +183,7 @@ class Launches(Records):
         launches = []
         for step in plan.steps:
             bound: list[Any] = [bindings[k] for k in step.operands]
-            try:
-                kernel, launch = self._bound(step, bound)
-            except OutOfMemory:  # code is loaded to the device as well
-                self.pool.make_room()
-                kernel, launch = self._bound(step, bound)
+            kernel, launch = self.pool.with_room(self._bound, step, bound)  # code takes memory as well
             if self._observers:
                 what = subject(step, kernel, bound)
                 for observer in self._observers:

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from hologram.device import Device
 from hologram.errors import DeviceLost, HologramError, OutOfMemory
@@ -17,6 +17,7 @@ from hologram.records import frozen
 
 _COARSE_BELOW = 1 << 20
 _MAX_KEYS = 1024  # shapes and dtypes one block remembers before it starts anew
+_T = TypeVar("_T")
 
 _tokens = itertools.count(1)
 _keys = itertools.count(1)
@@ -229,6 +230,14 @@ class Pool(BlockPool):
         self.release_cached()
         self.device.synchronize()  # drivers keep released memory until the work that used it is done
 
+    def with_room(self, call: Callable[..., _T], *arguments: Any) -> _T:
+        """A call that may ask the device for memory, once more where there was none; raises OutOfMemory."""
+        try:
+            return call(*arguments)
+        except OutOfMemory:
+            self.make_room()
+        return call(*arguments)
+
     def take_back(self) -> None:
         """Recycles blocks that others were lent, behind all that was enqueued on them. Not under a lock."""
         while self.returned:
@@ -273,11 +282,7 @@ class Pool(BlockPool):
 
     def _allocate(self, size: int) -> Any:
         try:
-            return self.device.allocate(size)
-        except OutOfMemory:
-            self.make_room()
-        try:
-            return self.device.allocate(size)
+            return self.with_room(self.device.allocate, size)
         except OutOfMemory as error:
             now = self.stats()
             raise OutOfMemory(

@@ -201,6 +201,20 @@ def test_views_of_one_memory_that_overlap_are_copied_whole(pair: Any) -> None:
         np.testing.assert_array_equal(whole.to_numpy(), wanted)
 
 
+def test_such_a_copy_finds_room_in_what_is_kept_for_later(pair: Any) -> None:
+    theirs, ours = pair
+    whole = theirs.tensor(LARGE)
+    target, source = (ours.from_dlpack(whole[k : k + 40_000], copy=False) for k in (0, 1000))
+    ours.allocate(1 << 20).free()
+    card: Any = machine.library().driver.cards[0]
+    capacity, card.capacity = card.capacity, card.used
+    try:
+        target.buffer.copy_from(source.buffer)
+        np.testing.assert_array_equal(target.to_numpy(), LARGE[1000:41_000])
+    finally:
+        card.capacity = capacity
+
+
 class ExternalStream:
     """As CuPy has it."""
 

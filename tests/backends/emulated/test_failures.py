@@ -118,7 +118,7 @@ def test_more_than_there_is(name: str) -> None:
 def test_what_else_takes_memory_finds_room_in_the_cache(
     installed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code and graphs do too, while the cache may hold all of the card."""
+    """Code, that of fills as well, and graphs do too, while the cache may hold all of the card."""
     driver: Any = cuda.library().driver
     with hg.Executor(cuda.NAME) as executor:
         x = executor.tensor(np.ones((20, 20), np.float32))
@@ -147,3 +147,5 @@ def test_what_else_takes_memory_finds_room_in_the_cache(
         for _ in range(8):
             np.testing.assert_allclose(step(x).to_numpy(), 1 / 20, rtol=1e-5)
             fill()
+        wide = executor.allocate(20, dtype="i64").fill(1 << 40)  # which the driver does not fill by itself
+        np.testing.assert_array_equal(wide.to_numpy(), 1 << 40)
