@@ -211,12 +211,13 @@ class Buffer:
         target_block, source_block = self._touched("copy_from"), source._touched("copy_from")
         _require(self, "copy_from", source.size, source.dtype.numpy)
         device, sender = self.executor.device, source.executor.device
+        with_room = self.executor.pool.with_room
         if sender is not device:
             ends = (source_block.memory, source_block.offset, target_block.memory, target_block.offset)
-            past_the_host = self.nbytes > 0 and device.receive(sender, *ends, self.nbytes)
+            past_the_host = self.nbytes > 0 and with_room(device.receive, sender, *ends, self.nbytes)
             return self if past_the_host else self.from_numpy(source.to_numpy(copy=None))
         if self.nbytes and source_block is not target_block:
-            self.executor.pool.with_room(
+            with_room(
                 device.copy,
                 source_block.memory,
                 source_block.offset,

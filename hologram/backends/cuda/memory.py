@@ -81,14 +81,13 @@ class Transfers:
 
     def reach(self, other: Transfers) -> None:
         """Lets another device copy from and to this one's memory by itself, where the two can."""
-        driver, call = self.driver, self.context.call
-        if other in self._reaching:
-            return
-        self._reaching.add(other)
-        theirs = other.context.device
-        if int(theirs) == int(self.context.device) or not call(
-            driver.cuDeviceCanAccessPeer, theirs, self.context.device
-        ):
+        if other not in self._reaching:
+            self._open_to(other.context.device)
+            self._reaching.add(other)  # a failure is not noted: the next copy tries again
+
+    def _open_to(self, theirs: Any) -> None:
+        driver, call, ours = self.driver, self.context.call, self.context.device
+        if int(theirs) == int(ours) or not call(driver.cuDeviceCanAccessPeer, theirs, ours):
             return
         access = driver.CUmemAccessDesc()
         access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE

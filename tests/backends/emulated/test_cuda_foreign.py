@@ -288,6 +288,26 @@ def test_buffers_go_from_card_to_card_past_the_host(pair: Any, device: int) -> N
         assert sorted(map(sorted, reached)) == ([[], [0], [1]] if device else [[], [], []])
 
 
+@pytest.mark.parametrize("status", ["CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_DEVICE"])
+def test_a_pool_that_was_not_opened_to_another_card_is_opened_later(pair: Any, status: str) -> None:
+    driver: Any = machine.library().driver
+    open_, failures = driver.cuMemPoolSetAccess, [getattr(driver.CUresult, status)]
+
+    def cuMemPoolSetAccess(*arguments: Any) -> Any:
+        return (failures.pop(),) if failures else open_(*arguments)
+
+    data = pair[0].tensor(LARGE)
+    with hg.Executor(backend=machine.NAME, device=1) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "cuMemPoolSetAccess", cuMemPoolSetAccess, raising=False)
+        found = other.allocate(LARGE.size)
+        if "MEMORY" not in status:  # for which there is room at the second call
+            with pytest.raises(hg.HologramError, match="cuMemPoolSetAccess"):
+                found.copy_from(data.buffer)
+        np.testing.assert_array_equal(found.copy_from(data.buffer).to_numpy(), LARGE)
+        reached = [p.reached_by for p in driver.handles.values() if hasattr(p, "reached_by")]
+        assert sorted(map(sorted, reached)) == [[], [0], [1]]
+
+
 @pytest.mark.parametrize("left_out", [0, 1])
 def test_a_wait_between_cards_that_is_left_out_shows(pair: Any, left_out: int) -> None:
     order, wait = itertools.count(), foreign.wait_between
