@@ -11,8 +11,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 from hologram import forks
@@ -79,14 +78,9 @@ class Context:
                 what = f"{self.library.name}: {self.name} does not recover in this process: {error}"
                 raise BackendUnavailable(f"{what}; start a new one") from None
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
+    def current(self) -> Current:
         """The calling thread's current context is this one for a while."""
-        self.library.call(self.driver.cuCtxPushCurrent, self.handle)
-        try:
-            yield
-        finally:
-            self.driver.cuCtxPopCurrent()
+        return Current(self)
 
     def check(self) -> None:
         """Raises why the device cannot be used any more."""
@@ -194,6 +188,22 @@ class Context:
         # At exit the driver takes all along.
         if not getattr(self, "forked", True) and hasattr(self, "stream") and not sys.is_finalizing():
             self.close()
+
+
+class Current:
+    """For as long as it is entered, a context is the thread's own. No generator: libraries' launches enter it."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        context = self._context
+        context.library.call(context.driver.cuCtxPushCurrent, context.handle)
+
+    def __exit__(self, *_: object) -> None:
+        self._context.driver.cuCtxPopCurrent()
 
 
 _open: weakref.WeakSet[Context] = weakref.WeakSet()
