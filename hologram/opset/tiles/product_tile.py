@@ -38,6 +38,7 @@ SOFTWARE_DEPTH = 4 * 64_000
 LEAST_DEPTH = 256  # elements of a part of k: below, adding parts up costs more than idle cores
 MOST_PARTS = 16
 ENOUGH_GROUPS = 64  # workgroups that keep a GPU busy whose size we do not know
+LARGE = 1 << 20  # results from which on workgroups of `matmul` have 16 x 16 threads, else 8 x 8
 FAR_BYTES, MUCH_USED = 2048, 512  # see `scattered`
 ROWS = (32, 16, 8)  # of a subgroup's tile
 # Of `matmul`: workgroup x and y, quads of a thread along m and n, TILE_K.
@@ -153,7 +154,7 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
         large, small = ahead[128, 128], ahead[64, 64]
         chosen = large if groups(large, sizes) >= (limits.parallelism or ENOUGH_GROUPS) else small
     else:
-        side = (16, 16) if batch * m * n >= 1 << 20 else (8, 8)
+        side = (16, 16) if batch * m * n >= LARGE else (8, 8)
         square = [c for c in whole if c.threads == side]
         chosen = square[0] if square else min(whole, key=lambda c: math.prod(c.threads))
         if min(m, n) <= 8:
