@@ -233,7 +233,7 @@ class Device(ABC):
     def adopt(self, data: memoryview) -> Any:
         """Memory over bytes of the host, which it keeps alive until it is released; None: the device cannot use them.
 
-        They are writable and aligned to their elements.
+        They are writable and aligned to their elements. Raises OutOfMemory.
         """
         return None
 

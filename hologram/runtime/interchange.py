@@ -89,7 +89,7 @@ def _share(executor: Engine, array: np.ndarray, dtype: dtypes.DType) -> View | N
     """The array's own memory; None where the device cannot use it."""
     low, high = byte_bounds(array)
     data = np.asarray(HostRange(array, low, high - low))
-    memory = executor.device.adopt(data.data)
+    memory = executor.pool.with_room(executor.device.adopt, data.data)
     if memory is None:
         return None
     block = executor.pool.adopt(memory, high - low)

@@ -45,7 +45,7 @@ class MetalDevice(CompilingDevice[MetalKernel]):
             return self.heap.allocate(nbytes)
 
     def adopt(self, data: memoryview) -> Memory | None:
-        """Memory over the host's own pages; launches that are bound to it are waited for."""
+        """Memory over the host's own pages, whose launches are waited for; raises OutOfMemory."""
         with self.queue.lock:
             self.queue.check_usable()
             return self.heap.adopt(data)

@@ -74,10 +74,7 @@ class Heap:
         self.options = metal.MTLResourceStorageModeShared | metal.MTLResourceHazardTrackingModeUntracked
 
     def allocate(self, nbytes: int) -> Memory:
-        """New memory; raises OutOfMemory.
-
-        Metal would go on past its working set, until a batch fails for it: that is refused here.
-        """
+        """New memory; raises OutOfMemory."""
         backend, device = self.queue.backend, self.queue.device
         if nbytes > self.max_buffer_bytes:
             raise OutOfMemory(
@@ -86,19 +83,26 @@ class Heap:
             )
         # Whole alignments: the last vector of a buffer is loaded whole.
         size = max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
-        used, room = int(device.currentAllocatedSize()), int(device.recommendedMaxWorkingSetSize())
-        if used + size > room:
-            raise OutOfMemory(
-                f"{backend}: no room for {nbytes} bytes: {used} of the {room} that {self.queue.name} works on "
-                "are allocated"
-            )
+        self._require_room(size)
         buffer = device.newBufferWithLength_options_(size, self.options)
         if buffer is None:
             raise OutOfMemory(f"{backend}: {self.queue.name} has no room for a buffer of {size} bytes")
         return Memory(buffer, _address(buffer, size), nbytes, size)
 
+    def _require_room(self, nbytes: int) -> None:
+        """Raises OutOfMemory where Metal would go on past its working set, until a batch fails for it."""
+        device = self.queue.device
+        used, room = int(device.currentAllocatedSize()), int(device.recommendedMaxWorkingSetSize())
+        if used + nbytes > room:
+            raise OutOfMemory(
+                f"{self.queue.backend}: no room for {nbytes} bytes: {used} of the {room} that {self.queue.name} "
+                "works on are allocated"
+            )
+
     def adopt(self, data: memoryview) -> Memory | None:
         """The host's own bytes as memory; None where they are not whole pages of their own, or Metal refuses these.
+
+        Raises OutOfMemory: they are of the working set like any others.
 
         Apple's documents want a region of virtual memory as vm_allocate and mmap give it: not what malloc cuts from
         pages that other objects have a share of. A large array that begins at a page has all of its last one.
@@ -108,6 +112,7 @@ class Heap:
         length = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         if address % mmap.PAGESIZE or nbytes < LARGE_BYTES or length > self.max_buffer_bytes:
             return None
+        self._require_room(length)
         pages = (ctypes.c_char * length).from_address(address)
         buffer = self.queue.device.newBufferWithBytesNoCopy_length_options_deallocator_(
             pages, length, self.options, None

@@ -142,6 +142,33 @@ def test_adopted_memory_is_copied_and_filled(executor: Executor) -> None:
     np.testing.assert_array_equal(shared.to_numpy(), 2.0)
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_adopted_memory_is_of_the_working_set(executor: Executor, cached: bool) -> None:
+    """Where that is full, room is made, as for an allocation: of what is only kept for later, or there is none."""
+    mine, mac = pages(), executor.device.queue.device
+    held = [executor.allocate(2 * LARGE_BYTES, dtype="u8")]
+    mac.room = mac.allocated + mine.nbytes - 1
+    if cached:
+        held.clear()
+        shared = executor.from_dlpack(mine)
+        assert shared.buffer.ptr == mine.ctypes.data
+        assert mac.allocated <= mac.room
+    else:
+        with pytest.raises(hg.OutOfMemory, match="works on are allocated"):
+            executor.from_dlpack(mine)
+
+
+def test_a_copy_onto_itself_finds_room_in_what_is_kept_for_later(executor: Executor) -> None:
+    mine, mac = pages(), executor.device.queue.device
+    mine[:] = np.arange(mine.size)
+    expected = mine[mmap.PAGESIZE // 4 :].copy()
+    target, source = (executor.from_dlpack(mine[k : k + LARGE_BYTES // 4]) for k in (0, mmap.PAGESIZE // 4))
+    executor.allocate(2 * LARGE_BYTES, dtype="u8").free()
+    mac.room = mac.allocated
+    target.buffer.copy_from(source.buffer)
+    np.testing.assert_array_equal(target.to_numpy(), expected)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 @pytest.mark.parametrize("count", [1, 3, 1000])
 def test_fills(executor: Executor, dtype: str, count: int) -> None:

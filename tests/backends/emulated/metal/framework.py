@@ -66,7 +66,9 @@ class Device:
     def newBufferWithLength_options_(self, nbytes: int, options: int) -> Buffer | None:
         if nbytes > self.maxBufferLength():
             return None
-        buffer = Buffer(nbytes, options)
+        return self._counted(Buffer(nbytes, options), nbytes)
+
+    def _counted(self, buffer: Buffer, nbytes: int) -> Buffer:
         self.allocated += nbytes
         weakref.finalize(buffer, self._freed, nbytes)
         return buffer
@@ -77,7 +79,7 @@ class Device:
     def newBufferWithBytesNoCopy_length_options_deallocator_(
         self, pages: Any, nbytes: int, options: int, deallocator: Any
     ) -> Buffer | None:
-        return Buffer(nbytes, options, pages)
+        return self._counted(Buffer(nbytes, options, pages), nbytes)
 
     def newLibraryWithSource_options_error_(self, text: str, options: Any, error: None) -> tuple[Any, Any]:
         autoreleased("a library's error")
