@@ -85,35 +85,41 @@ class MetalDevice(CompilingDevice[MetalKernel]):
             return
         check_range(self.info.backend, source, source_offset, nbytes)
         check_range(self.info.backend, target, target_offset, nbytes)
-        with self.queue.lock:
-            seen = source.seen(source_offset, nbytes) or target.seen(target_offset, nbytes)
-            near = abs(source.address + source_offset - target.address - target_offset) < nbytes
-            if near:
-                scratch = self.heap.allocate(nbytes)
-                self._copy(source, source_offset, scratch, 0, nbytes)
-                source, source_offset = scratch, 0
-            self._copy(source, source_offset, target, target_offset, nbytes)
-            self.queue.flush_full()
-        if seen:
-            self.queue.wait()  # see kernel.appender
+        if abs(source.address + source_offset - target.address - target_offset) < nbytes:
+            scratch = self.allocate(nbytes)
+            self._copy(source, source_offset, scratch, 0, nbytes)
+            source, source_offset = scratch, 0
+        self._copy(source, source_offset, target, target_offset, nbytes)
 
     def _copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
     ) -> None:
+        """Under no lock: a kernel may have to be compiled, and the batch awaited."""
         if not (source_offset | target_offset | nbytes) % BLIT_WORD:
-            encoder = self.queue.blits()
-            batch = self.queue.open()
+            self._blit(source, source_offset, target, target_offset, nbytes)
+            return
+        size = blit.word(source_offset, target_offset, nbytes)
+        from_, first_ = (o % ALIGNMENT // size for o in (source_offset, target_offset))
+        bindings = (_part(source, source_offset, nbytes), _part(target, target_offset, nbytes))
+        self.compile(blit.copy_program(size)).bind(bindings, (from_, first_), (nbytes // size,))()
+
+    def _blit(
+        self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
+    ) -> None:
+        queue = self.queue
+        with queue.lock:
+            seen = source.seen(source_offset, nbytes) or target.seen(target_offset, nbytes)
+            encoder, batch = queue.blits(), queue.open()
             batch.held.append((source.live, target.live, source.owner, target.owner))
             encoder.copyFromBuffer_sourceOffset_toBuffer_destinationOffset_size_(
                 source.live, source_offset, target.live, target_offset, nbytes
             )
             source.serial = target.serial = batch.serial
             batch.count += 1
-            return
-        size = blit.word(source_offset, target_offset, nbytes)
-        from_, first_ = (o % ALIGNMENT // size for o in (source_offset, target_offset))
-        bindings = (_part(source, source_offset, nbytes), _part(target, target_offset, nbytes))
-        self.compile(blit.copy_program(size)).bind(bindings, (from_, first_), (nbytes // size,))()
+            if not seen:
+                queue.flush_full()
+        if seen:
+            queue.wait(batch.serial)  # see kernel.appender
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats 1, 2, 4 or 8 bytes over any range that begins at a multiple of as many."""

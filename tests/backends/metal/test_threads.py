@@ -40,6 +40,24 @@ def compiles(executor: Executor) -> Callable[[], np.ndarray]:
     return lambda: hg.maximum(x + 1, x).to_numpy()
 
 
+def odd(executor: Executor) -> tuple[hg.Buffer, hg.Buffer]:
+    """Bytes to copy, and where to: no whole words, so that a kernel copies them."""
+    x, y = (executor.allocate(DATA.size + 1, dtype="u8") for _ in range(2))
+    return x.from_numpy(np.append(DATA + 1, 0).astype(np.uint8)), y
+
+
+def copies(executor: Executor) -> Callable[[], np.ndarray]:
+    x, y = odd(executor)
+    return lambda: y.copy_from(x).to_numpy()[:-1]
+
+
+def copies_what_others_see(executor: Executor) -> Callable[[], np.ndarray]:
+    x, y = odd(executor)
+    y.copy_from(x)  # compiles
+    view = x.to_numpy(copy=False)
+    return lambda: y.copy_from(x).to_numpy()[:-1] + 0 * view[:-1]
+
+
 @pytest.fixture
 def executor() -> Iterator[Executor]:
     opened = Executor()
@@ -47,7 +65,7 @@ def executor() -> Iterator[Executor]:
     opened.close()
 
 
-@pytest.mark.parametrize("task", [waits, synchronizes, sees, compiles])
+@pytest.mark.parametrize("task", [waits, synchronizes, sees, compiles, copies, copies_what_others_see])
 def test_others_enqueue_meanwhile(
     executor: Executor, task: Callable[[Executor], Callable[[], np.ndarray]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,8 +85,9 @@ def test_others_enqueue_meanwhile(
 
         return slow
 
-    owner: Any = Pipelines if task is compiles else CommandBuffer
-    name = "compile" if task is compiles else "waitUntilCompleted"
+    compiling = task in (compiles, copies)
+    owner: Any = Pipelines if compiling else CommandBuffer
+    name = "compile" if compiling else "waitUntilCompleted"
     monkeypatch.setattr(owner, name, slowly(getattr(owner, name)))
     done = threading.Event()
     other = threading.Thread(target=lambda: (hg.ops.vector_sub(executor, a, b, b), done.set()))
