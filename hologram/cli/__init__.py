@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
+from hologram import lazy
 
-import hologram
-from hologram.cli import bench, demo, doctor, explain, info, kernels
-from hologram.cli.display import errors
-from hologram.errors import HologramError
+if TYPE_CHECKING:
+    from hologram.cli import commands
+else:  # half a second, within which a user may interrupt already
+    commands = lazy.module("hologram.cli.commands")
 
-app = typer.Typer(
-    name="hologram",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-for command in (info.info, doctor.doctor, explain.explain, kernels.kernels):
-    app.command()(command)
-app.add_typer(demo.app, name="demo")
-app.add_typer(bench.app)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"hologram {hologram.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """GPU computing for Python on whatever GPU the machine has."""
+INTERRUPTED = 130  # the status of what Ctrl-C ended
 
 
 def main() -> None:
-    """Runs the command line; what the user can mend is printed as one message, without a traceback."""
+    """Runs the command line. Whoever interrupts it, while it loads too, sees no traceback."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # behind nohup it is ignored
+        commands.run()
+        return
     try:
-        app()
-    except (HologramError, OSError) as error:
-        errors.print(f"[bold red]error[/] {type(error).__name__}: ", end="")
-        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        sys.exit(1)
+        sys.unraisablehook = _lost
+        signal.signal(signal.SIGINT, _leave)
+        run = commands.run
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(*_: Any) -> None:
+    """Ends while Python loads modules or ends itself: an exception could be lost there, or shown with its traceback."""
+    os._exit(INTERRUPTED)
+
+
+def _lost(unraisable: Any) -> None:
+    """An interrupt within a finaliser reaches nobody: it ends the command here."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _leave()
+    sys.__unraisablehook__(unraisable)

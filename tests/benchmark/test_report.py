@@ -26,7 +26,7 @@ from hologram.benchmark.report.records import (
     merged,
 )
 from hologram.benchmark.report.tables import tables
-from hologram.cli import app
+from hologram.cli.commands import app
 from hologram.errors import BackendUnavailable
 
 runner = CliRunner()

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 import hologram as hg
 from hologram import dtypes
 from hologram.choices import Problem
-from hologram.cli import app, doctor, tune
 from hologram.cli import display as cli_display
+from hologram.cli import doctor, tune
+from hologram.cli.commands import app
 from hologram.device import DeviceInfo
 from hologram.tuning import tuner
 
@@ -161,3 +162,30 @@ def test_bench_shows_what_was_measured(executor: hg.Executor, capsys: pytest.Cap
     assert one["winner_s"] <= one["default_s"]
     tune.show(found)
     assert "2 of 16 x 32" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C to a group of processes")
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "class Signal(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'hologram.cli.info': interrupt()\n"
+        "sys.meta_path.insert(0, Signal())",
+        "from hologram.runtime import selector; selector.choose = interrupt",
+        "from hologram.runtime import selector\n"
+        "class Dying:\n"
+        "    def __del__(self): interrupt()\n"
+        "selector.choose = lambda *_: [Dying().__class__, time.sleep(20)]",
+        "atexit.register(interrupt)",
+    ],
+    ids=["while it loads", "while it runs", "in a finaliser", "at its end"],
+)
+def test_an_interrupt_shows_no_traceback(moment: str) -> None:
+    code = (
+        "import atexit, importlib.abc, os, signal, sys, time\nfrom hologram.cli import main\n"
+        "def interrupt(*_): os.kill(os.getpid(), signal.SIGINT)\n"
+        f"{moment}\nsys.argv = ['hologram', 'info']\nmain()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr.strip()) == (130, "")

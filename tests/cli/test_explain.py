@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from hologram.atlas.text import format_program, parse_program
 from hologram.backends import registry
-from hologram.cli import app
 from hologram.cli.calls import TensorArgument, parse_arguments
+from hologram.cli.commands import app
 from hologram.compiler.canonical.form import canonical_text, identity
 from hologram.dtypes import bf16, f32, i8
 from tests.compiler.recognition.test_recognise import GEMM

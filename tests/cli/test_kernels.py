@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import app
+from hologram.cli.commands import app
 from hologram.opset import OPERATIONS
 
 runner = CliRunner()

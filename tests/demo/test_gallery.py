@@ -15,7 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import app
+from hologram.cli.commands import app
 from hologram.demo import gallery
 from hologram.demo.race import race
 
