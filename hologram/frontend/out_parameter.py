@@ -6,6 +6,7 @@ take a trailing element count: that many elements of every buffer, seen flat, ar
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -150,11 +151,24 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
                 launch = partial(_execute, operation, ex, args, kwargs)
             launch()
 
-    outputs = ["out"] if operation.results == 1 else [f"out{k}" for k in range(operation.results)]
-    arguments = ", ".join(["ex", *operation.operands, *outputs, *operation.attributes])
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{name}({arguments}): {operation.function.__doc__ or ''}"
+    call.__doc__ = operation.function.__doc__
+    call.__signature__ = _signature(operation)  # type: ignore[attr-defined]
     return call
+
+
+def _signature(operation: Operation) -> inspect.Signature:
+    """What help() shows: the executor, operands and outputs go by place, attributes by place or name."""
+    kinds = inspect.Parameter
+    outputs = ["out"] if operation.results == 1 else [f"out{k}" for k in range(operation.results)]
+    parameters = [kinds(n, kinds.POSITIONAL_ONLY) for n in ("ex", *operation.operands, *outputs)]
+    if isinstance(operation, Elementwise) and not operation.attributes:
+        parameters.append(kinds("count", kinds.VAR_POSITIONAL))
+    attributes = [p for p in operation.__signature__.parameters.values() if p.name in operation.attributes]
+    if not operation.operands:  # the output says what shape and dtype it has
+        asked = (p for p in attributes if p.name not in ("shape", "dtype"))
+        attributes = [p.replace(kind=kinds.KEYWORD_ONLY) for p in asked]
+    return inspect.Signature([*parameters, *attributes])
 
 
 def functions() -> dict[str, Callable[..., None]]:

@@ -366,4 +366,5 @@ def _method(operation: Operation) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         return operation(self, *args, **kwargs)
 
-    return update_wrapper(method, operation, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    method.__doc__ = operation.function.__doc__  # the operation's own text is made when it is asked for
+    return update_wrapper(method, operation, assigned=("__name__", "__qualname__"), updated=())

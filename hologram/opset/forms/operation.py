@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from hologram import lazy
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
 from hologram.dtypes import FLOATS, DType, Number
@@ -20,6 +21,11 @@ from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.default import Default
 from hologram.plan import Plan, Target
 from hologram.records import frozen
+
+if TYPE_CHECKING:
+    from hologram.opset.forms import description
+else:  # for help() alone
+    description = lazy.module("hologram.opset.forms.description")
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
@@ -78,6 +84,16 @@ class _PublicSignature:
         return inspect.Signature(parameters)
 
 
+class _PublicText:
+    """`operation.__doc__`, made when it is asked for; of the class it is the class's own."""
+
+    def __init__(self, own: str | None) -> None:
+        self.own = own
+
+    def __get__(self, operation: Operation | None, kind: type) -> str | None:
+        return self.own if operation is None else description.text(operation)
+
+
 @frozen(eq=False, repr=False)
 class Operation:
     """An operation and everything known about it.
@@ -113,9 +129,12 @@ class Operation:
 
     __signature__ = _PublicSignature()
 
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _PublicText(cls.__doc__)  # type: ignore[assignment]
+
     def __post_init__(self) -> None:
-        facts = {"__module__": "hologram", "__name__": self.name, "__qualname__": self.name}
-        vars(self).update(facts, __doc__=self.function.__doc__)  # as a function has them
+        # As a function has them.
+        vars(self).update(__module__="hologram", __name__=self.name, __qualname__=self.name)
 
     def ulp_on(self, limits: Limits) -> float:
         """The bound `ulp` on a device of these limits."""
