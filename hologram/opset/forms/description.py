@@ -14,7 +14,7 @@ from hologram.dtypes import dtype as dtype_of
 from hologram.errors import GradientError
 from hologram.layout import Layout
 from hologram.opset.forms.gradient import rules_of
-from hologram.opset.forms.operation import Inputs, Operation, Sample
+from hologram.opset.forms.operation import Inputs, Operation, PublicText, Sample
 
 
 def text(operation: Operation) -> str:
@@ -109,3 +109,6 @@ def _layout(given: Any) -> Any:
     if isinstance(given, (tuple, list)):
         return tuple(map(_layout, given))
     return Layout.contiguous(dtype_of(given.dtype), given.shape) if isinstance(given, np.ndarray) else given
+
+
+PublicText.write = staticmethod(text)

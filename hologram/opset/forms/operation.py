@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from hologram import lazy
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
 from hologram.dtypes import FLOATS, DType, Number
@@ -21,11 +20,6 @@ from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.default import Default
 from hologram.plan import Plan, Target
 from hologram.records import frozen
-
-if TYPE_CHECKING:
-    from hologram.opset.forms import description
-else:  # for help() alone
-    description = lazy.module("hologram.opset.forms.description")
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
@@ -84,14 +78,16 @@ class _PublicSignature:
         return inspect.Signature(parameters)
 
 
-class _PublicText:
-    """`operation.__doc__`, made when it is asked for; of the class it is the class's own."""
+class PublicText:
+    """`operation.__doc__`, written when it is asked for: by description.py, which stands above, and says so."""
+
+    write: ClassVar[Callable[[Any], str]]
 
     def __init__(self, own: str | None) -> None:
         self.own = own
 
     def __get__(self, operation: Operation | None, kind: type) -> str | None:
-        return self.own if operation is None else description.text(operation)
+        return self.own if operation is None else PublicText.write(operation)
 
 
 @frozen(eq=False, repr=False)
@@ -130,7 +126,7 @@ class Operation:
     __signature__ = _PublicSignature()
 
     def __init_subclass__(cls) -> None:
-        cls.__doc__ = _PublicText(cls.__doc__)  # type: ignore[assignment]
+        cls.__doc__ = PublicText(cls.__doc__)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         # As a function has them.
