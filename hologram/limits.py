@@ -46,7 +46,7 @@ class Limits:
     tile_dtypes: frozenset[DType] = frozenset({f32})
     # Those that the hand-written kernels multiply by matrix units as they lie in memory, adding up in f32.
     matrix_dtypes: frozenset[DType] = frozenset()
-    # Those that they can multiply too, of operands rounded first: f32 with 10 bits behind the point (tf32).
+    # Those that they can multiply too, of operands rounded first: f32 with a fraction of 10 bits (tf32).
     rounded_dtypes: frozenset[DType] = frozenset()
     # Workgroup memory, in bytes, of kernels to which the device copies tiles by itself, and which multiply them where
     # they lie there; 0: it has no matrix units that do.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,30 @@ def test_names_in_documents_are_there(document: Path) -> None:
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text())
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("listing", ["docs/README.md", "mkdocs.yml"])
+def test_every_page_is_listed(listing: str) -> None:
+    """Whoever reads the list of documents, or the site, finds each."""
+    text = (ROOT / listing).read_text()
+    pages = [
+        p for p in DOCUMENTS if p.parent in (ROOT / "docs", ROOT / "docs" / "design") and p.stem != "README"
+    ]
+    names = [str(p.relative_to(ROOT / "docs")) for p in pages]
+    assert len(names) > 30
+    assert [n for n in names if not re.search(rf"[ (]{re.escape(n)}\b", text)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_stand_apart(document: Path) -> None:
+    """Right below a paragraph they are read as a part of it."""
+    lines = ["", *document.read_text().splitlines()]
+    runs = [
+        line
+        for above, line in pairwise(lines)
+        if re.match(r"    (hologram|make|pip|python) ", line) and above and not above.startswith("    ")
+    ]
+    assert runs == []
 
 
 MADE = {  # by scripts of docs/

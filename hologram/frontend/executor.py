@@ -43,7 +43,7 @@ class Executor(Engine):
     BackendUnavailable, with the reason and the remedy, if that cannot be had; nothing falls back silently.
 
     `matmul_precision` is that of products of f32, for as long as the executor lives. 'highest' is f32 throughout.
-    'high' lets a device that can round operands to tf32 (10 bits behind the point, ties away from zero) and add up in
+    'high' lets a device that can round operands to tf32 (a fraction of 10 bits, ties away from zero) and add up in
     f32: an error of 2^-10 of the sum of the products' magnitudes, beside that of the sum; others compute as before.
     None: what HOLOGRAM_MATMUL_PRECISION says, else 'highest'. Raises ValueError for another word.
     """
