@@ -167,6 +167,7 @@ def test_the_documents_become_a_site(tmp_path: Path) -> None:
     assert "https://" not in "".join(
         re.findall(r"<(?:script|link)[^>]*>", (tmp_path / "index.html").read_text())
     )
+    assert [path.name for path in tmp_path.rglob("*.py")] == []  # what makes pages is no page
     assert "value_and_grad" in (tmp_path / "search" / "search_index.js").read_text()
 
 
