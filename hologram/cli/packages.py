@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-OLDEST_TORCH = (2, 10)
+OLDEST_TORCH, TESTED_TORCH = (2, 10), (2, 13)  # what hologram_torch accepts, and what CI runs
 BINDINGS, COMPILER = "cuda-bindings", re.compile(r"nvidia-cuda-nvrtc(-cu\d+)?$")
 
 
@@ -24,14 +24,17 @@ def findings(path: Sequence[str] | None = None) -> Iterator[str]:
             remedy = f"pip uninstall {name} until none is left, then install one"
             yield f"{name} is installed {len(found[name])} times ({places}), of which Python takes the first: {remedy}"
     for version, _ in found["torch"]:
+        least, tested = (".".join(map(str, numbers)) for numbers in (OLDEST_TORCH, TESTED_TORCH))
         if _numbers(version) < OLDEST_TORCH:
-            least = ".".join(map(str, OLDEST_TORCH))
             yield f"PyTorch {version} is too old for hologram_torch, which needs {least}: pip install --upgrade torch"
+        elif _numbers(version) != TESTED_TORCH:
+            remedy = f"where something fails, pip install 'torch=={tested}.*'"
+            yield f"hologram_torch takes PyTorch {version}, but its tests run on {tested} alone: {remedy}"
     compilers = {_numbers(version)[0] for name in found if COMPILER.match(name) for version, _ in found[name]}
     for version, _ in found[BINDINGS]:
         if compilers and _numbers(version)[0] not in compilers:
             others = ", ".join(map(str, sorted(compilers)))
-            remedy = "pip install --upgrade 'hologram[cuda]'"
+            remedy = f"pip install --upgrade {BINDINGS} nvidia-cuda-nvrtc"
             yield f"{BINDINGS} {version} is of another CUDA than the installed NVRTC ({others}): {remedy}"
 
 
