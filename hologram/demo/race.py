@@ -1,4 +1,4 @@
-"""The same work twice: compiled on the default executor, and by NumPy."""
+"""The same work twice: on the default executor, and by NumPy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from hologram.display import duration
 Play = Callable[..., Iterable[Any]]
 
 
-def race(play: Play, step: Any, *arrays: np.ndarray) -> list[np.ndarray]:
-    """Plays with a jitted step on tensors, then with the function that it was made of on NumPy's arrays.
+def race(play: Play, step: Any, *arrays: np.ndarray, plain: Any = None) -> list[np.ndarray]:
+    """Plays with a step on tensors, then with a plain one on NumPy's arrays.
 
     Args:
         play: play(step, *arrays) yields the arrays that the picture is made of.
-        step: a function of hg.jit's that computes with what it is given: tensors, or NumPy's arrays.
+        step: what computes on the executor.
         *arrays: where to start.
+        plain: the same for NumPy; without it, `step` is a function of hg.jit's, and the one that it was made of
+            computes with what it is given, tensors or NumPy's arrays.
 
     Returns:
         what play yields on tensors, on the host. Both times are printed: ours without compiling.
@@ -32,7 +34,7 @@ def race(play: Play, step: Any, *arrays: np.ndarray) -> list[np.ndarray]:
         tensors = [hg.asarray(array) for array in arrays]
         ours, first = timed(play, step, tensors, progress.add_task("compiling", total=None), progress)
         ours, again = timed(play, step, tensors, progress.add_task("hologram", total=len(ours)), progress)
-        plain = step.__wrapped__
+        plain = plain or step.__wrapped__
         _, theirs = timed(play, plain, arrays, progress.add_task("NumPy", total=len(ours)), progress)
     ratio, how = (theirs / again, "fast") if again <= theirs else (again / theirs, "slow")
     show(

@@ -72,10 +72,16 @@ def test_a_demo_computes_what_numpy_computes(
     assert len(np.unique(np.asarray(Image.open(picture).convert("L")))) > 1  # it shows something
 
 
-def test_the_set_of_mandelbrot_has_its_area(executor: hg.Executor, tmp_path: Path) -> None:
+def test_the_set_of_mandelbrot_has_its_area(
+    executor: hg.Executor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     module: Any = gallery.load(gallery.demos()["mandelbrot"])
+    corner = {"left": -2.35, "top": 1.1, "pixel": 2.2 / 80}
     with hg.use_executor(executor):
         module.main(**ALONE["mandelbrot"], output=tmp_path / "set.png")
+        ours, theirs = (count((80, 120), **corner) for count in (module.on_device, module.by_numpy))
+    assert np.mean(ours == theirs) > 0.97  # at the edge the last bit decides
+    assert re.search(r"NumPy: .*, here: ", capsys.readouterr().out)
     picture = np.asarray(Image.open(tmp_path / "set.png"))
     assert picture.shape == (80, 120)
     assert 0.18 < np.mean(picture == 0) < 0.28  # the set's area is 1.5066 of the window's 7.26
@@ -95,13 +101,24 @@ def test_the_first_steps_give_what_they_say(
     assert area == pytest.approx(formula, abs=2e-5) == pytest.approx(-slope, abs=2e-5)
 
 
+def leaves(tree: Any) -> list[Any]:
+    return [leaf for branch in tree for leaf in leaves(branch)] if isinstance(tree, (list, tuple)) else [tree]
+
+
 def test_the_network_learns_the_spirals(
     executor: hg.Executor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module: Any = gallery.load(gallery.demos()["simple_nn"])
     with hg.use_executor(executor):
         module.main(**ALONE["simple_nn"], output=tmp_path / "spirals.png")
-    found = re.search(r"([0-9.]+)% of the points", capsys.readouterr().out)
+        places, arms = module.spirals(50)
+        layers = module.paired([*module.start((2, 8, 2))])
+        found = module.step(layers, layers, hg.asarray(places), hg.asarray(arms))
+    for ours, theirs in zip(leaves(found), leaves(module.by_hand(layers, layers, places, arms)), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), theirs, rtol=1e-4, atol=1e-5)
+    told = capsys.readouterr().out
+    assert re.search(r"NumPy: .*, here: ", told)
+    found = re.search(r"([0-9.]+)% of the points", told)
     assert found is not None
     assert float(found[1]) > 95
     assert len(np.unique(np.asarray(Image.open(tmp_path / "spirals.png")))) > 100
