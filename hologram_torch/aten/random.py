@@ -279,12 +279,15 @@ def _weights(x: torch.Tensor, num_samples: int, replacement: bool) -> None:
         wrong = "cannot sample n_sample <= 0 samples"
     elif not replacement and num_samples > x.shape[-1]:
         wrong = "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-    elif not bool(((x >= 0) & x.isfinite()).all()):
-        wrong = "probability tensor contains either `inf`, `nan` or element < 0"
-    elif x.numel() and not bool((x.sum(-1) > 0).all()):
-        wrong = "invalid multinomial distribution (sum of probabilities <= 0)"
     if wrong is not None:
         raise RuntimeError(f"hologram, multinomial: {wrong}")
+    given = hologram_tensor(x)
+    fits = hg.logical_and(hg.greater_equal(given, 0.0), hg.isfinite(given))
+    words = "probability tensor contains either `inf`, `nan` or element < 0"
+    refuse("multinomial", hg.logical_not(hg.all(fits)), words)
+    if x.numel():
+        words = "invalid multinomial distribution (sum of probabilities <= 0)"
+        refuse("multinomial", hg.any(hg.less_equal(hg.sum(given, axis=-1), 0.0)), words)
 
 
 register("multinomial", _multinomial)

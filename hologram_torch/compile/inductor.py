@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-from hologram_torch.compile import backend  # whose rules keep the compiler from what runs beneath operators
+import hologram_torch.compile.backend  # noqa: F401  whose rules keep the compiler from what runs beneath operators
 
-register_device_op_overrides(backend.hologram.__name__, DeviceOpOverrides())
+register_device_op_overrides("hologram", DeviceOpOverrides())
 
 
 class Refusal(PythonWrapperCodegen):

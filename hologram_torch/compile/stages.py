@@ -20,7 +20,11 @@ from hologram.records import frozen
 from hologram_torch.fallback import by_design
 
 EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)
-BRANCHES = (torch.ops.higher_order.cond, torch.ops.higher_order.while_loop)
+BRANCHES = (
+    torch.ops.higher_order.cond,
+    torch.ops.higher_order.while_loop,
+    torch.ops.higher_order.while_loop_stack_output,
+)
 WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 Apart = Callable[[Node], bool]  # whether an operator runs as it is
@@ -42,7 +46,7 @@ def of_host(node: Node) -> bool:
 
 def depends(node: Node) -> bool:
     """Whether what an operator runs, or how much it gives or writes, depends on elements."""
-    if node.target in BRANCHES:
+    if node.target in BRANCHES or node.meta.get("unbacked_bindings"):  # numbers that only a run tells
         return True
     if not isinstance(node.target, OpOverload):
         return False
@@ -52,11 +56,19 @@ def depends(node: Node) -> bool:
     if not listed:
         return torch.Tag.dynamic_output_shape in node.target.tags
     positions: Any = node.args[listed[0]]
-    masks = [x for x in positions if x is not None and x.meta["val"].dtype in (torch.bool, torch.uint8)]
-    if masks and node.target in WRITES:  # one value is written wherever a mask says, however often that is
-        values: Any = node.args[2]
-        return len([x for x in positions if x is not None]) > 1 or not _is_one(values.meta["val"])
-    return bool(masks)
+    return any(
+        x is not None and x.meta["val"].dtype in (torch.bool, torch.uint8) for x in positions
+    ) and not _is_under_a_mask(node, positions)
+
+
+def _is_under_a_mask(node: Node, positions: Sequence[Node | None]) -> bool:
+    """Whether one value is written wherever a mask of the first axes says, however often that is."""
+    if node.target not in WRITES or positions[0] is None or any(x is not None for x in positions[1:]):
+        return False
+    values: Any = node.args[2]
+    mask = positions[0].meta["val"]
+    accumulates = bool(node.args[3]) if len(node.args) > 3 else bool(node.kwargs.get("accumulate"))
+    return mask.dtype is torch.bool and mask.ndim > 0 and not accumulates and _is_one(values.meta["val"])
 
 
 def _is_one(x: torch.Tensor) -> bool:

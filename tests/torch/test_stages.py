@@ -56,6 +56,15 @@ def five_turns(x: Any) -> Any:
     return turned[1] - 1
 
 
+def written_beside(mask: Any) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        y = x.clone()
+        y[:, mask.to(x.device)] = -1.0
+        return y.index_put((mask.to(x.device),), x.sum(), accumulate=True)
+
+    return function
+
+
 BY_ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "read and written under a mask": doubled_where_large,
     "read under a mask": lambda x: (x[x > 0.5] * 2).sum() + x,
@@ -66,6 +75,9 @@ BY_ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "a listed mask": written_under(LISTED),
     "a constant mask": lambda x: x[torch.tensor(LISTED)] * 2,
     "listed positions": lambda x: x[[1, 3]] + x[torch.tensor([0, 2])],
+    "one value, of an axis behind": written_beside(MASK),
+    "a number of the elements": lambda x: x * int((x > 0.5).sum().item()),
+    "a size of the elements": lambda x: x.reshape(-1)[: int((x > 0.5).sum().item())] * 2,
     "one of two ways": two_ways,
     "turns": five_turns,
 }
@@ -75,14 +87,16 @@ BY_ELEMENTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", BY_ELEMENTS)
 def test_what_depends_on_elements(name: str, captured: bool) -> None:
     function, draw = BY_ELEMENTS[name], torch.Generator().manual_seed(0)
-    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=captured):
+    with torch._dynamo.config.patch(
+        capture_dynamic_output_shape_ops=captured, capture_scalar_outputs=captured
+    ):
         compiled = torch.compile(function, backend="hologram")
         for scale in (1, 2, -1):
             x = torch.rand(4, 4, generator=draw) * scale
             torch.testing.assert_close(compiled(x.to("hologram")).cpu(), function(x), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["read and written under a mask", "one of two ways"])
+@pytest.mark.parametrize("name", ["read and written under a mask", "one of two ways", "turns"])
 def test_their_gradients(name: str) -> None:
     found = []
     for place, backend in (("cpu", "aot_eager"), ("hologram", "hologram")):
@@ -90,6 +104,14 @@ def test_their_gradients(name: str) -> None:
         torch.compile(BY_ELEMENTS[name], backend=backend)(x).square().sum().backward()
         found.append(x.grad.cpu())
     torch.testing.assert_close(*found)
+
+
+def test_sampling_by_weights() -> None:
+    sampled = torch.compile(lambda x: torch.multinomial(x, 3), backend="hologram")
+    weights = torch.tensor([0.0, 1.0, 0.0, 2.0, 3.0], device="hologram")
+    assert sorted(sampled(weights).tolist()) == [1, 3, 4]
+    with pytest.raises(RuntimeError, match="inf`, `nan` or element < 0"):
+        sampled(-weights).cpu()
 
 
 def columns(x: Any) -> Any:

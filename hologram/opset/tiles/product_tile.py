@@ -269,9 +269,8 @@ def slices(
 ) -> list[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
     """Matrices, rows and columns (the first, and how many) of launches of at most so many workgroups along an axis."""
     batch, m, _, n = sizes
-    if (
-        candidate.stem == LIBRARY
-    ):  # rows and columns are its own matter; not all of its kernels take more matrices
+    if candidate.stem == LIBRARY:
+        # Rows and columns are its own matter; not all of its kernels take more matrices.
         return [(matrices, (0, m), (0, n)) for matrices in _spans(batch, most)]
     rows, columns = extent(candidate)
     return list(itertools.product(_spans(batch, most), _spans(m, rows * most), _spans(n, columns * most)))
