@@ -197,3 +197,10 @@ def test_guesses_have_the_values_of_the_code() -> None:
         module, name, place = re.fullmatch(r"(.+)\.(\w+)(?:\[(\d+)\])?", where).groups()  # type: ignore[union-attr]
         has = getattr(importlib.import_module(module), name)
         assert str(has if place is None else has[int(place)]) == value, where
+
+
+@pytest.mark.parametrize(
+    "report", sorted(ROOT.glob("bench/results/*/report.json")), ids=lambda p: p.parent.name
+)
+def test_what_a_kept_report_has_measured_did_not_fail(report: Path) -> None:
+    assert "failed: " not in report.read_text()
