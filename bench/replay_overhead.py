@@ -30,7 +30,7 @@ def chain(executor: hg.Executor, length: int) -> Replay:
         plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
         steps.extend(plan, (source, 1, target))
         source = target
-    return Replay(executor, steps.plan(), 2, (layout,))
+    return Replay(executor, steps.plan(), (layout, layout), (layout,))
 
 
 def best_us(executor: hg.Executor, call: Callable[[], Any], calls: int) -> float:

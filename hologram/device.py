@@ -17,6 +17,7 @@ from hologram.dtypes import DType, Number
 from hologram.errors import InteropError, ShapeError
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.recent import Recent
 from hologram.records import frozen
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
@@ -44,6 +45,36 @@ class Binding:
 
 
 Launch = Callable[[], Any]
+# A launch that is told at the call where its operands lie: a list of places (see Device.place), and of numbers where
+# the plan left some open (plan.Given).
+Prepared = Callable[[list[Any]], Any]
+
+
+@frozen(slots=True)
+class Area:
+    """Bytes that begin `first` bytes behind the place that is argument number `argument`."""
+
+    argument: int
+    first: int
+    nbytes: int
+
+
+@frozen
+class Call:
+    """A step of a plan, compiled: what it is launched with, and where in the arguments its operands lie."""
+
+    kernel: Kernel
+    areas: tuple[Area, ...]
+    scalars: tuple[Number, ...]
+    grid: tuple[int, ...]
+
+    def spans(self, arguments: Sequence[Any]) -> list[Span]:
+        """Its operands' memory, as arguments say."""
+        return [(arguments[a.argument] + a.first, a.nbytes) for a in self.areas]
+
+
+Span = tuple[int, int]  # a place, and bytes from there on
+Find = Callable[[int], tuple[Any, int]]  # the memory and the offset that a place stands for
 
 
 class Kernel(ABC):
@@ -65,7 +96,7 @@ class Kernel(ABC):
         """How many workgroups a launch over this grid takes; None where the device has no such thing."""
         return None
 
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         """How that launch maps to threads, in a few words, where there is a choice; see bind."""
         return ""
 
@@ -292,6 +323,20 @@ class Device(ABC):
         """
         return self.compile(kernel).source(grid, scalars)
 
+    # Dtypes of the scalars that prepared launches may be told at each call (plan.Given).
+    told: ClassVar[frozenset[DType]] = frozenset()
+
+    def place(self, memory: Any) -> int | None:
+        """The address of a memory's first byte, where launches are told addresses; None: the pool numbers memories."""
+        return None
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+        """The calls in order as one launch, for all arguments like these: as large, and apart where these are.
+
+        Threads may call it at once. By default kernels are bound anew to memory that was not met lately.
+        """
+        return Rebinding(self, calls, find)
+
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for bound launches in order; worth having where it can cost less than a call of each."""
         return in_turn(launches)
@@ -308,6 +353,31 @@ class Device(ABC):
 
     def close(self) -> None:
         """Gives back what the device holds; it is not used afterwards."""
+
+
+MAX_BOUND = 64  # sets of memory that one prepared launch is bound to
+
+
+class Rebinding:
+    """Calls that are bound to each set of memory they meet; the last few stay bound."""
+
+    def __init__(self, device: Device, calls: Sequence[Call], find: Find) -> None:
+        self._device = device
+        self._calls = tuple(calls)
+        self._find = find
+        self._bound: Recent[tuple[Any, ...], Launch] = Recent(MAX_BOUND)
+
+    def __call__(self, arguments: list[Any]) -> None:
+        self._bound.get(tuple(arguments), self._bind)()
+
+    def _bind(self, arguments: tuple[Any, ...]) -> Launch:
+        launches = []
+        for call in self._calls:
+            bindings = [
+                Binding(*self._find(place), nbytes) for place, nbytes in call.spans(arguments)
+            ]
+            launches.append(call.kernel.bind(bindings, call.scalars, call.grid))
+        return self._device.sequence(launches)
 
 
 @frozen

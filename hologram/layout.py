@@ -85,6 +85,29 @@ class Layout:
             self.offset + sum(r for r in reach if r > 0) + 1,
         )
 
+    def placed(self, alignment: int) -> tuple[Layout, int]:
+        """The layout seen from the last multiple of `alignment` bytes before its elements, and where that is, in bytes.
+
+        Layouts that differ in where they begin alone are then one.
+        """
+        found = self._placed.get(alignment)
+        if found is None:
+            itemsize = self.dtype.itemsize
+            step = math.lcm(alignment, itemsize)
+            first = self.span[0] * itemsize // step * step
+            moved = self if not first else replace(self, offset=self.offset - first // itemsize)
+            found = self._placed[alignment] = (moved, first)
+        return found
+
+    @cached_property
+    def _placed(self) -> dict[int, tuple[Layout, int]]:
+        return {}
+
+    @cached_property
+    def reach_bytes(self) -> int:
+        """Bytes from position 0 to the end of its last element."""
+        return self.span[1] * self.dtype.itemsize
+
     def permute(self, axes: Sequence[int]) -> Layout:
         order = tuple(normalize_axis(a, self.ndim, "permute") for a in axes)
         if sorted(order) != list(range(self.ndim)):

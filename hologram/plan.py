@@ -17,6 +17,22 @@ class Target:
     choices: Choices = untuned
 
 
+class Given(float):
+    """A number that a launch is told at the call: argument number `argument`, now this value.
+
+    A plan may only hand it on to a step's scalars; what computes with it gets a plain number, and the launch is then
+    for that number alone.
+    """
+
+    argument: int
+
+    @staticmethod
+    def of(value: float, argument: int) -> Given:
+        found = Given(value)
+        found.argument = argument
+        return found
+
+
 @frozen
 class TensorMap:
     """How a kernel sees a buffer of which the device itself copies boxes: a tensor with axes, the innermost first.

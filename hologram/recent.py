@@ -11,6 +11,21 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
+class Oldest(dict[K, V]):
+    """Values by key, looked up as in any dictionary; `keep` drops the oldest where there are `most` already."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+        self._lock = threading.Lock()
+
+    def keep(self, key: K, value: V) -> None:
+        with self._lock:
+            while len(self) >= self.most:
+                self.pop(next(iter(self)), None)
+            self[key] = value
+
+
 class Recent(Generic[K, V]):
     """Values by key, made where they are missing; beyond `most`, the one not asked for longest goes.
 

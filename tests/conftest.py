@@ -134,10 +134,10 @@ def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[h
     """The executor, taken for one whose device is, or is not, played by a CPU."""
     limits = executor.limits
     executor.limits = replace(limits, **ADAPTERS[request.param])
-    executor.launches.clear()
+    executor.structures.clear()
     yield executor
     executor.limits = limits
-    executor.launches.clear()
+    executor.structures.clear()
 
 
 @pytest.hookimpl(wrapper=True)

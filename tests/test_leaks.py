@@ -151,8 +151,8 @@ def replays(ex: Any) -> Callable[[int], None]:
     double = OPERATIONS["add"].plan([layout, layout], [layout], {}, ex.target)
     steps.extend(double, (0, 0, between))
     steps.extend(double, (between, between, 1))
-    replay = Replay(ex, steps.plan(), 1, (layout,))
-    donating = Replay(ex, double, 2, (layout,), {0: 0})
+    replay = Replay(ex, steps.plan(), (layout,), (layout,))
+    donating = Replay(ex, double, (layout, layout), (layout,), {0: 0})
     kept = [ex.tensor(np.arange(64, dtype=np.float32))]
 
     def call(k: int) -> None:
@@ -225,11 +225,10 @@ def test_nothing_is_left(
     executor: hg.Executor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hologram.runtime.launches.MAX_LAUNCHES", 200)
-    monkeypatch.setattr("hologram.runtime.engine.MAX_SIGNATURES", 200)
+    monkeypatch.setattr(executor.structures, "most", 200)
     for name, known in (("hologram.strided.seen", seen), ("hologram.runtime.validation._sizes", _sizes)):
         monkeypatch.setattr(name, lru_cache(maxsize=200, typed=True)(known.__wrapped__))
-    executor.bound.clear()
+    executor.structures.clear()
     call = traffic(executor)
     for k in range(WARM_UP):
         call(k)

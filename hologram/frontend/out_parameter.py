@@ -20,6 +20,7 @@ from hologram.opset.forms.operation import Operation
 from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.engine import OUT
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import View
 
@@ -79,7 +80,7 @@ def _prefix(who: str, count: Any, operands: tuple[Any, ...], targets: tuple[Any,
 
 def _tensor(operand: Any) -> Any:
     if isinstance(operand, Buffer):
-        if operand.key is None:
+        if operand.freed:
             raise BufferFreed("an operand's buffer was freed")
         return Executor.as_tensor(operand)
     return operand
@@ -108,48 +109,41 @@ def _run_composite(
         ex.copy(result, target)
 
 
+def _remember(
+    operation: Operation, ex: Executor, args: Sequence[Any], defaults: tuple[Any, ...], key: tuple[Any, ...]
+) -> None:
+    """Keeps what a call on whole buffers ran, if it was one launch, by their kinds."""
+    layouts = [a.kind.layout for a in args]
+    found = ex.structures.get((operation, OUT, *layouts, (), *defaults))
+    if found is not None:
+        ex.structures.keep(key, found)
+
+
 def _function(operation: Operation, name: str) -> Callable[..., None]:
-    """The function of one operation; calls seen before skip everything but a dictionary look-up."""
+    """The function of one operation; calls on buffers of kinds that it met take the short way."""
     arity = len(operation.operands) + operation.results
     defaults = tuple(map(exactly, operation.attributes.values()))
     tracers = Dispatch.tracers  # a launch that is known passes no dispatch, so nobody may be tracing
 
-    if defaults or arity not in (2, 3):
-
-        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
-            if len(args) == arity and not (kwargs or tracers):
-                try:
-                    launch = ex.launches.get((operation, *[a.key for a in args], *defaults))
-                except (AttributeError, TypeError):
-                    launch = None
-                if launch is not None:
-                    launch()
-                    return
-            _execute(operation, ex, args, kwargs)
-
-    elif arity == 2:
-
-        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
-            try:
-                if tracers:
-                    raise KeyError
-                x, out = args
-                launch = ex.launches[operation, x.key, out.key]
-            except (AttributeError, KeyError, ValueError):
-                launch = partial(_execute, operation, ex, args, kwargs)
-            launch()
-
-    else:
-
-        def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
-            try:
-                if tracers:
-                    raise KeyError
-                x, y, out = args
-                launch = ex.launches[operation, x.key, y.key, out.key]
-            except (AttributeError, KeyError, ValueError):
-                launch = partial(_execute, operation, ex, args, kwargs)
-            launch()
+    def call(ex: Executor, *args: Any, **kwargs: Any) -> None:
+        key: Any = None
+        launch: Any = None
+        places: Any = None
+        try:
+            blocks = [a.block for a in args]
+            out = blocks[-1]
+            if not (kwargs or tracers or out.adopted or blocks.count(out) > 1) and ex.usable:
+                key = (operation, *[a.kind for a in args])
+                places = [block.place for block in blocks]
+                launch = ex.structures[key].launch
+        except (AttributeError, KeyError, IndexError):  # not all are buffers, one was freed, or their kinds are new
+            pass
+        if launch is not None:
+            launch(places)
+            return
+        _execute(operation, ex, args, kwargs)
+        if key is not None and operation.results == 1 and len(args) == arity:
+            _remember(operation, ex, args, defaults, key)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = operation.function.__doc__

@@ -22,7 +22,7 @@ def text(tensor: View, device: str, read: Callable[[Layout], np.ndarray]) -> str
     Nothing is raised for what a device does: a debugger that lists variables must not fail on one of them.
     """
     facts = f"shape={tensor.shape}, dtype={tensor.dtype}"
-    if tensor.buffer.key is None:
+    if tensor.buffer.freed:
         return f"Tensor(freed, {facts})"
     options = np.get_printoptions()
     edge = max(options["edgeitems"], 1)

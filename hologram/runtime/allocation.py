@@ -14,9 +14,11 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime import recording
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 
 MAX_KINDS = 16384
+recordings = recording.Recording.open
 
 
 class Kind:
@@ -70,11 +72,16 @@ class Allocation(Dispatch):
         try:
             block = kind.free_list.pop()
         except IndexError:
-            return self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
+            block = self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
+            if recordings:
+                recording.given(block)
+            return block
         pool = block.pool  # as `issue` does, without a call: every result begins here
         issued_bytes = pool.issued_bytes = pool.issued_bytes + block.nbytes
         if issued_bytes > pool.peak:
             pool.peak = issued_bytes
+        if recordings:
+            recording.given(block)
         return block
 
     def supported(self, dtype: Any, who: str = "") -> DType:

@@ -43,9 +43,10 @@ class Region(Block):
     __slots__ = ("class_", "page", "pages")
 
     def __init__(
-        self, pool: BlockPool, memory: Any, class_: int, page: int, pages: int, free_list: list[Any]
+        self, pool: BlockPool, whole: Block, class_: int, page: int, pages: int, free_list: list[Any]
     ) -> None:
-        super().__init__(pool, memory, linear_offset(class_, page), pages * PAGE_BYTES, free_list)
+        first = linear_offset(class_, page)
+        super().__init__(pool, whole.memory, first, pages * PAGE_BYTES, free_list, place=whole.place + first)
         self.class_ = class_
         self.page = page
         self.pages = pages
@@ -82,11 +83,15 @@ class BoundaryPool(BlockPool):
     @property
     def memory(self) -> Any:
         """The device's memory of the whole pool, for programs that address it as `[class, page, byte]`."""
+        return self._whole.memory
+
+    @property
+    def _whole(self) -> Block:
         with self.lock:
             if self._block is None:
                 self._block = self.pool.take(TOTAL_BYTES)
                 self.pool.divide(self._block, self)
-            return self._block.memory
+            return self._block
 
     @property
     def allocated(self) -> int:
@@ -177,7 +182,7 @@ class BoundaryPool(BlockPool):
         self._marked += 1
         region: Any = self._blocks.get((class_, page, pages))  # one asked for again keeps its token
         if region is None:
-            region = Region(self, self.memory, class_, page, pages, self._free_lists[pages])
+            region = Region(self, self._whole, class_, page, pages, self._free_lists[pages])
             self._blocks[class_, page, pages] = region
         self.issue(region)
         return region

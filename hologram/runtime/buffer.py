@@ -18,9 +18,11 @@ from hologram.runtime.allocation import Allocation, Kind, opened
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.lease import Lease
 from hologram.runtime.memory_pool import Block
+from hologram.runtime.recording import Recording, spoil
 from hologram.runtime.validation import held
 
 _tracers = Dispatch.tracers
+recordings = Recording.open
 
 
 def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
@@ -48,8 +50,7 @@ def _pattern(value: bool | int | float, dtype: DType) -> bytes:
 class Buffer:
     """Contiguous elements of one dtype in a device's memory; made by `Executor.allocate`.
 
-    `key` is an integer that names this memory, shape and dtype for the life of the memory (caches of launches use it),
-    None once the buffer is freed. Methods raise BufferFreed then. Memory that a view of it still uses (`to_numpy` with
+    Methods raise BufferFreed once it is freed. Memory that a view of it still uses (`to_numpy` with
     `copy=False`, DLPack) is not used again before the view is gone, whatever happens to the buffer.
     """
 
@@ -59,7 +60,6 @@ class Buffer:
         "_view",
         "block",
         "executor",
-        "key",
         "kind",
     )
 
@@ -69,7 +69,6 @@ class Buffer:
         self.block: Block | None = block
         self.executor = executor
         self.kind = kind
-        self.key: int | None = block.keys.get(kind) or block.key(kind)
         self._view: np.ndarray | None = None  # of memory that is always the host's: see Limits.host_resident
         block.holder = weakref.ref(self)
 
@@ -102,7 +101,7 @@ class Buffer:
     @property
     def freed(self) -> bool:
         """Whether `free()` was called, or the executor closed."""
-        return self.key is None
+        return self.block is None
 
     @property
     def ptr(self) -> int:
@@ -127,6 +126,7 @@ class Buffer:
         if (
             view is not None
             and not _tracers
+            and not recordings
             and type(array) is np.ndarray
             and array.dtype is view.dtype
             and array.shape == view.shape
@@ -146,7 +146,7 @@ class Buffer:
         large arrays that are there already take a third of the time that fresh ones take. Raises ShapeError and
         UnsupportedDType for others.
         """
-        if copy and out is None and (view := self._view) is not None and not _tracers:
+        if copy and out is None and (view := self._view) is not None and not _tracers and not recordings:
             return view.copy()
         self._touched("to_numpy")
         if out is not None:
@@ -241,7 +241,6 @@ class Buffer:
 
     def _let_go(self) -> tuple[Block | None, Lease | None]:
         """Ends the buffer; the caller, and no other thread that does the same, gets what it held."""
-        self.key = None
         self._view = None
         block = self.block
         if block is None:
@@ -317,6 +316,8 @@ class Buffer:
 
     def _touched(self, action: str) -> Block:
         """The block, which is about to be read, written or shown to others."""
+        if recordings:
+            spoil()
         return self.executor.dispatch(Buffer.live_block, f"{action} of a buffer", self, action)
 
     def live_block(self, action: str = "launch") -> Block:

@@ -14,7 +14,7 @@ from hologram.layout import Layout
 from hologram.plan import Tile
 from hologram.runtime.allocation import Allocation
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.validation import exactly, fitted
+from hologram.runtime.validation import fitted
 from hologram.runtime.view import View, overlaps, whole
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def checked(
     executor: Allocation, operation: Operation, operands: Sequence[Operand], outputs: Sequence[Buffer | View]
 ) -> tuple[list[Any], list[View]]:
     """Operands and outputs of an out-parameter form, buffers as views; refuses what cannot be one."""
+    executor.check_open()
     names = operation.operand_names(len(operands))
     views = [_operand(executor, operation, n, o) for n, o in zip(names, operands, strict=True)]
     if operands and not any(isinstance(v, (View, tuple)) for v in views):
@@ -59,7 +60,7 @@ def view(executor: Allocation, who: str, operand: Any) -> View:
             f"{who}: operands must belong to {executor}, got one of {operand.executor}; "
             "x.to_device(y.executor) copies it there"
         )
-    if operand.key is None:
+    if operand.buffer.block is None:
         executor.check_open()
         raise BufferFreed(f"{who}: the buffer of shape {operand.buffer.shape} was freed")
     low, high = operand.layout.span
@@ -86,20 +87,6 @@ def check_dtypes(executor: Allocation, who: str, operands: Sequence[Any]) -> Non
     for operand in operands:
         if isinstance(operand, View):
             executor.supported(operand.dtype, who)
-
-
-def key(operand: Any) -> Any:
-    """What stands for an operand in the key of a launch: numbers with their type, for 1, 1.0 and True are equal."""
-    kind = type(operand)
-    if kind is int or kind is bool:
-        return (kind, operand)
-    if isinstance(operand, (Buffer, View)):
-        return operand.key
-    if isinstance(operand, np.generic):
-        operand = operand.item()
-    if operand is None or isinstance(operand, (bool, int, float)):
-        return (type(operand), exactly(operand))
-    return None  # what the checks refuse
 
 
 def _kind(found: Any) -> str:

@@ -1,7 +1,8 @@
 """Engine: an open device that runs operations and programs on buffers; what a user calls, Executor, stands on it.
 
-The hot path is `launches`: a dictionary from (operation, keys of the operands, attributes) to a call without
-arguments. Everything slower (planning, compiling, binding) happens once per such key.
+The hot path is `structures`: a dictionary from (operation, layouts of the operands, kinds of numbers, attributes) to a
+prepared launch, which is told where this call's operands lie. Everything slower (checking, planning, compiling) happens
+once for such a key; see Structure.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
 from hologram.choices import Choices, untuned
-from hologram.device import Device, Launch, Timeline
+from hologram.device import Device, Timeline
 from hologram.dtypes import Number
 from hologram.layout import Layout
-from hologram.plan import Plan, Step, Target, Tile
-from hologram.records import frozen
+from hologram.plan import Given, Step, Target, Tile
+from hologram.recent import Oldest
 from hologram.runtime import checks, recognition
 from hologram.runtime.allocation import Allocation, Kind
 from hologram.runtime.array_interface import offer
 from hologram.runtime.buffer import Buffer
-from hologram.runtime.launches import Launches, Part
+from hologram.runtime.launches import Launches, Structure, handed_on
+from hologram.runtime.memory_pool import storage_bytes
+from hologram.runtime.recording import Recording, launching
 from hologram.runtime.validation import exactly, sizes
-from hologram.runtime.view import View, overlaps, whole
+from hologram.runtime.view import LARGE, LINE, View, overlaps, sharing, whole
 
 if TYPE_CHECKING:
     from hologram import store
@@ -36,14 +39,9 @@ else:  # needed to compute, not to open
     map_form, store = lazy.module("hologram.opset.forms.map"), lazy.module("hologram.store")
 
 
-MAX_SIGNATURES = 8192
-
-
-@frozen(eq=False)
-class Signature:
-    """An operation with the layouts and numbers of its operands, and its attributes: what its results are like."""
-
-    kinds: tuple[Kind, ...]
+MAX_STRUCTURES = 8192
+recordings = Recording.open
+OVER, OUT, COPY = "over", "out", "copy"  # in keys: results in an operand, in given outputs; elements of a view
 
 
 class Engine(Allocation):
@@ -56,8 +54,8 @@ class Engine(Allocation):
         self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool, choices)
-        self.launches: dict[Any, Launch] = self.bound.cached
-        self._signatures: dict[Any, Signature] = {}
+        self.structures: Oldest[Any, Structure] = Oldest(MAX_STRUCTURES)
+        self._alignment = self.limits.binding_alignment
         self._lock = threading.RLock()
 
     # Memory.
@@ -89,7 +87,7 @@ class Engine(Allocation):
             "reserved": stats.reserved,
             "peak": stats.peak,
             "count": stats.count,
-            "cached_launches": len(self.launches),
+            "cached_launches": len(self.structures),
         }
 
     def reset_peak(self) -> None:
@@ -108,65 +106,151 @@ class Engine(Allocation):
 
     # Operations.
 
+    def described(
+        self, operands: Sequence[Any], key: list[Any], arguments: list[Any], blocks: list[Any]
+    ) -> bool:
+        """Adds to a key what a launch depends on of operands, and to its arguments where they lie, or their numbers.
+
+        False where one was freed, belongs to another executor or reaches past its buffer: the checks say which.
+        """
+        if not self.usable:
+            return False
+        for operand in operands:
+            if isinstance(operand, View):
+                buffer, layout = operand.buffer, operand.layout
+            elif isinstance(operand, Buffer):
+                buffer, layout = operand, operand.kind.layout
+            else:
+                key.append(type(operand))
+                arguments.append(operand)
+                blocks.append(None)
+                continue
+            block = buffer.block
+            if block is None or buffer.executor is not self:
+                return False
+            place = block.place
+            kind = buffer.kind
+            if layout is not kind.layout:
+                low, high = layout.span
+                if low < 0 or high > kind.size:
+                    return False
+                if low:
+                    layout, first = layout.placed(self._alignment)
+                    place += first
+            key.append(layout)
+            arguments.append(place)
+            blocks.append(block)
+        return True
+
+    def structure(self, key: tuple[Any, ...], arguments: list[Any]) -> Structure | None:
+        """What is known by a key; of structures that are for one number alone, the one for that."""
+        found = self.structures.get(key)
+        if found is not None and found.values:
+            return self.structures.get((found, *[exactly(arguments[k]) for k in found.values]))
+        return found
+
     def _evaluate(
         self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> list[Buffer] | None:
         """An operation's results in new buffers, None before `_sign`; for who passed the dispatch."""
         given: list[Any] = [operation]
-        key: list[Any] = [None]  # of the launch
-        for operand in operands:
-            if isinstance(operand, View):
-                given.append(operand.layout)
-                key.append(operand.buffer.key)
-            else:
-                given.append(checks.key(operand))
+        arguments: list[Any] = []
+        if not self.described(operands, given, arguments, []):
+            return None
         if attributes and attributes is not operation.attributes:
             given += map(exactly, attributes.values())
-        try:
-            signature = self._signatures[tuple(given)]
-        except KeyError:
+        found = self.structures.get(tuple(given))
+        if found is None:
             return None
-        key[0] = signature
+        if found.values:
+            found = self.structure(tuple(given), arguments)
+            if found is None:
+                return None
         results = []
-        for kind in signature.kinds:
-            buffer = Buffer(self, self.block(kind), kind)
-            key.append(buffer.key)
-            results.append(buffer)
-        launch = self.launches.get(tuple(key))
-        if launch is None:
-            launch = self._planned(tuple(key), operation, operands, results, attributes)
-        launch()
+        for kind in found.kinds:
+            block = self.block(kind)
+            arguments.append(block.place)
+            results.append(Buffer(self, block, kind))
+        if recordings:
+            launching(found, arguments)
+        found.launch(arguments)
         return results
 
     def _sign(
         self, operation: Operation, operands: Sequence[View | Number | None], attributes: Mapping[str, Any]
-    ) -> Signature:
-        """Learns what the results are for operands of these layouts and numbers; raises what `infer` does."""
-        inputs = [o.layout if isinstance(o, View) else o for o in operands]
+    ) -> Structure:
+        """Learns what an operation runs for operands like these; raises what the checks, `infer` and `plan` do."""
+        views, _ = checks.checked(self, operation, operands, ())
+        inputs = [v.layout if isinstance(v, View) else v for v in views]
         layouts = operation.infer(inputs, attributes)
-        kinds = (self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in layouts)
-        if len(self._signatures) >= MAX_SIGNATURES:
-            self._signatures.clear()
-        key = [operation, *[i if isinstance(i, Layout) else checks.key(i) for i in inputs]]
+        kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in layouts]
+        key: list[Any] = [operation]
+        arguments: list[Any] = []
+        self.described(views, key, arguments, [])
         if attributes and attributes is not operation.attributes:
             key += map(exactly, attributes.values())
-        found = self._signatures[tuple(key)] = Signature(tuple(kinds))
+        checks.check_dtypes(self, operation.name, views)
+        return self._learned(tuple(key), operation, views, [kind.layout for kind in kinds], attributes, kinds)
+
+    def _learned(
+        self,
+        key: tuple[Any, ...],
+        operation: Operation,
+        operands: Sequence[Any],
+        targets: Sequence[Layout],
+        attributes: Mapping[str, Any],
+        kinds: Sequence[Kind] = (),
+    ) -> Structure:
+        """The structure of an operation on checked operands, kept by its key.
+
+        Numbers that its kernels are told at the call may be others each time.
+        """
+        inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
+        told = self.device.told if operation.hands_numbers_on else frozenset()
+        floats = [k for k, x in enumerate(inputs) if type(x) is float] if told else []
+        marked = [Given.of(x, k) if k in floats else x for k, x in enumerate(inputs)]
+        plan = operation.plan(marked, targets, attributes, self.target)
+        nbytes = self._nbytes([x if isinstance(x, Layout) else None for x in (*inputs, *targets)])
+        handed = handed_on(plan, told)
+        values = tuple(
+            k for k, x in enumerate(inputs) if isinstance(x, (bool, int, float)) and k not in handed
+        )
+        if set(floats) - handed:  # it made another number of one
+            plan = operation.plan(inputs, targets, attributes, self.target)
+            values = tuple(k for k, x in enumerate(inputs) if isinstance(x, (bool, int, float)))
+        found = self.bound.structure(plan, nbytes, kinds, values)
+        if values:
+            known = self.structures.get(key)
+            if known is None or known.values != values:
+                self.structures.keep(key, found)
+                known = found
+            key = (known, *[exactly(inputs[k]) for k in values])
+        self.structures.keep(key, found)
         return found
 
     def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
         """Computes an operation into one of its operands; False where the result is none that can lie there."""
-        key = (operation, *map(checks.key, operands), target.key)
-        launch = self.launches.get(key)
-        if launch is None:
-            views = [o for o in operands if isinstance(o, View)]
-            apart = all(v.key == target.key or not overlaps(v, target) for v in views)
-            if not operation.in_place or not apart:
+        given: list[Any] = [operation, OVER]
+        arguments: list[Any] = []
+        blocks: list[Any] = []
+        if not operation.in_place or not self.described((*operands, target), given, arguments, blocks):
+            return False
+        shared = sharing(given[2:], arguments, blocks, len(operands))
+        if shared is None:
+            return False
+        key = (*given, *shared)
+        found = self.structure(key, arguments)
+        if found is None:
+            views, _ = checks.checked(self, operation, operands, (target,))
+            inputs = [v.layout if isinstance(v, View) else v for v in views]
+            (result,) = operation.infer(inputs, operation.attributes)
+            if (result.dtype, result.shape) != (target.dtype, target.shape):
                 return False
-            (kind,) = self._sign(operation, operands, operation.attributes).kinds
-            if (kind.dtype, kind.shape) != (target.dtype, target.shape):
-                return False
-            launch = self._planned(key, operation, operands, [target], operation.attributes)
-        launch()
+            (layout,) = [target.layout.placed(self._alignment)[0]]
+            found = self._learned(key, operation, views, [layout], operation.attributes)
+        if recordings:
+            launching(found, arguments)
+        found.launch(arguments)
         return True
 
     def execute(
@@ -187,37 +271,24 @@ class Engine(Allocation):
         attributes: Mapping[str, Any],
     ) -> None:
         """See execute; for who passed the dispatch before."""
-        key = (
-            operation,
-            *map(checks.key, operands),
-            *map(checks.key, outputs),
-            *map(exactly, attributes.values()),
-        )
-        launch = self.launches.get(key)
-        if launch is None:
-            launch = self._planned(key, operation, operands, outputs, attributes)
-        launch()
-
-    def _planned(
-        self,
-        key: Any,
-        operation: Operation,
-        operands: Sequence[checks.Operand],
-        outputs: Sequence[Buffer | View],
-        attributes: Mapping[str, Any],
-    ) -> Launch:
-        """The launch that computes an operation into given outputs, cached by a key where that can be."""
-        views, targets = checks.checked(self, operation, operands, outputs)
-        apart = [self._disjoint(operation, v, targets) for v in views]
-        plan = operation.plan(
-            [v.layout if isinstance(v, View) else v for v in apart],
-            [t.layout for t in targets],
-            attributes,
-            self.target,
-        )
-        checks.check_dtypes(self, operation.name, [*apart, *targets])
-        copied = any(v is not a for v, a in zip(views, apart, strict=True))
-        return self._prepare(None if copied else key, plan, [*apart, *targets])
+        given: list[Any] = [operation, OUT]
+        arguments: list[Any] = []
+        blocks: list[Any] = []
+        known = self.described((*operands, *outputs), given, arguments, blocks)
+        shared = sharing(given[2:], arguments, blocks, len(operands)) if known else None
+        key = () if shared is None else (*given, shared, *map(exactly, attributes.values()))
+        found = self.structure(key, arguments) if key else None
+        if found is None:
+            views, targets = checks.checked(self, operation, operands, outputs)
+            apart = [self._disjoint(operation, v, targets) for v in views]
+            if any(v is not a for v, a in zip(views, apart, strict=True)):
+                return self._compute(operation, apart, targets, attributes)
+            checks.check_dtypes(self, operation.name, [*apart, *targets])
+            layouts = [t.layout.placed(self._alignment)[0] for t in targets]
+            found = self._learned(key, operation, apart, layouts, attributes)
+        if recordings:
+            launching(found, arguments)
+        found.launch(arguments)
 
     def copy(self, source: View, target: View) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
@@ -225,16 +296,35 @@ class Engine(Allocation):
 
     def _copy_elements(self, source: View, target: View) -> None:
         """See copy; for who passed the dispatch before."""
-        key = ("copy", source.buffer.key, source.layout, target.buffer.key, target.layout)
-        launch = self.launches.get(key)
-        if launch is None:
+        given: list[Any] = [COPY]
+        arguments: list[Any] = []
+        blocks: list[Any] = []
+        if not self.described((source, target), given, arguments, blocks):
+            self.check_open()
             checks.view(self, "copy", source)
             checks.target(self, "copy", target)
-            if overlaps(source, target):
-                source, key = self._gathered(source), None
-            plan = map_form.copy_plan(source.layout, target.layout)
-            launch = self._prepare(key, plan, [source, target])
-        launch()
+        shared = sharing(given[1:], arguments, blocks, 1)
+        if shared is None or 0 in shared[1:]:
+            return self._copy_elements(self._gathered(source), target)
+        key = (*given, *shared)
+        found = self.structures.get(key)
+        if found is None:
+            checks.target(self, "copy", target)
+            found = self._copying(key, given[1], given[2])
+        if recordings:
+            launching(found, arguments)
+        found.launch(arguments)
+
+    def _copying(self, key: tuple[Any, ...], source: Layout, target: Layout) -> Structure:
+        plan = map_form.copy_plan(source, target)
+        found = self.bound.structure(plan, self._nbytes((source, target)))
+        self.structures.keep(key, found)
+        return found
+
+    def _nbytes(self, layouts: Sequence[Layout | None]) -> list[int | None]:
+        """What launches see of memory that lies so: from its place to the last element, in whole words for GPUs."""
+        exact = self.limits.host_resident
+        return [x and (x.reach_bytes if exact else storage_bytes(x.reach_bytes)) for x in layouts]
 
     # Programs.
 
@@ -266,21 +356,31 @@ class Engine(Allocation):
         reduced = kernel.reduced if isinstance(kernel, Program) else 0
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
             return
-        key = (kernel, *(v.key for v in views), *map(exactly, values), *grid)
-        launch = self.launches.get(key)
-        if launch is None:
-            checks.check_apart(kernel, views)
-            staged = self._staged(views)
-            if staged is not views:
-                self._launch(kernel, staged, scalars, grid)
-                self._written_back(kernel, staged, views)
-                return
-            step = Step(kernel, tuple(range(len(views))), values, grid)
-            distinct = len({id(v.buffer.live_block()) for v in views}) == len(views)
-            plan = recognition.chosen(step, [v.size for v in views], self.target, distinct)
+        staged = self._staged(kernel, views)
+        if staged is not views:
+            self._launch(kernel, staged, scalars, grid)
+            self._written_back(kernel, staged, views)
+            return
+        given: list[Any] = [kernel]
+        arguments: list[Any] = []
+        if not self.described(views, given, arguments, []):
             self.check_open()
-            launch = self.bound.prepare(key, plan, [self._part(v) for v in views])
-        launch()
+        shared = tuple(
+            [(j, k) for k, b in enumerate(views) for j, a in enumerate(views[:k]) if overlaps(a, b)]
+        )
+        aligned = [place % LINE for v, place in zip(views, arguments, strict=True) if v.size >= LARGE]
+        key = (*given, shared, *aligned, *map(exactly, values), *grid)
+        found = self.structures.get(key)
+        if found is None or shared:
+            checks.check_apart(kernel, views)
+        if found is None:
+            step = Step(kernel, tuple(range(len(views))), values, grid)
+            plan = recognition.chosen(step, [v.size for v in views], self.target, not shared)
+            found = self.bound.structure(plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views]))
+            self.structures.keep(key, found)
+        if recordings:
+            launching(found, arguments)
+        found.launch(arguments)
 
     # Order and time.
 
@@ -311,16 +411,12 @@ class Engine(Allocation):
             finally:  # a lost device's work is told of, and what it held given back as well
                 self.usable = False
                 self.closed = True
+                self.structures.clear()
                 self.bound.clear()
-                self._signatures.clear()
                 self.pool.close()
                 self.device.close()
 
     # How it is done.
-
-    def _prepare(self, key: Any, plan: Plan, operands: Sequence[Any]) -> Launch:
-        self.check_open()
-        return self.bound.prepare(key, plan, [o.buffer if isinstance(o, View) else None for o in operands])
 
     def _gathered(self, view: View) -> View:
         """A copy of a view's elements, in row-major order in a buffer of their own."""
@@ -339,11 +435,12 @@ class Engine(Allocation):
         )
         return self._gathered(operand) if any(beside) else operand
 
-    def _staged(self, views: Sequence[View]) -> Sequence[View]:
+    def _staged(self, kernel: Program | Tile, views: Sequence[View]) -> Sequence[View]:
         """The views, those gathered that a kernel cannot reach where they lie; itself where it reaches all."""
-        apart = [v for v in views if not self._reachable(v)]
+        apart = [v for v in views if v.layout is not v.buffer.kind.layout and not self._reachable(v)]
         if not apart:
             return views
+        checks.check_apart(kernel, views)
         gathered = {v.key: self._gathered(v) for v in apart}
         return [gathered.get(v.key, v) for v in views]
 
@@ -360,8 +457,3 @@ class Engine(Allocation):
         # What lies behind the last element, up to the next vector, must be nobody else's.
         ends = layout.offset + layout.size == view.buffer.size or layout.size * itemsize % 16 == 0
         return ends and layout.offset * itemsize % self.limits.binding_alignment == 0
-
-    @staticmethod
-    def _part(view: View) -> Part:
-        itemsize = view.dtype.itemsize
-        return Part(view.buffer, view.layout.offset * itemsize, view.size * itemsize)

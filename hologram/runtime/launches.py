@@ -1,18 +1,20 @@
-"""The launches of an executor: plans bound to buffers, kept by key until the memory they touch goes."""
+"""The launches of an executor: plans prepared once, and told at each call where their operands lie."""
 
 from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.debug import Rung
-from hologram.device import Binding, Device, Kernel, Launch, in_turn
-from hologram.plan import Plan, Step
+from hologram.device import Area, Call, Device, Launch, Prepared
+from hologram.dtypes import DType
+from hologram.plan import Given, Plan, Step
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
@@ -31,86 +33,34 @@ else:  # needed to compute, not to open
     ways = lazy.module("hologram.compiler.scheduling.ways")
     printer = lazy.module("hologram.runtime.printer")
 
-MAX_LAUNCHES = 8192
-MAX_BOUND = 8  # launches of one plan, bound to different scratch memory
+Sizes = Sequence[int | None]  # bytes of each operand; None for a number
 
 
-@frozen
-class Part:
-    """Bytes of a buffer, from `first` on."""
+@frozen(slots=True)
+class Placed:
+    """A step of a plan, and where among the arguments of a launch its operands lie."""
 
-    buffer: Buffer
-    first: int
-    nbytes: int
-
-
-Operand = Buffer | Part | None  # None stands for a number, which the steps' scalars hold
+    step: Step
+    areas: tuple[Area, ...]
 
 
-class Records:
-    """Launches by key. `cached` is looked up without a lock, and never replaced by another dictionary."""
-
-    def __init__(self) -> None:
-        self.cached: dict[Any, Launch] = {}
-        self.lock = threading.RLock()
-        self._keys_of: dict[int, set[Any]] = {}  # block token -> keys of launches that touch it
-        self._tokens_of: dict[Any, set[int]] = {}  # and the reverse
-
-    def keep(self, key: Any, launch: Launch, tokens: Sequence[int], most: int) -> None:
-        """Caches a launch that touches blocks, instead of the oldest where `most` are held."""
-        with self.lock:
-            while len(self.cached) >= most:
-                self._drop(next(iter(self.cached)))
-            self.cached[key] = launch
-            self.touches(key, tokens)
-
-    def touches(self, key: Any, tokens: Sequence[int]) -> None:
-        """Notes that a cached launch touches blocks: it goes when one of them does."""
-        with self.lock:
-            if key in self.cached:
-                self._tokens_of.setdefault(key, set()).update(tokens)
-                for token in tokens:
-                    self._keys_of.setdefault(token, set()).add(key)
-
-    def forget(self, token: int) -> None:
-        """Drops the launches that touch a block."""
-        if token in self._keys_of:
-            with self.lock:
-                for key in tuple(self._keys_of.get(token, ())):
-                    self._drop(key)
-
-    def clear(self) -> None:
-        with self.lock:
-            self.cached.clear()
-            self._keys_of.clear()
-            self._tokens_of.clear()
-
-    def _drop(self, key: Any) -> None:
-        self.cached.pop(key, None)
-        for token in self._tokens_of.pop(key, ()):
-            others = self._keys_of[token]
-            others.discard(key)
-            if not others:
-                del self._keys_of[token]
-
-
-class Workspace:
-    """The scratch memory of a plan: a few arenas, taken for each call and given back at once.
+class Scratch:
+    """The scratch memory of a launch: a few arenas, taken for each call and given back at once.
 
     Later work in the queue may reuse them, for it runs later; work of other threads cannot come in between.
     """
 
-    def __init__(self, plan: Plan, first: int, device: Device, pool: Pool) -> None:
+    __slots__ = ("_pool", "sizes")
+
+    def __init__(self, pool: Pool, sizes: Sequence[int]) -> None:
         self._pool = pool
-        self._scratch = plan.scratch
-        self.arenas = memory.arrange(plan, first, device.limits)
-        self._sizes = self.arenas.sizes
+        self.sizes = tuple(sizes)
 
     def take(self) -> list[Block]:
         """A block for each arena; raises OutOfMemory."""
         blocks: list[Block] = []
         try:
-            for nbytes in self._sizes:
+            for nbytes in self.sizes:
                 blocks.append(self._pool.take(nbytes))
         except BaseException:
             self.put_back(blocks)
@@ -121,51 +71,76 @@ class Workspace:
         for block in blocks:
             self._pool.recycle(block)
 
-    def bindings(self, blocks: Sequence[Block]) -> list[Binding]:
-        """Of each scratch area; of none where no step uses any."""
-        if not blocks:
-            return []
-        return [
-            Binding(block.memory, block.offset + place.offset, storage_bytes(s.size * s.dtype.itemsize))
-            for s, place in zip(self._scratch, self.arenas.places, strict=True)
-            for block in (blocks[place.arena],)
-        ]
+    def around(self, launch: Prepared) -> Prepared:
+        """A launch of operands alone."""
+
+        def call(arguments: list[Any]) -> None:
+            blocks = self.take()
+            try:
+                launch([*arguments, *[block.place for block in blocks]])
+            finally:
+                self.put_back(blocks)
+
+        return call
 
 
-class Launches(Records):
-    """Those of single operations; and how every plan is bound.
+class Structure:
+    """What runs for operands of one structure: their layouts, kinds of numbers, and which of them share memory.
 
-    Observers are wound around launches when those are bound. `generation` grows when that changes: launches bound
-    before are not kept, nor those of `others`.
+    `launch` runs it, on a list with the place of each operand (Block.place, and bytes from there on) or its number; the
+    arenas of scratch memory are arguments behind these. It is prepared at the first call, with that call's arguments as
+    an example, and anew when somebody begins to watch.
+    """
+
+    __slots__ = ("__weakref__", "_launches", "arenas", "kinds", "launch", "sizes", "steps", "values")
+
+    def __init__(
+        self,
+        launches: Launches,
+        steps: Sequence[Placed],
+        sizes: Sizes,
+        arenas: Sequence[int] = (),
+        kinds: Sequence[Any] = (),
+        values: tuple[int, ...] = (),
+    ) -> None:
+        self._launches = launches
+        self.steps = tuple(steps)
+        self.sizes = tuple(sizes)
+        self.arenas = tuple(arenas)  # bytes of each
+        self.kinds = tuple(kinds)  # of the results
+        self.values = values  # operands that are numbers it was planned for
+        self.launch: Prepared = self._first
+        launches.structures.add(self)
+
+    def _first(self, arguments: list[Any]) -> None:
+        launches = self._launches
+        generation = launches.generation
+        launch = launches.prepared(self, arguments)
+        if generation == launches.generation:  # nobody began to watch since
+            self.launch = launch
+        launch(arguments)
+
+    def forget(self) -> None:
+        """Has the next call prepare the launch anew."""
+        self.launch = self._first
+
+
+class Launches:
+    """How every plan is prepared, and who watches.
+
+    Observers are wound around launches when those are prepared; `generation` grows when there are others.
     """
 
     def __init__(self, device: Device, pool: Pool, choices: Choices = untuned) -> None:
-        super().__init__()
         self.device = device
         self.choices = choices
         self.pool = pool
-        self.others: weakref.WeakSet[Records] = weakref.WeakSet()
+        self.lock = threading.RLock()
+        self.structures: weakref.WeakSet[Structure] = weakref.WeakSet()
         self.generation = 0
         self._observers: tuple[Observer, ...] = ()
-        pool.on_release.append(self._released)
         if debug.shows(Rung.LAUNCH):
             self.watch(printer.Printer(device))
-
-    def prepare(self, key: Any, plan: Plan, operands: Sequence[Operand]) -> Launch:
-        """A launch of a plan on operands, cached under `key` unless that is None.
-
-        Raises UnsupportedDType for a scalar that its dtype cannot hold.
-        """
-        generation = self.generation
-        plan = self.ready(plan, len(operands))
-        parts = [Part(o, 0, o.nbytes) if isinstance(o, Buffer) else o for o in operands]
-        bindings = [p and binding(p.buffer.live_block(), p.nbytes, p.first) for p in parts]
-        launch = self._with_scratch(key, plan, bindings) if plan.scratch else self.bind(plan, bindings)
-        blocks: list[Any] = [p.buffer.block for p in parts if p is not None]
-        # Another thread may have freed an operand since, or begun to watch.
-        if key is not None and None not in blocks and generation == self.generation:
-            self.keep(key, launch, [block.token for block in blocks], MAX_LAUNCHES)
-        return launch
 
     def ready(self, plan: Plan, operands: int) -> Plan:
         """The plan as this device runs it: rows spread and shared as measured, scalars checked, programs canonical.
@@ -178,27 +153,55 @@ class Launches(Records):
         plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
         return ways.measured(plan, self.device.limits, self.choices)
 
-    def bind(self, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:
-        """Every step's kernel, bound, and shown to the observers."""
-        launches = []
-        for step in plan.steps:
-            bound: list[Any] = [bindings[k] for k in step.operands]
-            kernel, launch = self.pool.with_room(self._bound, step, bound)  # code takes memory as well
-            if self._observers:
-                what = subject(step, kernel, bound)
-                for observer in self._observers:
-                    launch = observer.observed(what, launch)
-            launches.append(launch)
-        if len(launches) == 1 or self._observers:
-            return in_turn(launches)
-        return self.device.sequence(launches)
+    def structure(
+        self, plan: Plan, sizes: Sizes, kinds: Sequence[Any] = (), values: tuple[int, ...] = ()
+    ) -> Structure:
+        """A plan for operands of these sizes, as this device runs it; see Structure."""
+        plan = self.ready(plan, len(sizes))
+        areas = [Area(k, 0, nbytes or 0) for k, nbytes in enumerate(sizes)]
+        arenas: Sequence[int] = ()
+        if plan.scratch:
+            arranged = memory.arrange(plan, len(sizes), self.device.limits)
+            arenas = arranged.sizes
+            areas += [
+                Area(len(sizes) + place.arena, place.offset, storage_bytes(s.size * s.dtype.itemsize))
+                for s, place in zip(plan.scratch, arranged.places, strict=True)
+            ]
+        steps = [Placed(step, tuple([areas[k] for k in step.operands])) for step in plan.steps]
+        return Structure(self, steps, sizes, arenas, kinds, values)
 
-    def _bound(self, step: Step, bindings: Sequence[Binding]) -> tuple[Kernel, Launch]:
-        kernel = self.device.compile(step.kernel)
-        return kernel, kernel.bind(bindings, step.scalars, step.grid)
+    def prepared(self, structure: Structure, arguments: list[Any]) -> Prepared:
+        """A launch of a structure, for arguments like these."""
+        if not structure.arenas:
+            return self.pool.with_room(self._prepared, structure.steps, arguments)  # code takes memory as well
+        scratch = Scratch(self.pool, structure.arenas)
+        blocks = scratch.take()
+        scratch.put_back(blocks)
+        example = [*arguments, *[block.place for block in blocks]]
+        return scratch.around(self.pool.with_room(self._prepared, structure.steps, example))
+
+    def _prepared(self, steps: Sequence[Placed], example: list[Any]) -> Prepared:
+        device, find = self.device, self.pool.find
+        calls = [
+            Call(device.compile(placed.step.kernel), placed.areas, placed.step.scalars, placed.step.grid)
+            for placed in steps
+        ]
+        if not self._observers:
+            return device.prepare(calls, example, find)
+        watched = []
+        for placed, call in zip(steps, calls, strict=True):
+            what = subject(placed.step, call.kernel, call.spans(example))
+            watched.append((what, device.prepare([call], example, find)))
+        return partial(_watched, self._observers, watched)
+
+    def call(self, plan: Plan, buffers: Sequence[Buffer]) -> Launch:
+        """A call without arguments that runs a plan on the same buffers each time."""
+        structure = self.structure(plan, [storage_bytes(b.nbytes) for b in buffers])
+        places = [b.live_block().place for b in buffers]
+        return lambda: structure.launch(places)
 
     def watch(self, observer: Observer) -> None:
-        """Shows an observer every launch from now on, inside of those that watch already; all are bound anew."""
+        """Shows an observer every launch from now on, inside of those that watch already; all are prepared anew."""
         self._observe((observer, *self._observers))
 
     def unwatch(self, observer: Observer) -> None:
@@ -212,34 +215,32 @@ class Launches(Records):
             self.clear()
 
     def clear(self) -> None:
-        super().clear()
-        for records in tuple(self.others):
-            records.clear()
+        """Has every launch prepared anew."""
+        for structure in tuple(self.structures):
+            structure.forget()
 
-    def _with_scratch(self, key: Any, plan: Plan, bindings: Sequence[Binding | None]) -> Launch:
-        workspace = Workspace(plan, len(bindings), self.device, self.pool)
-        bound: dict[tuple[int, ...], Launch] = {}
 
-        def launch() -> None:
-            blocks = workspace.take()
-            try:
-                tokens = tuple([b.token for b in blocks])
-                call = bound.get(tokens)
-                if call is None:
-                    if len(bound) >= MAX_BOUND:
-                        bound.clear()
-                    call = bound[tokens] = self.bind(plan, [*bindings, *workspace.bindings(blocks)])
-                    self.touches(key, tokens)
-                call()
-            finally:
-                workspace.put_back(blocks)
+def handed_on(plan: Plan, told: Collection[DType]) -> set[int]:
+    """The arguments that are numbers which kernels are told, as scalars of those dtypes."""
+    found: dict[int, bool] = {}
+    for step in plan.steps:
+        if isinstance(step.kernel, Program):
+            for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
+                if type(x) is Given:
+                    found[x.argument] = found.get(x.argument, True) and s.dtype in told
+        else:
+            found |= {x.argument: False for x in step.scalars if type(x) is Given}
+    return {argument for argument, yes in found.items() if yes}
 
-        return launch
 
-    def _released(self, block: Block) -> None:
-        self.forget(block.token)
-        for records in tuple(self.others):
-            records.forget(block.token)
+def _watched(
+    observers: Sequence[Observer], launches: Sequence[tuple[Any, Prepared]], arguments: list[Any]
+) -> None:
+    for what, launch in launches:
+        call: Any = partial(launch, arguments)
+        for observer in observers:
+            call = observer.observed(what, call)
+        call()
 
 
 def _checked(step: Step) -> Step:
@@ -248,13 +249,7 @@ def _checked(step: Step) -> Step:
         return step
     name = step.kernel.name
     scalars = tuple(
-        fitted(x, s.dtype, f"{name}, scalar {s.name}")
+        x if type(x) is Given else fitted(x, s.dtype, f"{name}, scalar {s.name}")
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
     return Step(form.canonical(step.kernel), step.operands, scalars, step.grid)
-
-
-def binding(block: Block, nbytes: int, first: int = 0) -> Binding:
-    """The bytes of an array in a block."""
-    # Adopted memory may end where its array does.
-    return Binding(block.memory, block.offset + first, min(storage_bytes(nbytes), block.nbytes - first))

@@ -16,11 +16,10 @@ from hologram.limits import ALIGNMENT
 from hologram.records import frozen
 
 _COARSE_BELOW = 1 << 20
-_MAX_KEYS = 1024  # shapes and dtypes one block remembers before it starts anew
+PLACE_BITS = 48  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
 
 _tokens = itertools.count(1)
-_keys = itertools.count(1)
 
 
 def storage_bytes(nbytes: int) -> int:
@@ -88,11 +87,12 @@ class Block:
     """A range of a device's memory: `nbytes` bytes (the capacity) from byte `offset` of `memory`.
 
     `token` is unique in the process and never used again; a block that is recycled keeps it. Bytes past what a holder
-    asked for are padding: a device may write to them to reach its copy alignment. `free_list` is where it waits while
+    asked for are padding: a device may write to them to reach its copy alignment. `place` is what launches are told
+    of where it lies: an address, or the number of a memory and an offset (see Pool.find). `free_list` is where it waits while
     nobody holds it: lists are popped and appended to by any thread, without a lock.
     """
 
-    __slots__ = ("adopted", "free_list", "holder", "keys", "memory", "nbytes", "offset", "pool", "token")
+    __slots__ = ("adopted", "free_list", "holder", "memory", "nbytes", "offset", "place", "pool", "token")
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class Block:
         nbytes: int,
         free_list: list[Any],
         adopted: bool = False,
+        place: int | None = None,
     ) -> None:
         self.pool = pool
         self.memory = memory
@@ -109,18 +110,9 @@ class Block:
         self.nbytes = nbytes
         self.free_list = free_list
         self.token = next(_tokens)
+        self.place: int = self.token << PLACE_BITS if place is None else place
         self.adopted = adopted  # foreign memory: never recycled
-        self.keys: dict[Any, int] = {}
         self.holder: weakref.ref[Any] | None = None  # the last: it may have let go since
-
-    def key(self, kind: Any) -> int:
-        """An integer for this block seen as a kind of buffer: the same as long as the block exists."""
-        found = self.keys.get(kind)
-        if found is None:
-            if len(self.keys) >= _MAX_KEYS:
-                self.keys.clear()
-            found = self.keys[kind] = next(_keys)
-        return found
 
     def __repr__(self) -> str:
         return f"Block(token={self.token}, offset={self.offset}, nbytes={self.nbytes})"
@@ -196,13 +188,18 @@ class Pool(BlockPool):
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
         memory = self._allocate(size)  # not under the lock: the device may take long, and may collect garbage
-        return self._keep(Block(self, memory, 0, size, free_list))
+        return self._keep(Block(self, memory, 0, size, free_list, place=self.device.place(memory)))
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
-        block = self._keep(Block(self, memory, 0, nbytes, self.foreign, adopted=True))
+        place = self.device.place(memory)
+        block = self._keep(Block(self, memory, 0, nbytes, self.foreign, adopted=True, place=place))
         self.release_foreign()
         return block
+
+    def find(self, place: int) -> tuple[Any, int]:
+        """The memory and the offset of a place that is no address."""
+        return self._blocks[place >> PLACE_BITS].memory, place & (1 << PLACE_BITS) - 1
 
     def divide(self, block: Block, inner: Divided) -> None:
         """Hands a taken block to a pool that cuts it up: it is freed with this one, and statistics count its parts."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hologram.atlas.program import Program
-from hologram.device import Binding, Kernel, Launch
+from hologram.device import Kernel, Launch, Span
 from hologram.plan import Step, Tile
 from hologram.records import frozen
 
@@ -43,7 +43,7 @@ class LaunchTime:
 
 
 class Observer(Protocol):
-    """Sees every launch that is bound while it watches; see Launches.watch."""
+    """Sees every launch while it watches; see Launches.watch."""
 
     def observed(self, subject: Subject, launch: Launch) -> Launch:
         """The launch, with whatever is to be done at each call around it."""
@@ -57,14 +57,12 @@ def name_of(kernel: Program | Tile) -> str:
     return kernel.entry + (kernel.epilogue.name.removeprefix("atlas") if kernel.epilogue else "")
 
 
-def subject(step: Step, kernel: Kernel, bindings: Sequence[Binding]) -> Subject:
+def subject(step: Step, kernel: Kernel, spans: Sequence[Span]) -> Subject:
     """What the launch of a step is."""
-    # Memory that is bound twice is counted once.
-    places = {(id(b.memory), b.offset, b.nbytes): b.nbytes for b in bindings}
     return Subject(
         name_of(step.kernel),
         step.grid,
         kernel.workgroups(step.grid),
-        sum(places.values()),
-        kernel.schedule(bindings, step.scalars, step.grid),
+        sum(nbytes for _, nbytes in set(spans)),  # memory that is bound twice is counted once
+        kernel.schedule(spans, step.scalars, step.grid),
     )

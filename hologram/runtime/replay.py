@@ -1,38 +1,32 @@
 """Replay: a plan made once, run again and again on other buffers with next to no Python.
 
-A plan's kernels are bound to memory once for each set of buffers it meets: inputs, the memory that outputs get, and
-scratch. A program in its steady state meets the same few sets, since the pool hands the same blocks out again; then a
-call is a look-up, and one launch.
+A plan's kernels are prepared once; a call takes memory for outputs and scratch, says where all of it lies, and launches.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
-from hologram.device import Launch
 from hologram.layout import Layout
 from hologram.plan import Plan, Tile
 from hologram.runtime import checks
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
-from hologram.runtime.launches import Records, Workspace, binding
 from hologram.runtime.memory_pool import Block, storage_bytes
+from hologram.runtime.recording import Recording, launching
 from hologram.runtime.succession import hand_over, take_back
 from hologram.runtime.view import View
 
-# Sets of buffers that one replay is bound to at a time: as many batches of training data as one keeps on the device,
-# times the two sets of parameters that take turns; to bind anew takes milliseconds.
-MAX_SETS = 512
-
+recordings = Recording.open
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
 class Replay:
-    """A plan with `inputs` inputs, whose outputs are new buffers. Any thread may call it.
+    """A plan for inputs of those layouts, whose outputs are new buffers. Any thread may call it.
 
     `donated` gives outputs the memory of inputs: output k that of input donated[k], whose buffer is then freed for
     the caller. Such an output starts with its input's contents: where others were given the memory (DLPack,
@@ -43,7 +37,7 @@ class Replay:
         self,
         executor: Engine,
         plan: Plan,
-        inputs: int,
+        inputs: Sequence[Layout],
         outputs: Sequence[Layout],
         donated: Mapping[int, int] = _NOTHING,
     ) -> None:
@@ -52,24 +46,21 @@ class Replay:
         self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
         self._donated = dict(donated)
         self._in_place = all(self._donated.get(k) == k for k in range(len(self._outputs)))
-        operands = inputs + len(self._outputs)
-        self._plan = executor.bound.ready(plan, operands)
-        self._workspace = Workspace(self._plan, operands, executor.device, executor.pool)
-        self._new = executor.new_buffer
-        self._alike = _alike(self._kinds)
-        self._records = Records()
-        self._cached = self._records.cached
-        self._plain = len(self._outputs) == 1 and not self._donated and not self._plan.scratch
-        executor.bound.others.add(self._records)
+        inputs_bytes = [x.reach_bytes for x in inputs]
+        if not executor.limits.host_resident:
+            inputs_bytes = list(map(storage_bytes, inputs_bytes))
+        sizes = [*inputs_bytes, *(storage_bytes(kind.nbytes) for kind in self._kinds)]
+        self._structure = executor.bound.structure(plan, sizes)
+        self._plain = len(self._outputs) == 1 and not self._donated
         # Programs are this plan's own, and so are tiles with epilogues; plain tiles are everybody's.
-        for kernel in {s.kernel for s in self._plan.steps}:
+        for kernel in {placed.step.kernel for placed in self._structure.steps}:
             if not isinstance(kernel, Tile) or kernel.epilogue is not None:
                 weakref.finalize(self, executor.device.give_up, kernel).atexit = False
 
     @property
     def scratch_bytes(self) -> int:
         """Of the arenas that a call takes."""
-        return self._workspace.arenas.nbytes
+        return sum(self._structure.arenas)
 
     def __call__(self, inputs: Sequence[View]) -> Sequence[Buffer]:
         """Runs the plan; the inputs' layouts are those it was made for.
@@ -78,113 +69,86 @@ class Replay:
         """
         if self._plain:
             return (self._one(inputs),)
-        # Loops, not comprehensions, which before Python 3.12 are calls.
-        memories = []
         given = inputs
         if self._donated:
             inputs, memories = self._claimed(given)
-        elif self._alike:
-            memories = self._ordered()
         else:
-            for kind in self._kinds:
-                memories.append(self._new(kind))
-        key = []
-        for view in inputs:
-            key.append(view.buffer.key)
-        for memory in memories:
-            key.append(memory.key)
-        scratch = self._workspace.take() if self._plan.scratch else ()
+            memories = [Buffer(self._executor, self._executor.block(kind), kind) for kind in self._kinds]
         try:
-            for block in scratch:
-                key.append(block.token)
-            launch = self._cached.get(tuple(key))
-            if launch is None:
-                launch = self._bind(tuple(key), inputs, memories, scratch)
-            launch()
+            arguments = self._places(inputs)
+            for memory in memories:
+                arguments.append(memory.live_block().place)
+            self._launch(arguments)
         except BaseException:
             for before, now in zip(given, inputs, strict=True):
                 if before is not now:
                     take_back(before.buffer, now.buffer)
             raise
-        finally:
-            if scratch:
-                self._workspace.put_back(scratch)
         for number in self._donated.values():
             buffer = given[number].buffer
-            if buffer.key is not None:  # an output has a copy
+            if buffer.block is not None:  # an output has a copy
                 buffer.free()
         return memories
 
-    def over(self, buffers: Sequence[Buffer], *, met: bool = False) -> bool:
+    def over(self, buffers: Sequence[Buffer]) -> bool:
         """Runs the plan with each output written over the input of its number, donated, which stays its owner's.
 
         False, and nothing is done, where one of the inputs' `buffers` was freed, or where an output cannot be written
-        so: its memory is that of another input too, or foreign; or where the buffers must have been `met` by an
-        earlier such call, and were not.
+        so: its memory is that of another input too, or foreign.
         """
         if not self._in_place or not self._executor.usable:
             return False
-        key = []
+        blocks: list[Any] = []
         for buffer in buffers:
-            key.append(buffer.key)
-        key += key[: len(self._outputs)]
-        scratch = self._workspace.take() if self._plan.scratch else ()
-        try:
-            for block in scratch:
-                key.append(block.token)
-            launch = self._cached.get(tuple(key))
-            if launch is None:
-                targets = buffers[: len(self._outputs)]
-                if met or None in key or not self._writable(targets, buffers):
-                    return False
-                views = [View(b, b.kind.layout) for b in buffers]
-                launch = self._bind(tuple(key), views, targets, scratch)
-            launch()
-        finally:
-            if scratch:
-                self._workspace.put_back(scratch)
+            blocks.append(buffer.block)
+        count = len(self._outputs)
+        if not self._writable(blocks[:count], blocks) or any(b.executor is not self._executor for b in buffers):
+            return False
+        arguments = [block.place for block in blocks]
+        self._launch(arguments + arguments[:count])
         return True
 
-    def _writable(self, targets: Sequence[Buffer], buffers: Sequence[Buffer]) -> bool:
-        """Whether outputs fit into the memory of buffers, each of which is one input's and of our own allocating."""
-        blocks = [b.live_block() for b in buffers]
-        return all(
-            _fits(kind, target) and blocks.count(target.live_block()) == 1 and not target.live_block().adopted
-            for kind, target in zip(self._kinds, targets, strict=True)
-        )
+    def _launch(self, arguments: list[Any]) -> None:
+        if recordings:
+            launching(self._structure, arguments)
+        self._structure.launch(arguments)
+
+    def _writable(self, targets: Sequence[Block | None], blocks: Sequence[Block | None]) -> bool:
+        """Whether outputs fit into memory, each of which is one input's and of our own allocating."""
+        once = len(set(blocks)) == len(blocks)
+        for kind, target in zip(self._kinds, targets, strict=True):
+            if target is None or target.adopted or storage_bytes(kind.nbytes) > target.nbytes:
+                return False
+            if not once and blocks.count(target) > 1:
+                return False
+        return None not in blocks
+
+    def _places(self, inputs: Sequence[View]) -> list[Any]:
+        """Where the inputs' buffers begin; raises what is wrong with one."""
+        executor = self._executor
+        found: list[Any] = []
+        try:
+            for view in inputs:
+                buffer = view.buffer
+                if buffer.executor is not executor:
+                    checks.view(executor, "call", view)
+                found.append(buffer.block.place)  # type: ignore[union-attr]
+        except AttributeError:
+            for view in inputs:
+                checks.view(executor, "call", view)
+            raise
+        return found
 
     def _one(self, inputs: Sequence[View]) -> Buffer:
-        """The common case: one output, in memory of its own, and no scratch."""
-        memory = self._new(self._kinds[0])
-        key = [memory.key]
-        for view in inputs:
-            key.append(view.buffer.key)
-        launch = self._cached.get(tuple(key))
-        if launch is None:
-            launch = self._bind(tuple(key), inputs, [memory], ())
-        launch()
-        return memory
-
-    def _ordered(self) -> list[Buffer]:
-        """Buffers for the outputs; of blocks that wait in one list, outputs get them in the order of their making.
-
-        The order in which blocks come back is another at each call, for as long as the cycles of the permutation that
-        the caller makes of them take together. The set of blocks is soon the same, and so is what is bound.
-        """
+        """The common case: one output, in memory of its own."""
         executor = self._executor
-        blocks: list[Block] = []
-        try:
-            for kind in self._kinds:
-                blocks.append(executor.block(kind))
-        except BaseException:
-            for block in blocks:
-                block.pool.recycle(block)
-            raise
-        for places in self._alike:
-            found = sorted([blocks[k] for k in places], key=_token)
-            for k, block in zip(places, found, strict=True):
-                blocks[k] = block
-        return [Buffer(executor, b, kind) for b, kind in zip(blocks, self._kinds, strict=True)]
+        arguments = self._places(inputs)
+        kind = self._kinds[0]
+        block = executor.block(kind)
+        arguments.append(block.place)
+        memory = Buffer(executor, block, kind)
+        self._launch(arguments)
+        return memory
 
     def _claimed(self, inputs: Sequence[View]) -> tuple[Sequence[View], list[Buffer]]:
         """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.
@@ -203,7 +167,7 @@ class Replay:
             for k, j in self._donated.items()
             if _may_take(self._kinds[k], buffers[j]) and (once or buffers.count(buffers[j]) == 1)
         }
-        memories = {k: self._new(kind) for k, kind in enumerate(self._kinds) if k not in taken}
+        memories = {k: self._executor.new_buffer(kind) for k, kind in enumerate(self._kinds) if k not in taken}
         for k, j in self._donated.items():
             if k not in taken:
                 layout = inputs[j].layout.reshape(self._kinds[k].shape)  # of a contiguous part of its buffer
@@ -214,38 +178,6 @@ class Replay:
             memories[k] = hand_over(buffers[j], self._kinds[k])
             found[j] = View(memories[k], inputs[j].layout)
         return found, [memories[k] for k in range(len(self._kinds))]
-
-    def _bind(
-        self,
-        key: tuple[int | None, ...],
-        inputs: Sequence[View],
-        memories: Sequence[Buffer],
-        scratch: Sequence[Block],
-    ) -> Launch:
-        """The plan bound to memory; kept, unless some of it is gone by now."""
-        for view in inputs:
-            checks.view(self._executor, "call", view)
-        bound = self._executor.bound
-        generation = bound.generation
-        blocks = [*[t.buffer.live_block() for t in inputs], *[m.live_block() for m in memories]]
-        nbytes = [*[t.buffer.nbytes for t in inputs], *[kind.nbytes for kind in self._kinds]]
-        bindings = [*map(binding, blocks, nbytes), *self._workspace.bindings(scratch)]
-        launch = bound.bind(self._plan, bindings)
-        # Another thread may have freed an input since, or begun to watch.
-        if None not in [t.buffer.key for t in inputs] and generation == bound.generation:
-            self._records.keep(key, launch, [b.token for b in (*blocks, *scratch)], MAX_SETS)
-        return launch
-
-
-_token = attrgetter("token")
-
-
-def _alike(kinds: Sequence[Kind]) -> tuple[tuple[int, ...], ...]:
-    """Which outputs take blocks from the same list, where several do."""
-    found: dict[int, list[int]] = {}
-    for k, kind in enumerate(kinds):
-        found.setdefault(id(kind.free_list), []).append(k)
-    return tuple(tuple(places) for places in found.values() if len(places) > 1)
 
 
 def _fits(kind: Kind, buffer: Buffer) -> bool:

@@ -34,5 +34,4 @@ def take_back(buffer: Buffer, successor: Buffer) -> None:
     block, lease = successor._let_go()
     if block is not None:
         buffer.block, buffer._lease = block, lease
-        buffer.key = block.key(buffer.kind)
         block.holder = weakref.ref(buffer)

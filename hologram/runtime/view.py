@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from hologram.layout import Layout
 from hologram.runtime.allocation import Allocation
@@ -11,6 +12,10 @@ from hologram.strided import Strided
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+LARGE = 1 << 20  # bytes, or elements, from which on it may matter where in a cache line an output begins
+LINE = 64  # bytes of a cache line
 
 
 class View(Strided):
@@ -30,10 +35,9 @@ class View(Strided):
         return type(self)(self.buffer, layout)
 
     @property
-    def key(self) -> tuple[int, Layout] | None:
-        """What launches are cached by; None once the buffer is freed."""
-        key = self.buffer.key
-        return None if key is None else (key, self.layout)
+    def key(self) -> tuple[Any, Layout]:
+        """What tells elements of memory apart from others."""
+        return self.buffer.block, self.layout
 
 
 def whole(buffer: Buffer) -> View:
@@ -43,10 +47,49 @@ def whole(buffer: Buffer) -> View:
 
 def overlaps(a: View, b: View) -> bool:
     """Whether two views share bytes."""
-    if a.buffer.block is not b.buffer.block or not a.size or not b.size:
+    one, other = a.buffer.block, b.buffer.block
+    if one is not other and (one is None or other is None or not (one.adopted and other.adopted)):
         return False
-    (a_low, a_high), (b_low, b_high) = a.layout.span, b.layout.span
+    if not a.size or not b.size:
+        return False
+    assert one is not None and other is not None
+    return _meet(a.layout, one.place, b.layout, other.place)
+
+
+def sharing(
+    layouts: Sequence[Any], places: Sequence[Any], blocks: Sequence[Any], first: int
+) -> tuple[int, ...] | None:
+    """How outputs, which are the operands from the `first` on, lie beside others in memory, as part of a key.
+
+    Pairs of an operand and the output that it is, place by place; before them, of large outputs, where they begin
+    within a cache line. None where one shares memory with another in any other way.
+    """
+    found: tuple[int, ...] = ()
+    for j in range(first, len(blocks)):
+        block = blocks[j]
+        if block is None:  # no output at all
+            return None
+        if block.nbytes >= LARGE:
+            found = (places[j] % LINE, *found)
+        if blocks.count(block) == 1 and not block.adopted:
+            continue
+        for k in range(j):
+            other = blocks[k]
+            if other is not block and (other is None or not (other.adopted and block.adopted)):
+                continue
+            if k < first and layouts[k] is layouts[j] and places[k] == places[j]:
+                found += (k, j - first)
+            elif _meet(layouts[k], places[k], layouts[j], places[j]):
+                return None
+    return found
+
+
+def _meet(a: Layout, a_place: int, b: Layout, b_place: int) -> bool:
+    """Whether what lies so at two places shares bytes."""
+    if not (a.size and b.size):
+        return False
+    (a_low, a_high), (b_low, b_high) = a.span, b.span
     return (
-        a_low * a.dtype.itemsize < b_high * b.dtype.itemsize
-        and b_low * b.dtype.itemsize < a_high * a.dtype.itemsize
+        a_place + a_low * a.dtype.itemsize < b_place + b_high * b.dtype.itemsize
+        and b_place + b_low * b.dtype.itemsize < a_place + a_high * a.dtype.itemsize
     )

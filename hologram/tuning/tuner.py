@@ -85,7 +85,7 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
             if candidate not in calls and not stop():
                 plan = trial.plan(Target(host.limits, partial(_only, candidate)))
                 try:
-                    calls[candidate] = call = host.bound.prepare(None, plan, buffers)
+                    calls[candidate] = call = host.bound.call(plan, buffers)
                     _time(host, call, 1)  # compiles
                 except CompileError:  # the device does not take it after all
                     calls.pop(candidate, None)

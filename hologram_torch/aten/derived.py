@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,10 +14,10 @@ from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
 from hologram_torch.kernels.kernel import Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator
-from hologram_torch.kernels.quick import Bind
 from hologram_torch.kernels.registry import KERNELS, add
 from hologram_torch.tensors.dtypes import dtype_of
 
+Bind = Callable[..., tuple[Operation, Sequence[Any], Mapping[str, Any]]]  # an operation, operands, attributes
 REDUCTIONS = ("none", "mean", "sum")  # by ATen's number
 PROMOTIONS: dict[Any, Promotes] = {  # by the declaration's rule
     types.same: Promotes(Promotion.DEFAULT),
@@ -104,4 +104,4 @@ for _operation in OPERATIONS.values():
             _promotes = PROMOTIONS.get(_rule)
             _short = _promotes is not None and not _operation.attributes and len(_operation.operands) < 3
             _bind = binding(_operation, _overload)
-            add(_name, computed(_bind), _promotes, operation=_operation if _short else None, bind=_bind)
+            add(_name, computed(_bind), _promotes, operation=_operation if _short else None)

@@ -47,21 +47,13 @@ def power_of(base: bool | int | float, exponent: Tensor) -> Tensor:
     return hg.pow(scalar(exponent, base), exponent)
 
 
-def _power(x: Any, exponent: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The operation that computes it, its operands and its attributes."""
-    power: Any = OPERATIONS["pow"]
-    if power.squares(hologram_tensor(x), exponent):
-        return OPERATIONS["square"], (x,), {}
-    return power, (x, exponent), {}
-
-
 def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
     if not x.dtype.is_float and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return hg.pow(x, exponent)
 
 
-registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0, wraps=False), bind=_power)
+registry.add("pow.Tensor_Scalar", _to_the, Promotes(SAME, 0, wraps=False))
 
 
 @implements("add.Tensor", "add.Scalar", promotes=SAME, operation=OPERATIONS["add"])

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from hologram.opset.random import Key
+from hologram.runtime.recording import spoil
 from hologram_torch.device.devices import devices
 from hologram_torch.device.stand_in import StandIn
 
@@ -219,6 +220,7 @@ def draw(index: int, count: int, generator: torch.Generator | None = None) -> tu
 
     The seed is a Key in a function that is traced for later calls.
     """
+    spoil()
     if _local.traced is not None:
         if generator is not None:
             raise RuntimeError("hologram: a generator of one's own cannot draw in a compiled function")

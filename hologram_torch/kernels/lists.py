@@ -18,7 +18,9 @@ from hologram.errors import HologramError
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
+from hologram.recent import Oldest
 from hologram.records import frozen
+from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
 from hologram_torch.kernels.errors import refusal
@@ -39,6 +41,7 @@ class Known:
     same: Callable[..., bool]
     compiled: Compiled
     asked: tuple[tuple[int, float], ...]  # numbers for whose values alone it was compiled
+    kinds: list[Kind]  # of the tensors' buffers
 
 
 class Updates:
@@ -53,7 +56,7 @@ class Updates:
         self.function = function
         self._fresh = hg.jit(function)
         self._over = hg.jit(function, donate=0)
-        self._known: dict[Any, Known] = {}
+        self._known: Oldest[Any, Known] = Oldest(MAX_KNOWN)
 
     def __call__(self, written: Sequence[Sequence[torch.Tensor]], *others: Any) -> None:
         """Overwrites tensors of the device; in lists and dicts of `others` are more, floats and settings."""
@@ -85,12 +88,13 @@ class Updates:
             return False
         if any(numbers[k] != value for k, value in known.asked):
             return False
-        # Of memory that was met before, since a part of a larger one has the same sizes and strides as a whole.
         try:
-            buffers = [x.untyped_storage().payload for x in tensors]  # pyright: ignore[reportAttributeAccessIssue]
+            buffers: list[Any] = [x.untyped_storage().payload for x in tensors]  # pyright: ignore[reportAttributeAccessIssue]
+            # A part of a larger memory has the same sizes and strides as a whole one.
+            whole = [buffer.kind for buffer in buffers] == known.kinds
         except AttributeError:  # a storage was freed
             return False
-        return known.compiled.over(buffers, numbers, met=True)
+        return whole and known.compiled.over(buffers, numbers)
 
     def _run(
         self,
@@ -115,12 +119,13 @@ class Updates:
         self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float], compiled: Compiled
     ) -> None:
         # Of a view, sizes and strides say too little.
-        if not all(_is_whole(hologram_tensor(x)) for x in tensors):
+        given = [hologram_tensor(x) for x in tensors]
+        if not all(map(_is_whole, given)):
             return
-        if len(self._known) >= MAX_KNOWN:
-            self._known.clear()
         same = _guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
-        self._known[key] = Known(same, compiled, tuple((k, numbers[k]) for k in sorted(compiled.asked)))
+        kinds = [x.buffer.kind for x in given]
+        asked = tuple((k, numbers[k]) for k in sorted(compiled.asked))
+        self._known.keep(key, Known(same, compiled, asked, kinds))
 
 
 def apart(written: Sequence[Sequence[torch.Tensor]], others: Sequence[Any]) -> bool:

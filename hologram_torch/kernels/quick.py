@@ -1,245 +1,265 @@
-"""The short way of the commonest calls: those that compute one operation.
+"""The short way of every call: what a kernel launched for arguments of a structure, it launches for others of it.
 
-What such a call does depends on the layouts of its tensors, the types of its numbers and the values of all else, so it
-is learnt once, by the kernel's long way. After that a call is two look-ups, a launch, and the making of a tensor.
+A structure is the dtypes, sizes and strides of tensors, which of them share memory, and the values of all else. The
+first call of one goes the kernel's long way and is recorded (runtime/recording.py); after that a call is one look-up,
+one launch, and the making of tensors. Nothing of it depends on where tensors lie.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 
-from hologram.dtypes import f32, f64
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.opset.forms.operation import Operation
+from hologram.records import frozen
+from hologram.recent import Oldest
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
+from hologram.runtime.joining import joined
+from hologram.runtime.launches import Structure
+from hologram.runtime.recording import Recording, launching
 from hologram.runtime.validation import exactly
+from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
-from hologram_torch.kernels.kernel import Expected, InPlace, Kernel
-from hologram_torch.kernels.numbers import is_within
-from hologram_torch.tensors.memory import fresh, held, hologram_tensor, torch_tensor
+from hologram_torch.kernels.kernel import Kernel
+from hologram_torch.kernels.numbers import bounds
+from hologram_torch.tensors.memory import fresh, hologram_tensor, torch_tensor
 
-MAX_PLANS = 4096
-MANY = 16  # numbers that a plan meets before it takes them to be different each time
-NUMBERS = frozenset({bool, int, float})
-Bind = Callable[..., tuple[Operation, Sequence[Any], Mapping[str, Any]]]  # an operation, operands, attributes
+MAX_RECIPES = 1024  # of one operator
 
 tracers = Dispatch.tracers
-_guards: Any = TensorGuards
+recordings = Recording.open
+default_dtype = torch.get_default_dtype
 
 
-@dataclass(eq=False)
-class Plan:
-    """What a signature computes; `kind`, that of the result, is None where the long way must be gone."""
+@frozen(slots=True)
+class Made:
+    """A result: all of the new buffer of that number, or what a layout sees of it."""
 
-    kind: Kind | None = None
-    index: int = 0
-    operation: Any = None
-    operands: tuple[Any, ...] = ()  # layouts and numbers
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    met: int = 0  # numbers, so far
-    guards: int = 0  # made, so far
-    # Two tensors are all of buffers of the kinds learnt.
-    whole: Callable[[Any, Any], bool] = lambda x, y: False
-
-    def guard(self, x: torch.Tensor, y: torch.Tensor) -> None:
-        """Knows such tensors again by PyTorch's own check, which is quicker than taking them apart."""
-        if self.guards < MANY:
-            self.guards += 1
-            self.whole = _guards(x, y, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+    number: int
+    layout: Layout
+    whole: bool
 
 
-def quick(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
-    """The kernel, with the short way before it; it computes one operation where it is given no other arguments."""
-    if isinstance(kernel, InPlace):
-        return _updating(kernel, operation)
-    if len(operation.operands) == 2:
-        return _binary(kernel, operation)
-    return settled(kernel, lambda x: (operation, (x,), operation.attributes))
+@frozen(slots=True)
+class Recipe:
+    """What a call launches, on the tensors' places, new buffers of these kinds, its floats and these numbers.
+
+    Results are new tensors (Made), or tensors among the arguments, by number; `form` puts them together. Floats are
+    arguments of the launch within `bounds`; beyond them PyTorch may refuse them.
+    """
+
+    structure: Structure
+    kinds: tuple[Kind, ...]
+    numbers: tuple[Any, ...]
+    results: tuple[Made | int | None, ...]
+    form: Callable[[Sequence[Any]], Any]
+    index: int
+    bounds: tuple[float, float]
 
 
-def _learn(
-    plans: dict[Any, Plan],
-    key: Any,
-    expected: Expected,
-    operation: Operation,
-    operands: Sequence[Any],
-    attributes: Mapping[str, Any],
-) -> None:
-    """Keeps what a call of the kernel computes, after it went the long way."""
-    first = next(o for o in operands if isinstance(o, Tensor))
-    engine: Any = first.executor
-    plan = Plan()
-    if not operation.composite and not any(expected.casts):
-        kinds = engine._sign(operation, operands, attributes).kinds
-        if expected.results == tuple(kind.layout for kind in kinds) and len(kinds) == 1:
-            shown = tuple(o.layout if isinstance(o, Tensor) else o for o in operands)
-            plan = Plan(kinds[0], devices.number(engine), operation, shown, attributes)
-    if len(plans) >= MAX_PLANS:
-        plans.clear()
-    plans[key] = plan
+def _only(results: Sequence[Any]) -> Any:
+    return results[0]
 
 
-def settled(kernel: Kernel, bind: Bind) -> Callable[..., Any]:
-    """The kernel, with the short way before it; it computes the operation that `bind` takes from the arguments."""
-    plans: dict[Any, Plan] = {}
+BY_VALUE = object()  # in a recipe's place: its floats are part of the key
+UNKNOWN = object()
 
-    def learned(key: Any, buffers: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        found, expected = kernel.run(args, dict(kwargs))
-        if key in plans or not expected.results:
-            return found
-        operation, operands, attributes = bind(*args, **kwargs)
-        given = [hologram_tensor(o) if isinstance(o, torch.Tensor) else o for o in operands]
-        if [o.buffer for o in given if isinstance(o, Tensor)] == buffers:
-            _learn(plans, key, expected, operation, given, attributes)
-        else:
-            plans[key] = Plan()
-        return found
+
+class Arguments:
+    """A call's arguments taken apart: the key of their structure, and what differs between calls of one."""
+
+    __slots__ = ("blocks", "floats", "key", "places", "sources", "told")
+
+    def __init__(self, told: bool) -> None:
+        self.told = told  # whether floats are no part of the key
+        self.key: list[Any] = [default_dtype()]
+        self.sources: list[torch.Tensor] = []
+        self.blocks: list[Any] = []
+        self.places: list[int] = []
+        self.floats: list[float] = []
+
+    def take(self, given: Sequence[Any]) -> None:
+        """Raises AttributeError for tensors that are not of the device, or were freed."""
+        key = self.key
+        for x in given:
+            if isinstance(x, torch.Tensor):
+                buffer = x.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
+                block = buffer.block
+                place = block.place
+                engine = buffer.executor
+                key += (engine, x.dtype, x.shape, x.stride())
+                offset = x.storage_offset()
+                if offset:
+                    offset *= x.itemsize
+                    behind = offset % engine.limits.binding_alignment
+                    key.append(behind)
+                    place += offset - behind
+                if block.nbytes >= LARGE:
+                    key.append(place % LINE)
+                self.sources.append(x)
+                self.blocks.append(block)
+                self.places.append(place)
+                continue
+            kind = type(x)
+            if kind is float:
+                self.floats.append(x)
+                key.append(kind if self.told else (kind, exactly(x)))
+            elif kind is list or kind is tuple:
+                key.append((kind, len(x)))
+                self.take(x)
+            else:
+                key += (kind, x)
+
+    def shared(self) -> None:
+        """Adds to the key how tensors in one memory lie beside one another."""
+        blocks = self.blocks
+        if len(blocks) == 1 or (
+            len(set(blocks)) == len(blocks) and sum([block.adopted for block in blocks]) < 2
+        ):
+            return
+        for k, block in enumerate(blocks):
+            for j in range(k):
+                if blocks[j] is block or (block.adopted and blocks[j].adopted):
+                    self.key.append((j, k, self.places[k] - self.places[j]))
+
+
+def quick(kernel: Kernel, operands: int) -> Callable[..., Any]:
+    """The kernel, with the short way before it.
+
+    Given so many `operands` and nothing else it computes one operation, which may hand floats on: -1 if there is none.
+    """
+    recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if tracers:
             return kernel(*args, **kwargs)
-        given: list[Any] = [None]
-        buffers: list[Any] = []
+        taken = Arguments(len(args) == operands and not kwargs)
         try:
-            for a in (*args, *kwargs.values(), *kwargs) if kwargs else args:
-                if isinstance(a, torch.Tensor):
-                    buffer, layout = held(a)
-                    buffers.append(buffer)
-                    given.append(layout)
-                else:
-                    given += (type(a), exactly(a))
-            given[0] = engine = buffers[0].executor
-            key = tuple(given)
-            plan = plans.get(key)
-        except (AttributeError, KeyError, TypeError, IndexError):  # what only the long way knows
+            taken.take(args)
+            if kwargs:
+                taken.key += kwargs
+                taken.take(tuple(kwargs.values()))
+            taken.shared()
+            key: Any = tuple(taken.key)
+            recipe = recipes.get(key, UNKNOWN)
+            if recipe is BY_VALUE:
+                key = (key, *map(exactly, taken.floats))
+                recipe = recipes.get(key, UNKNOWN)
+                taken.told = False
+        except (AttributeError, TypeError, IndexError):  # what only the long way knows
             return kernel(*args, **kwargs)
-        if plan is None or plan.kind is None or any(b.executor is not engine for b in buffers):
-            return learned(key, buffers, args, kwargs)
-        kind = plan.kind
+        if recipe is UNKNOWN:
+            return _learn(kernel, recipes, key, taken, args, kwargs)
+        if recipe is None:
+            return kernel(*args, **kwargs)
+        if taken.told and taken.floats:
+            low, high = recipe.bounds
+            if not all([low <= x <= high for x in taken.floats]):
+                return kernel(*args, **kwargs)
         try:
-            result = Buffer(engine, engine.block(kind), kind)
-            bound = (plan, *[b.key for b in buffers], result.key)
-            launch = engine.launches.get(bound)
-            if launch is None:
-                rest = iter(buffers)
-                operands = [Tensor(next(rest), o) if isinstance(o, Layout) else o for o in plan.operands]
-                launch = engine._planned(bound, plan.operation, operands, [result], plan.attributes)
-            launch()
+            return follow(recipe, taken)
         except HologramError as error:
             raise kernel.refusal(error) from error
-        return fresh(result, kind.layout, plan.index)
 
     return call
 
 
-def _binary(kernel: Kernel, operation: Operation) -> Callable[..., Any]:
-    """Of two tensors, or a tensor and a number, which may be another one each time."""
-    plans: dict[Any, Plan] = {}
-    wholes: dict[Any, Plan] = {}  # by the kinds of buffers that operands are all of
-
-    def call(x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
-        if rest or kwargs or tracers:
-            return kernel(x, y, *rest, **kwargs)
-        b: Any = None
-        right: Any = type(y)
-        try:
-            if right in NUMBERS:
-                a, left = held(x)
-                known: Any = exactly(y)
-                plan = plans.get((a.executor, left, right))
-            else:
-                a, b = x.untyped_storage().payload, y.untyped_storage().payload
-                known = b.key
-                left, right = a.kind.layout, b.kind.layout
-                plan = wholes.get((a.kind, b.kind))
-                if plan is None or not plan.whole(x, y):
-                    a, left = held(x)
-                    b, right = held(y)
-                    plan = plans.get((a.executor, left, right))
-                    if plan is not None and left is a.kind.layout and right is b.kind.layout:
-                        plan.guard(x, y)
-                        wholes[a.kind, b.kind] = plan
-        except (AttributeError, KeyError):  # a tensor of the host, or of a dtype that hologram has not
-            return kernel(x, y)
-        engine = a.executor
-        if plan is None or plan.kind is None or (b is not None and b.executor is not engine):
-            found, expected = kernel.run((x, y), {})
-            if plan is None:
-                given = (Tensor(a, left), _operand(y, b, right))
-                _learn(plans, (engine, left, right), expected, operation, given, operation.attributes)
-            return found
-        kind = plan.kind
-        try:
-            result = Buffer(engine, engine.block(kind), kind)
-            key = (plan, a.key, known, result.key)
-            launch = engine.launches.get(key)
-            if launch is None:
-                if b is None:
-                    plan.met += 1
-                    if plan.met > MANY and right is float and left.dtype in (f32, f64):
-                        scalar = engine.tensor(y, left.dtype)
-                        return torch_tensor(operation(Tensor(a, left), scalar, **operation.attributes))
-                operands: list[Any] = [Tensor(a, left), _operand(y, b, right)]
-                if b is None and left.dtype.is_integer and not is_within(y, left.dtype):
-                    return kernel(x, y)  # which has it wrap round
-                launch = engine._planned(key, operation, operands, [result], operation.attributes)
-            launch()
-        except HologramError as error:
-            raise kernel.refusal(error) from error
-        return fresh(result, kind.layout, plan.index)
-
-    return call
+def follow(recipe: Recipe, taken: Arguments) -> Any:
+    """Launches what was learnt, on the memory of these arguments."""
+    engine: Any = taken.sources[0].untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
+    arguments: list[Any] = taken.places
+    made: list[Buffer] = []
+    if not engine.usable:
+        engine.check_open()
+    for kind in recipe.kinds:
+        block = engine.block(kind)
+        arguments.append(block.place)
+        made.append(Buffer(engine, block, kind))
+    if taken.told:
+        arguments += taken.floats
+    arguments += recipe.numbers
+    structure = recipe.structure
+    if recordings:
+        launching(structure, arguments)
+    structure.launch(arguments)
+    results: list[Any] = []
+    for result in recipe.results:
+        if type(result) is Made:
+            buffer, layout = made[result.number], result.layout
+            whole = result.whole
+            results.append(fresh(buffer, layout, recipe.index) if whole else torch_tensor(Tensor(buffer, layout)))
+        else:
+            results.append(None if result is None else taken.sources[result])  # type: ignore[index]
+    return recipe.form(results)
 
 
-def _operand(x: Any, buffer: Any, layout: Any) -> Any:
-    """A number, which has no buffer, or a tensor."""
-    return x if buffer is None else Tensor(buffer, layout)
+def _learn(
+    kernel: Kernel,
+    recipes: Oldest[Any, Any],
+    key: Any,
+    taken: Arguments,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+) -> Any:
+    """Goes the long way, and keeps what it did where another call can do the same."""
+    recording = Recording().begin()
+    try:
+        found, expected = kernel.run(args, dict(kwargs))
+    finally:
+        recording.end()
+    recipe = None
+    if not recording.void and recording.launched and taken.sources:
+        same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
+        if same == taken.blocks:  # none was resized
+            recipe = _recipe(recording, taken, found, expected.dtype)
+    recipes.keep(key, recipe)
+    return found
 
 
-def _updating(kernel: InPlace, operation: Operation) -> Callable[..., Any]:
-    """Of an operation that writes over its first operand."""
-    known: set[Any] = set()
+def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
+    several = isinstance(found, (tuple, list))
+    kinds: list[Kind] = []
+    blocks: list[Any] = []
+    results: list[Made | int | None] = []
+    for x in found if several else (found,):
+        place = next((k for k, source in enumerate(taken.sources) if source is x), None)
+        if x is None or place is not None:
+            results.append(place)
+            continue
+        if not isinstance(x, torch.Tensor) or x.device.type != "hologram":
+            return None
+        tensor = hologram_tensor(x)
+        buffer = tensor.buffer
+        if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
+            return None
+        results.append(Made(len(kinds), tensor.layout, tensor.layout is buffer.kind.layout))
+        kinds.append(buffer.kind)
+        blocks.append(buffer.block)
+    told = {id(x): x for x in taken.floats} if taken.told else {}
+    if len(told) < len(taken.floats) and taken.told or _computed_with(recording, told):
+        return BY_VALUE
+    engine: Any = taken.sources[0].untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
+    whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
+    if whole is None:
+        return None
+    form: Callable[[Sequence[Any]], Any] = type(found) if several else _only
+    held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
+    return Recipe(
+        whole.structure, tuple(kinds), whole.numbers, tuple(results), form, devices.number(engine), held
+    )
 
-    def call(x: Any, *rest: Any, **kwargs: Any) -> Any:
-        if kwargs or tracers or len(rest) > 1:
-            return kernel(x, *rest, **kwargs)
-        y: Any = rest[0] if rest else None
-        b: Any = None
-        right: Any = type(y)
-        try:
-            a, left = held(x)
-            if rest and right not in NUMBERS:
-                b, right = held(y)
-        except (AttributeError, KeyError):
-            return kernel(x, *rest)
-        if b is a and right is not left:  # which may overlap
-            return kernel(x, *rest)
-        if b is None and rest and left.dtype.is_integer and not is_within(y, left.dtype):
-            return kernel(x, y)  # which has it wrap round
-        engine = a.executor
-        if (engine, left, right) not in known or (b is not None and b.executor is not engine):
-            found, expected = kernel.run((x, *rest), {})
-            if not any(expected.casts):
-                if len(known) >= MAX_PLANS:
-                    known.clear()
-                known.add((engine, left, right))
-            return found
-        target = Tensor(a, left)
-        operands: list[Any] = [target] if not rest else [target, _operand(y, b, right)]
-        try:
-            if engine._update(operation, operands, target):
-                return x
-        except HologramError as error:
-            raise kernel.refusal(error) from error
-        return kernel(x, *rest)
 
-    return call
+def _computed_with(recording: Recording, told: dict[int, float]) -> bool:
+    """Whether one of a call's floats was no argument of a launch, or one that a launch was planned for."""
+    handed: set[int] = set()
+    for structure, arguments in recording.launched:
+        handed |= {id(x) for size, x in zip(structure.sizes, arguments, strict=True) if size is None}
+        if any(id(arguments[k]) in told for k in structure.values):
+            return True
+    return not handed >= told.keys()

@@ -11,11 +11,12 @@ import torch
 
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.opset.forms.operation import Operation
+from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
-from hologram_torch.kernels.quick import Bind, quick, settled
+from hologram_torch.kernels.quick import quick
 
 KEY = "PrivateUse1"
 FORMS: dict[str, type[Kernel]] = {"in_place": InPlace, "out": Out}
@@ -53,14 +54,12 @@ def add(
     promotes: Promotes | None = None,
     inferred: bool = True,
     operation: Operation | None = None,
-    bind: Bind | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
-    `operation` is what it computes of its operands alone, without other arguments, `bind` says what it computes of any
-    arguments; see quick.py.
+    `operation` is what it computes of its operands alone, without other arguments.
     """
     overload = operator(name)
     found = [(Kernel, overload), *((FORMS[form], other) for form, other in variants(overload))]
@@ -68,14 +67,28 @@ def add(
         own = name_of(other)
         if own not in KERNELS:
             KERNELS[own] = form(
-                other, compute, promotes, inferred, overload, refuses, operator(asked) if asked else None
+                other,
+                _over(operation, compute) if form is InPlace and operation is not None else compute,
+                promotes,
+                inferred,
+                overload,
+                refuses,
+                operator(asked) if asked else None,
             )
-            call: Callable[..., Any] = KERNELS[own].__call__
-            if operation is not None and form is not Out:
-                call = quick(KERNELS[own], operation)
-            elif bind is not None and form is Kernel:
-                call = settled(KERNELS[own], bind)
-            _register(own, call)
+            _register(own, quick(KERNELS[own], -1 if operation is None else len(operation.operands)))
+
+
+def _over(operation: Operation, compute: Callable[..., Any]) -> Callable[..., Any]:
+    """What an operation computes, written over its first operand where it can be."""
+
+    def over(x: Any, *operands: Any, **settings: Any) -> Any:
+        alone = not settings and len(operands) + 1 == len(operation.operands)
+        if alone and not operation.composite and not deferred() and 0 not in x.layout.strides:
+            if x.executor._update(operation, (x, *operands), x):
+                return x
+        return compute(x, *operands, **settings)
+
+    return over
 
 
 def implements(

@@ -72,7 +72,7 @@ BUFFER: dict[str, Act] = {
     "__buffer__": lambda h: h.buffer.__buffer__(0),
 }
 BUFFER_APART = {
-    "block", "dtype", "executor", "freed", "key", "kind", "nbytes", "shape", "size", "shared",  # facts
+    "block", "dtype", "executor", "freed", "kind", "nbytes", "shape", "size", "shared",  # facts
     "lease", "live_block",  # the runtime's own
     "__dlpack_device__", "__len__", "__reduce_ex__",
 }  # fmt: skip
@@ -123,7 +123,7 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 }
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
-    "dispatch", "kind", "launches", "limits", "memory_stats", "pool", "reset_peak",
+    "described", "dispatch", "kind", "limits", "memory_stats", "pool", "reset_peak", "structure", "structures",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
     "new_buffer",  # the runtime's own
 }  # fmt: skip

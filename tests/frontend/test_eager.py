@@ -96,7 +96,7 @@ def test_arrays_beside_tensors_count_as_they_are_at_each_call(executor: hg.Execu
 def test_results_kept_alive_are_apart(executor: hg.Executor) -> None:
     x = executor.tensor(X)
     results = [x + 1 for _ in range(20)]
-    assert len({r.buffer.key for r in results}) == 20
+    assert len({r.buffer.block for r in results}) == 20
     for result in results:
         np.testing.assert_array_equal(result.to_numpy(), X + 1)
 

@@ -167,16 +167,16 @@ def test_memory_statistics_follow_buffers(executor: Any) -> None:
     assert hg.sum(executor.ones((10,))).item() == 10
 
 
-def test_launches_go_with_the_memory_they_touch(executor: Any) -> None:
+def test_launches_are_known_by_structure_and_not_by_memory(executor: Any) -> None:
     out = executor.allocate(1 << 18)
     x = executor.allocate(1 << 18).fill(2)
     hg.ops.vector_abs(executor, x, out)
     held = executor.memory_stats()["cached_launches"]
     x.free()
     executor.empty_cache()
-    assert executor.memory_stats()["cached_launches"] < held
     y = executor.allocate(1 << 18).fill(-5)
     hg.ops.vector_abs(executor, y, out)
+    assert executor.memory_stats()["cached_launches"] == held
     assert out.to_numpy()[[0, -1]].tolist() == [5, 5]
 
 

@@ -202,7 +202,7 @@ def test_a_device_without_a_clock_is_waited_for() -> None:
 def test_a_profile_sees_each_kernel_of_a_replay(executor: Any) -> None:
     x = executor.tensor(np.linspace(-3, 3, SIZE, dtype=np.float32).reshape((64, SIZE // 64)))
     plan = OPERATIONS["softmax"].plan([x.layout], [x.layout], {"dim": 1}, executor.target)
-    replay = Replay(executor, plan, 1, [x.layout])
+    replay = Replay(executor, plan, [x.layout], [x.layout])
     (expected,) = (t.to_numpy() for t in replay([x]))
     with executor.profile() as profile:
         (got,) = replay([x])

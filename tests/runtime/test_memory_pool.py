@@ -23,16 +23,18 @@ def test_size_classes_are_aligned_and_waste_little():
         assert size - nbytes <= allowed
 
 
-def test_a_recycled_block_keeps_its_token_and_keys():
+def test_a_recycled_block_keeps_its_token_and_its_place():
     pool = Pool(MemoryDevice())
     first = pool.take(1000)
-    key = first.key(((250,), "f32"))
-    assert first.key(((250,), "i32")) != key
+    place = first.place
+    assert pool.find(place + 12) == (first.memory, 12)
     pool.recycle(first)
     again = pool.take(900)
     assert again is first
-    assert again.key(((250,), "f32")) == key
-    assert pool.take(900).token != first.token
+    assert again.place == place
+    other = pool.take(900)
+    assert other.token != first.token
+    assert other.place != place
 
 
 def test_statistics_follow_what_is_held():

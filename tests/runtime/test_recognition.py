@@ -112,6 +112,7 @@ def test_debugging_says_what_runs(
     executor: hg.Executor, operands: dict[str, hg.Buffer], monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setenv("HOLOGRAM_DEBUG", "2")
+    executor.structures.clear()  # what is known already says nothing anew
     run_gemm(executor, GEMM, **operands)
     assert "launch: my_gemm: matrix product 6 x 5 x 7 of f32" in capsys.readouterr().err
 

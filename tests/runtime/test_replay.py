@@ -19,7 +19,6 @@ from hologram.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
 from hologram.plan import Plan
-from hologram.runtime import replay as module
 from hologram.runtime.replay import Replay
 
 N = 1000
@@ -39,7 +38,7 @@ def chain(executor: Any, length: int, n: int = N) -> Replay:
         target = 2 if k == length - 1 else steps.place(f32, (n,)).position
         steps.extend(operation.plan([layout, layout], [layout], {}, executor.target), (source, 1, target))
         source = target
-    return Replay(executor, steps.plan(), 2, (layout,))
+    return Replay(executor, steps.plan(), (layout, layout), (layout,))
 
 
 def chained(x: np.ndarray, y: np.ndarray, length: int) -> np.ndarray:
@@ -89,7 +88,7 @@ def test_kernels_and_tiles_in_turn(executor: Any) -> None:
     x, y = (random.integers(-2, 3, (n, n)).astype(np.float32) for _ in range(2))
     y *= random.random((n, n)) < 0.02  # so that sums of integers stay exact
     wanted = ((((x + y) @ y + y + y) @ y) * y) + y
-    replay = Replay(executor, steps.plan(), 2, (square,))
+    replay = Replay(executor, steps.plan(), (square, square), (square,))
     for _ in range(3):
         (out,) = replay([executor.tensor(x), executor.tensor(y)])
         np.testing.assert_array_equal(out.to_numpy(), wanted)
@@ -130,14 +129,13 @@ def test_results_feed_the_next_call(executor: Any) -> None:
         state = as_tensor(*replay([state, b]))
         x = chained(x, np.float32(0.5) * y, 2)
     np.testing.assert_array_equal(state.to_numpy(), x)
-    assert len(replay._records.cached) <= 4
 
 
 def test_views_of_one_buffer_and_one_tensor_twice(executor: Any) -> None:
     layout = vector(100)
     offset = Layout(f32, (100,), (1,), 64)
     plan = OPERATIONS["add"].plan([layout, offset], [layout], {}, executor.target)
-    replay = Replay(executor, plan, 2, (layout,))
+    replay = Replay(executor, plan, (layout, offset), (layout,))
     whole = executor.tensor(np.arange(200, dtype=np.float32))
     (out,) = replay([whole[:100], whole[64:164]])
     np.testing.assert_array_equal(out.to_numpy(), np.arange(100) * 2 + 64)
@@ -154,7 +152,7 @@ def test_a_reduction_spread_over_the_device(executor: Any) -> None:
     attributes = {"axis": None, "keepdims": False}
     steps.extend(fold.plan([big], [one], attributes, executor.target), (doubled.position, total.position))
     steps.extend(add.plan([one, one], [one], {}, executor.target), (total.position, total.position, 1))
-    replay = Replay(executor, steps.plan(), 1, (one,))
+    replay = Replay(executor, steps.plan(), (big,), (one,))
     for k in (1, 2):
         (out,) = replay([executor.full((n,), k)])
         assert out.to_numpy() == 4 * n * k
@@ -165,7 +163,7 @@ def test_several_outputs_of_several_dtypes_and_an_empty_one(executor: Any) -> No
     for operation, position in (("add", 1), ("multiply", 2)):
         plan = OPERATIONS[operation].plan([vector(), vector()], [vector()], {}, executor.target)
         steps.extend(plan, (0, 0, position))
-    replay = Replay(executor, steps.plan(), 1, (vector(), vector(), Layout.contiguous(i32, (0, 3))))
+    replay = Replay(executor, steps.plan(), (vector(),), (vector(), vector(), Layout.contiguous(i32, (0, 3))))
     x, _ = arrays(3)
     double, square, empty = replay([executor.tensor(x)])
     np.testing.assert_array_equal(double.to_numpy(), x + x)
@@ -175,7 +173,7 @@ def test_several_outputs_of_several_dtypes_and_an_empty_one(executor: Any) -> No
 
 
 def test_an_empty_plan_only_makes_outputs(executor: Any) -> None:
-    (out,) = Replay(executor, Plan(()), 0, (vector(5),))([])
+    (out,) = Replay(executor, Plan(()), (), (vector(5),))([])
     assert out.shape == (5,)
 
 
@@ -192,28 +190,29 @@ def test_a_freed_input_is_refused_and_the_replay_works_on(executor: Any) -> None
     np.testing.assert_array_equal(out.to_numpy(), chained(x, y, 3))
 
 
-def test_memory_that_went_back_to_the_device_is_bound_anew(executor: Any) -> None:
+def test_memory_that_went_back_to_the_device_is_not_written_to(executor: Any) -> None:
     replay = chain(executor, 3, 5000)
     x, y = arrays(5, 5000)
     for _ in range(3):
         (out,) = replay([executor.tensor(x), executor.tensor(y)])
         np.testing.assert_array_equal(out.to_numpy(), chained(x, y, 3))
         del out
-        assert replay._records.cached
         executor.empty_cache()
-        assert not replay._records.cached
 
 
-def test_sets_of_buffers_are_bounded(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SETS", 5)
-    replay = chain(executor, 1)
+def test_nothing_is_prepared_twice_for_other_memory(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor kept for each set of buffers that was met."""
+    replay = chain(executor, 2)
     x, y = arrays(6)
-    many = [executor.tensor(x + k) for k in range(12)]
+    many = [executor.tensor(x + k) for k in range(200)]
     b = executor.tensor(y)
-    for _ in range(2):
-        for k, a in enumerate(many):
-            np.testing.assert_array_equal(replay([a, b])[0].to_numpy(), x + np.float32(k) + y)
-    assert len(replay._records.cached) <= 5
+    replay([many[0], b])
+    prepared = []
+    prepare = executor.device.prepare
+    monkeypatch.setattr(executor.device, "prepare", lambda *given: prepared.append(given) or prepare(*given))
+    for k, a in enumerate(many):
+        np.testing.assert_array_equal(replay([a, b])[0].to_numpy(), chained(x + np.float32(k), y, 2))
+    assert not prepared
 
 
 def test_threads_share_a_replay(executor: Any) -> None:
@@ -294,9 +293,9 @@ def test_nothing_is_left_of_a_replay(executor: Any) -> None:
     x, y = arrays(13)
     a, b = executor.tensor(x), executor.tensor(y)
     gc.collect()
-    before = executor.memory_stats()["count"], len(executor.bound.others)
+    before = executor.memory_stats()["count"], len(executor.bound.structures)
     replay = chain(executor, 3)
     replay([a, b])
     del replay
     gc.collect()
-    assert (executor.memory_stats()["count"], len(executor.bound.others)) == before
+    assert (executor.memory_stats()["count"], len(executor.bound.structures)) == before

@@ -70,7 +70,7 @@ def test_every_candidate_computes_the_product(
         assert stems == {(chosen.stem, chosen.threads)}
         result = adapter.full(product.shape, STRANGE)
         operands = [*tensors, *(further if with_epilogue else ()), result]
-        adapter.bound.prepare(None, plan, [t.buffer for t in operands])()
+        adapter.bound.call(plan, [t.buffer for t in operands])()
         np.testing.assert_array_equal(result.to_numpy(), expected, err_msg=str(chosen))
 
 

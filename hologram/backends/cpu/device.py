@@ -7,7 +7,7 @@ import os
 import platform
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,24 +18,26 @@ from hologram.compiling import CompilingDevice
 from hologram.config import config
 from hologram.device import (
     Binding,
+    Call,
     Clock,
     DeviceInfo,
+    Find,
     HostTimeline,
     Kernel,
-    Launch,
+    Prepared,
     Timeline,
-    in_turn,
 )
 from hologram.limits import STREAMED_BYTES, Limits
 from hologram.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.cpu import engine, interpret, workers
+    from hologram.backends.cpu import engine, interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.products import tiles
 else:  # needed to launch, not to open
     engine = lazy.module("hologram.backends.cpu.engine")
     interpret = lazy.module("hologram.backends.cpu.interpret")
+    preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
@@ -177,6 +179,13 @@ class CpuDevice(CompilingDevice[Kernel]):
         """The host's clock is the device's, and a mark has nothing to wait for."""
         return HostTimeline(Clock.CALL, self.synchronize)
 
-    def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.Device."""
-        return compiled.sequence(launches, self._host.pool) if _compiles() else in_turn(launches)
+    @property
+    def told(self) -> frozenset[dtypes.DType]:  # type: ignore[override]
+        return frozenset({dtypes.f32, dtypes.f64}) if _compiles() else frozenset()
+
+    def place(self, memory: Memory) -> int:
+        return memory.address
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+        """See hologram.device.Device: neighbours that are compiled code become one call of it."""
+        return preparing.prepared(calls, arguments, self._host if _compiles() else None)

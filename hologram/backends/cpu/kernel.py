@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import math
@@ -11,14 +10,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from hologram import store
 from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
 from hologram.backends.cpu.engine import Code, Engine
-from hologram.backends.cpu.llvm.arguments import Variant
+from hologram.backends.cpu.image import ADDRESS, F32, F64, Patch, Piece, Step, prepared
+from hologram.backends.cpu.llvm.arguments import Slots, Variant
 from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
 from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
@@ -28,13 +26,14 @@ from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, refere
 from hologram.compiler.functions.transcendental import expand, unless_scalar
 from hologram.compiler.passes import passed
 from hologram.compiler.source.report import generated
-from hologram.device import Binding, Kernel, Launch, in_turn, nothing
-from hologram.dtypes import DType
+from hologram.device import Binding, Kernel, Launch, Prepared, Span, nothing
+from hologram.dtypes import DType, Number
+from hologram.plan import Given
+from hologram.recent import Oldest
 from hologram.records import frozen
 
-# Of the ways ctypes calls, the cheapest that releases the interpreter's lock (docs/design/cpu.md).
-_STEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+# As what a scalar of a dtype is told, where that needs no rounding beside the conversion.
+TOLD = {"f32": F32, "f64": F64}
 
 
 def pack_scalar(number: int | float | bool, dtype: DType) -> int:
@@ -75,52 +74,71 @@ class ProgramKernel(Kernel):
         self._facts = facts(self.program)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
-        self._schedules: dict[Any, Schedule] = {}  # of launches whose buffers lie apart
+        self._schedules: Oldest[Any, Schedule] = Oldest(MAX_SCHEDULES)  # of launches whose buffers lie apart
         self._lock = threading.Lock()
 
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:
         """See device.Kernel. The launch runs on the calling thread, or on all threads if it is long enough."""
+        return bound(self.pieces, bindings, scalars, grid, self._host)
+
+    def pieces(
+        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> list[Piece]:
+        """The steps of a launch on memory like this: as large, aligned to vectors where this is, apart where this is.
+
+        Operand k is argument number k.
+        """
         if _empty(self.program, grid):
-            return nothing
-        plan = self._scheduled(bindings, scalars, grid)
-        scratch = np.zeros(plan.scratch + 1, np.int64)
-        block = self._arguments(bindings, scalars, grid, plan, scratch)
-        return self._launch(plan, block, (scratch, [b.memory for b in bindings]))
+            return []
+        plan = self._scheduled(spans, scalars, grid)
+        program = self.program
+        slots = Slots(program)
+        words = [
+            *(0 for _ in program.buffers),
+            *(pack_scalar(x, s.dtype) for x, s in zip(scalars, program.scalars, strict=True)),
+            *grid,
+            *(nbytes // p.dtype.itemsize for (_, nbytes), p in zip(spans, program.buffers, strict=True)),
+            plan.tile,
+            0,
+        ]
+        patches = [Patch(k, ADDRESS, k) for k in range(len(program.buffers))]
+        for k, (x, s) in enumerate(zip(scalars, program.scalars, strict=True)):
+            if type(x) is Given:
+                patches.append(Patch(slots.scalars + k, TOLD[s.dtype.name], x.argument))
+        code = self.code(plan.variant)
+        steps = tuple(map(Step, code.addresses, plan.totals, plan.slices))
+        return [Piece(steps, words, tuple(patches), plan.scratch + 1, slots.scratch, code)]
 
     def _scheduled(
-        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Schedule:
         """The schedule; of memory only sizes, alignment and overlaps have a say, so most that is bound finds one."""
         program = self.program
-        spans = [
-            (b.memory.address + b.offset, b.nbytes, p) for b, p in zip(bindings, program.buffers, strict=True)
-        ]
+        extents = [(place, nbytes, p) for (place, nbytes), p in zip(spans, program.buffers, strict=True)]
         key = None
-        if _apart(spans):
-            places = tuple([(address % VECTOR_BYTES, nbytes) for address, nbytes, _ in spans])
+        if _apart(extents):
+            places = tuple([(address % VECTOR_BYTES, nbytes) for address, nbytes in spans])
             key = (tuple(scalars), tuple(grid), places)
             known = self._schedules.get(key)
             if known is not None:
                 return known
         lanes = Lanes.of(program, scalars, grid, I64)
         found = schedule(
-            self._facts, references(self._paths, lanes), lanes, tuple(grid), spans, self._host.threads
+            self._facts, references(self._paths, lanes), lanes, tuple(grid), extents, self._host.threads
         )
         if key is not None:
-            if len(self._schedules) >= MAX_SCHEDULES:
-                self._schedules.clear()
-            self._schedules[key] = found
+            self._schedules.keep(key, found)
         return found
 
     def schedule(
-        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> str:
         """The form of the code, and in how many slices threads share it."""
         if _empty(self.program, grid):
             return "nothing to do"
-        plan = self._scheduled(bindings, scalars, grid)
+        plan = self._scheduled(spans, scalars, grid)
         counts = [-(-total // size) for total, size in zip(plan.totals, plan.slices, strict=True) if size]
         shared = "on one thread" if plan.alone else f"in {' + '.join(map(str, counts))} slices"
         return f"{plan.variant.form} {shared}"
@@ -139,44 +157,6 @@ class ProgramKernel(Kernel):
             address += -(-spans[-1][1] // VECTOR_BYTES) * VECTOR_BYTES
         plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
         return module(program, plan.variant, self._host.engine().vector_bits)[0]
-
-    def _arguments(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[int | float | bool],
-        grid: Sequence[int],
-        plan: Schedule,
-        scratch: np.ndarray,
-    ) -> np.ndarray:
-        """The argument block, in the order of Slots."""
-        program = self.program
-        return np.array(
-            [
-                # A load that misses its buffer reads its first element (lane.py), so there must be one.
-                *(b.memory.address + b.offset if b.nbytes else scratch.ctypes.data for b in bindings),
-                *(pack_scalar(x, s.dtype) for x, s in zip(scalars, program.scalars, strict=True)),
-                *grid,
-                *(b.nbytes // p.dtype.itemsize for b, p in zip(bindings, program.buffers, strict=True)),
-                plan.tile,
-                scratch.ctypes.data,
-            ],
-            np.int64,
-        )
-
-    def _launch(self, plan: Schedule, block: np.ndarray, kept: Any) -> Launch:
-        code = self.code(plan.variant)
-        arguments = block.ctypes.data
-        kept = (block, code, kept)
-        if plan.alone:
-            total = plan.totals[0]
-            step = (code.addresses[0], arguments, total, max(total, 1))
-            return Bound(_STEP(code.addresses[0]), arguments, 0, total).of((step,), None, kept)
-        pool = self._host.pool()
-        steps = tuple(
-            (address, arguments, total, size)
-            for address, total, size in zip(code.addresses, plan.totals, plan.slices, strict=True)
-        )
-        return recorded(steps, pool, shared=True, kept=kept)
 
     def code(self, variant: Variant) -> Code:
         """Machine code for a variant, made at first need."""
@@ -208,39 +188,20 @@ def _apart(spans: Sequence[tuple[int, int, Any]]) -> bool:
     return all(one[1] <= other[0] for one, other in itertools.pairwise(ends))
 
 
-Step = tuple[int, int, int, int]  # function, its arguments, total, slice: one that holds the total runs alone
+Pieces = Callable[[Sequence[Span], Sequence[Number], Sequence[int]], list[Piece]]
 
 
-class Bound(functools.partial):
-    """A call of compiled code: what it runs, the threads that share it, and what must stay alive for it."""
-
-    steps: tuple[Step, ...]
-    pool: Pool | None
-
-    def of(self, steps: tuple[Step, ...], pool: Pool | None, kept: Any) -> Bound:
-        self.steps = steps
-        self.pool = pool
-        self.kept = kept
-        return self
-
-
-def recorded(steps: tuple[Step, ...], pool: Pool, shared: bool, kept: Any) -> Bound:
-    """A call that runs steps one after another, on all threads where they are `shared`."""
-    if shared:
-        pool.start()
-    record = np.array([pool.address, len(steps), *(x for step in steps for x in step)], np.int64)
-    call = Bound(_LAUNCH(pool.launch_address), record.ctypes.data)
-    return call.of(steps, pool if shared else None, (record, pool, kept))
+def bound(
+    pieces: Pieces, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int], host: Host
+) -> Launch:
+    """A launch of pieces that always lies in the same memory, which it keeps alive."""
+    spans = [(b.memory.address + b.offset, b.nbytes) for b in bindings]
+    found = pieces(spans, scalars, grid)
+    if not found:
+        return nothing
+    launch = prepared(found, host.pool(), host.engine())
+    return functools.partial(_on, launch, [place for place, _ in spans], [b.memory for b in bindings])
 
 
-def sequence(launches: Sequence[Launch], pool: Callable[[], Pool]) -> Launch:
-    """One call for launches in order: neighbours that are compiled code become one record, which Python starts once."""
-    calls: list[Launch] = []
-    for compiled, group in itertools.groupby(launches, lambda launch: type(launch) is Bound):
-        bound: Any = list(group)
-        if compiled and len(bound) > 1:
-            steps = tuple(step for b in bound for step in b.steps)
-            calls.append(recorded(steps, pool(), any(b.pool for b in bound), bound))
-        else:
-            calls += [launch for launch in bound if launch is not nothing]
-    return in_turn(calls)
+def _on(launch: Prepared, arguments: list[Any], _memories: Any) -> None:
+    launch(arguments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
 from hologram.errors import OutOfMemory
@@ -32,3 +34,9 @@ def allocate(nbytes: int) -> Memory:
     start = -raw.ctypes.data % alignment
     block = raw[start : start + size]
     return Memory(block, block.ctypes.data, nbytes)
+
+
+def borrowed(address: int, nbytes: int) -> Memory:
+    """Memory that somebody else keeps, for as long as a launch runs."""
+    size = max(nbytes, 1)
+    return Memory(np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8), address, size)

@@ -45,7 +45,7 @@ class Cell:
         raise GradientError(f"{self.who}: {name} is asked of the memory of a tensor that is differentiated")
 
     @property
-    def key(self) -> NoReturn:
+    def block(self) -> NoReturn:
         """None is ever launched on: who asks runs outside of the tape."""
         raise GradientError(
             f"{self.who}: a tensor of its making was kept and used after it, or in another thread; return what is to "

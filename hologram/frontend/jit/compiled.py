@@ -42,11 +42,11 @@ class Compiled:
         outputs = self.replay(tensors)
         for number in self.donated:
             buffer = tensors[number].buffer
-            if buffer.key is not None:  # nobody has its memory now
+            if buffer.block is not None:  # nobody has its memory now
                 buffer.free()
         return self.results(outputs)
 
-    def over(self, buffers: Sequence[Buffer], numbers: Sequence[float], *, met: bool = False) -> bool:
+    def over(self, buffers: Sequence[Buffer], numbers: Sequence[float]) -> bool:
         """As a call, but the first tensors stay, and become the results, each the one of its number.
 
         `buffers` are those of the tensors of the signature. False if nothing was done: see Replay.over.
@@ -55,11 +55,11 @@ class Compiled:
             return False
         if self.numbers is not None:
             buffers = [*buffers, *[t.buffer for t in self.numbers(numbers)]]
-        return self.replay.over(buffers, met=met)
+        return self.replay.over(buffers)
 
     def _living(self) -> tuple[Tensor, ...]:
         for tensor in self.captured:
-            if tensor.key is None:
+            if tensor.buffer.block is None:
                 raise BufferFreed(
                     f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed"
                 )
@@ -114,7 +114,7 @@ def compile_traced(
     graph = recording.graph
     assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
-    replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
+    replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
     numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
     asked = frozenset(formulas.asked.union(fixed))
     found = maker(tree, made)

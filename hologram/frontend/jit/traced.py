@@ -36,7 +36,7 @@ class Storage:
         )
 
     @property
-    def key(self) -> NoReturn:
+    def block(self) -> NoReturn:
         """None is ever launched on: who asks runs outside of the trace."""
         raise TraceError(
             f"{self.who}: a tensor of its trace was kept and used after it, or in another thread; return what is to be "

@@ -113,6 +113,10 @@ def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
 class Expression(Kernelled):
     """An operation declared by what it does at one element, so that it can be written into any program."""
 
+    @property
+    def hands_numbers_on(self) -> bool:
+        return True
+
     def written(
         self,
         builder: Builder,

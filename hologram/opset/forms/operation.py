@@ -179,6 +179,11 @@ class Operation:
         return False
 
     @property
+    def hands_numbers_on(self) -> bool:
+        """Whether its plans only hand operands that are numbers on to kernels (plan.Given)."""
+        return False
+
+    @property
     def pointwise(self) -> bool:
         """Whether each element of the result depends on the operands at the same place alone; see `fused`."""
         return False

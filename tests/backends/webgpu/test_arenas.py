@@ -24,8 +24,8 @@ def test_arenas_need_no_other_form_of_a_program(index: int) -> None:
             plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
             steps.extend(plan, (source, source, target))
             source = target
-        replay = Replay(executor, steps.plan(), 1, (layout,))
+        replay = Replay(executor, steps.plan(), (layout,), (layout,))
         (out,) = replay([executor.tensor(np.arange(n, dtype=np.float32))])
         np.testing.assert_array_equal(out.to_numpy(), np.arange(n) * 512)
-        kernels: list[Any] = [executor.device.compile(step.kernel) for step in replay._plan.steps]
+        kernels: list[Any] = [executor.device.compile(placed.step.kernel) for placed in replay._structure.steps]
         assert all(len(kernel._forms) == 1 for kernel in kernels)

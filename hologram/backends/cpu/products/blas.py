@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.cpu.engine import Code, Engine
-from hologram.backends.cpu.kernel import Step
+from hologram.backends.cpu.image import Step
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import prelude
 from hologram.records import frozen
@@ -99,10 +99,11 @@ class Routines:
     def vectors(self) -> int:
         return self.code.addresses[1]
 
-    def on_one_thread(self, step: Step) -> tuple[Step, ...]:
-        """The step with BLAS held to one thread meanwhile, as steps of one launch."""
-        enter, leave = ((function, self.gate.ctypes.data, 1, 1) for function in self.code.addresses[2:])
-        return (enter, step, leave)
+    @property
+    def guard(self) -> tuple[Step, Step]:
+        """The steps before and after which BLAS has threads of its own again."""
+        enter, leave = (Step(function, 1, 1, self.gate.ctypes.data) for function in self.code.addresses[2:])
+        return enter, leave
 
 
 @functools.lru_cache(maxsize=8)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from hologram.backends.cpu.kernel import Host, recorded
+from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
+from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blas import Routines, loaded_library, routines
-from hologram.device import Launch
 from hologram.records import frozen
 
 # Estimated on a Zen 4 core: of a multiply-add, of an element of a matrix that is multiplied by a vector, and of a call.
@@ -109,9 +109,14 @@ class Product:
         return same and turned.shape == self.b.shape and min(self.sizes) > 1
 
 
+_ADDRESSES = (7, 11, 14)  # the words of a call that say where a, b and out lie; see blas.ll
+
+
 @frozen
 class Call:
-    """What BLAS is called with for a product."""
+    """What BLAS is called with for a product, or for its transposed where it is `turned`."""
+
+    turned: bool
 
     rows: int  # that are cut
     function: int
@@ -146,18 +151,23 @@ def call_of(product: Product, using: Routines) -> Call | None:
     )
     function, step = (using.gemv, using.vectors) if by_vectors else (using.gemm, using.matrices)
     each_ns = (_VECTOR_NS * m if by_vectors else _MULTIPLY_NS * m * n) * k * size / 4
-    return Call(m, function, step, numbers, each_ns)
+    return Call(turned is not product, m, function, step, numbers, each_ns)
 
 
-def product_launch(product: Product, host: Host) -> Launch | None:
-    """A launch of the product; None where BLAS cannot be had for it so. `out` shares no memory with the operands."""
+def product_pieces(product: Product, host: Host) -> list[Piece] | None:
+    """A launch of the product; None where BLAS cannot be had for it so. `out` shares no memory with the operands.
+
+    Its arguments 0, 1 and 2 are the addresses of a, b and out; the arrays only show how they lie.
+    """
     library = loaded_library()
     using = None if library is None else routines(host.engine(), library, product.out.dtype)
     call = None if using is None else call_of(product, using)
     if using is None or call is None:
         return None
     pieces = cut(product.out.shape[0], call.rows, call.each_ns, host.threads)
-    block = np.array([call.function, *call.numbers, pieces.height, pieces.strips], np.int64)
-    step = (call.step, block.ctypes.data, pieces.total, pieces.slice)
-    shared = pieces.total > pieces.slice
-    return recorded(using.on_one_thread(step), host.pool(), shared, (block, using, product))
+    words = (call.function, *call.numbers, pieces.height, pieces.strips)
+    operands = (1, 0, 2) if call.turned else (0, 1, 2)
+    patches = tuple(Patch(word, ADDRESS, k) for word, k in zip(_ADDRESSES, operands, strict=True))
+    enter, leave = using.guard
+    step = Step(call.step, pieces.total, pieces.slice)
+    return [Piece((enter, step, leave), words, patches, owner=using)]

@@ -1,23 +1,26 @@
 """The tile kernels on the CPU: matrix products by NumPy's BLAS, on the pool's threads, or else by NumPy.
 
-`TILES` maps a tile's stem to a function that prepares one launch: it gets a `TileCall` and returns a call without
-arguments that does the work. Views are made once, when the launch is bound.
+Where operands lie so that BLAS can read and write them, all of a launch is compiled code; else Python converts before
+and after it.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.kernel import Host, sequence
-from hologram.backends.cpu.memory import Memory
+from hologram.backends.cpu.image import Piece, prepared
+from hologram.backends.cpu.kernel import Host, bound
+from hologram.backends.cpu.memory import Memory, borrowed
 from hologram.backends.cpu.products.blas import loaded_library
-from hologram.backends.cpu.products.cut import Product, matrices, product_launch
-from hologram.device import Binding, Kernel, Launch, in_turn
+from hologram.backends.cpu.products.cut import Product, matrices, product_pieces
+from hologram.device import Binding, Kernel, Launch, Prepared, Span, in_turn
 from hologram.dtypes import Number
 from hologram.errors import CompileError
 from hologram.opset.forms.epilogue import epilogue_reads
@@ -52,9 +55,6 @@ class TileCall:
         return self.compile(program).bind(bindings, (), grid)
 
 
-Prepare = Callable[[TileCall], Launch]
-
-
 def memory_of(array: np.ndarray) -> Memory:
     """A contiguous array's memory."""
     flat = array.reshape(-1).view(np.uint8)
@@ -70,25 +70,44 @@ class TileKernel(Kernel):
     host: Host | None
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        prepare = TILES.get(self.tile.stem)
-        if prepare is None:
-            known = ", ".join(TILES)
+        spans = [(b.memory.address + b.offset, b.nbytes) for b in bindings]
+        if self.host is not None and self.pieces(spans, scalars, grid) is not None:
+            return bound(self.pieces, bindings, scalars, grid, self.host)  # type: ignore[arg-type]
+        found = [b.memory.bytes[b.offset : b.offset + b.nbytes] for b in bindings]
+        return self._asked(_in_python, found, scalars, grid)
+
+    def pieces(
+        self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]
+    ) -> list[Piece] | None:
+        """The steps of a launch on memory like this, as ProgramKernel.pieces; None where Python has a part in it."""
+        found = [borrowed(place, nbytes).bytes[:nbytes] for place, nbytes in spans]
+        return self._asked(_compiled, found, scalars, grid)
+
+    def _asked(
+        self,
+        how: Callable[[TileCall], Any],
+        found: Sequence[np.ndarray],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+    ) -> Any:
+        """What a way of running the tile makes of its buffers, which are bytes."""
+        if self.tile.stem not in TILES:
+            known = ", ".join(sorted(TILES))
             raise CompileError(
                 self.tile.entry, f"the CPU has no kernel named {self.tile.stem}; it has {known}"
             )
         arrays = {}
-        for (name, dtype, _), b in zip(self.tile.buffers, bindings, strict=True):
-            usable = b.nbytes - b.nbytes % dtype.itemsize
-            arrays[name] = b.memory.bytes[b.offset : b.offset + usable].view(dtype.numpy)
+        for (name, dtype, _), array in zip(self.tile.buffers, found, strict=True):
+            arrays[name] = array[: array.size - array.size % dtype.itemsize].view(dtype.numpy)
         numbers = {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
         try:
-            return prepare(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
+            return how(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
         except KeyError as error:
             raise CompileError(
                 self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
             ) from error
 
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         return "BLAS"
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
@@ -107,18 +126,73 @@ class TileKernel(Kernel):
         return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
 
 
-def matmul(call: TileCall) -> Launch:
-    """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
+def _operands(call: TileCall) -> Product:
+    """The matrices of a batched product."""
     m, k, n = (int(call.scalars[name]) for name in ("m", "k", "n"))
     batch = int(call.grid[2])
-    a = call.view("a", (batch, m, k), ("batch", "row", "column"))
-    b = call.view("b", (batch, k, n), ("batch", "row", "column"))
-    out = call.view("out", (batch, m, n), ("batch", "row", "column"))
-    wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
-    epilogue = call.tile.epilogue
+    return Product(
+        call.view("a", (batch, m, k), ("batch", "row", "column")),
+        call.view("b", (batch, k, n), ("batch", "row", "column")),
+        call.view("out", (batch, m, n), ("batch", "row", "column")),
+    )
+
+
+def _direct(call: TileCall, product: Product) -> bool:
+    """Whether BLAS can write where the result shall lie, and an epilogue work there."""
+    out, epilogue = product.out, call.tile.epilogue
     read = [call.arrays[name] for name, _, _ in epilogue_reads(epilogue)]
     fits = matrices(out) is not None if epilogue is None else out.flags.c_contiguous
-    direct = out.dtype == wide and fits and not any(np.may_share_memory(out, x) for x in (a, b, *read))
+    wide = out.dtype in (np.float32, np.float64)
+    return wide and fits and not any(np.may_share_memory(out, x) for x in (product.a, product.b, *read))
+
+
+def _compiled(call: TileCall) -> list[Piece] | None:
+    """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
+    product = _operands(call)
+    readable = all(x.dtype == product.out.dtype and matrices(x) is not None for x in (product.a, product.b))
+    epilogue = call.tile.epilogue
+    if call.host is None or not readable or not _direct(call, product):
+        return None
+    if epilogue is not None and epilogue.buffer("result").dtype.numpy != product.out.dtype:
+        return None
+    multiplied = product_pieces(product, call.host)
+    if multiplied is None:
+        return None
+    places = {name: k for k, (name, _, _) in enumerate(call.tile.buffers)}
+    firsts = {
+        name: x.ctypes.data - call.arrays[name].ctypes.data
+        for name, x in (("a", product.a), ("b", product.b), ("out", product.out))
+    }
+    names = ("a", "b", "out")
+    found = [_told(piece, [(places[n], firsts[n]) for n in names]) for piece in multiplied]
+    if epilogue is not None:
+        ends = dict.fromkeys(("value", "result"), "out")
+        named = [ends.get(p.name, p.name) for p in epilogue.buffers]
+        arrays = [product.out if n == "out" else call.arrays[n] for n in named]
+        spans = [(x.ctypes.data, x.nbytes) for x in arrays]
+        kernel: Any = call.compile(epilogue)
+        batch, m, n = product.out.shape
+        told = [(places[name], firsts.get(name, 0)) for name in named]
+        found += [_told(piece, told) for piece in kernel.pieces(spans, (), (batch * m, n))]
+    return found
+
+
+def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
+    """The piece with argument k become another one, and so many bytes behind it."""
+    patches = (
+        replace(p, argument=arguments[p.argument][0], first=p.first + arguments[p.argument][1])
+        for p in piece.patches
+    )
+    return replace(piece, patches=tuple(patches))
+
+
+def _in_python(call: TileCall) -> Launch:
+    """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
+    a, b, out = (product := _operands(call)).a, product.b, product.out
+    batch, m, n = out.shape
+    wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
+    epilogue = call.tile.epilogue
+    direct = _direct(call, product)
     value = out if direct else np.empty(out.shape, wide)
     result = value
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != wide:
@@ -131,7 +205,7 @@ def matmul(call: TileCall) -> Launch:
         steps.append(call.program(epilogue, arrays, (batch * m, n)))
     if result is not out:
         steps.append(functools.partial(np.copyto, out, result, casting="unsafe"))
-    return in_turn(steps) if call.host is None else sequence(steps, call.host.pool)
+    return in_turn(steps)
 
 
 def _readable(view: np.ndarray, wide: np.dtype, steps: list[Launch]) -> np.ndarray:
@@ -145,11 +219,16 @@ def _readable(view: np.ndarray, wide: np.dtype, steps: list[Launch]) -> np.ndarr
 
 def _product(call: TileCall, product: Product) -> Launch:
     """The product on the pool's threads, or NumPy's own where that cannot be had."""
-    pooled = None if call.host is None else product_launch(product, call.host)
-    if pooled is not None:
-        return pooled
+    pieces = None if call.host is None else product_pieces(product, call.host)
+    if pieces is not None and call.host is not None:
+        launch = prepared(pieces, call.host.pool(), call.host.engine())
+        return functools.partial(_on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product)
     a, b, out = (x[0] if len(x) == 1 else x for x in (product.a, product.b, product.out))
     return functools.partial(np.matmul, a, b, out=out)
 
 
-TILES: dict[str, Prepare] = dict.fromkeys(("matmul", "matmul_register", "matmul_subgroup"), matmul)
+def _on(launch: Prepared, arguments: list[Any], _product: Product) -> None:
+    launch(arguments)
+
+
+TILES = frozenset({"matmul", "matmul_register", "matmul_subgroup"})

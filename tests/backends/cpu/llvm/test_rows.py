@@ -189,7 +189,7 @@ def test_sums_are_added_in_place(shape: tuple[int, int]) -> None:
     memories = [place(cpu, v) for v in (a.T if rows > 2 else a, start, start)]
     bound = [Binding(m, 0, m.nbytes) for m in memories]
     kernel = cpu.compile(program)
-    assert ("columns" if rows > 2 else "split") in kernel.schedule(bound, (), shape)
+    assert ("columns" if rows > 2 else "split") in kernel.schedule([(m.address, m.nbytes) for m in memories], (), shape)
     kernel.bind(bound, (), shape)()
     found = memories[1].bytes[: start.nbytes].view(np.float32)
     np.testing.assert_allclose(found, start * 0.5 + a.sum(1, dtype=np.float64), rtol=1e-6)
@@ -215,9 +215,10 @@ def test_what_is_summed_is_stored_in_the_same_sweep(shape: tuple[int, int], in_p
     second = first if in_place else place(cpu, np.full_like(a, np.nan))
     memories = [first, second, place(cpu, np.full(rows, np.nan, np.float32))]
     bound = [Binding(m, 0, m.nbytes) for m in memories]
+    spans = [(m.address, m.nbytes) for m in memories]
     kernel = cpu.compile(program)
     assert isinstance(kernel, ProgramKernel)
-    assert kernel._scheduled(bound, (), shape).variant.early is not in_place
+    assert kernel._scheduled(spans, (), shape).variant.early is not in_place
     kernel.bind(bound, (), shape)()
     found = second.bytes[: a.nbytes].view(np.float32)
     np.testing.assert_array_equal(found, (a.T if rows > 9 else a).reshape(-1) * 2)

@@ -18,11 +18,12 @@ from numpy.typing import DTypeLike
 
 from hologram import dtypes
 from hologram.backends.cpu.engine import shared_engine
+from hologram.backends.cpu.image import prepared
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import blas
 from hologram.backends.cpu.products import cut as cutting
 from hologram.backends.cpu.products.blas import Library, loaded_library
-from hologram.backends.cpu.products.cut import Cut, Product, cut, product_launch
+from hologram.backends.cpu.products.cut import Cut, Product, cut, product_pieces
 from hologram.backends.cpu.products.tiles import TileKernel
 from hologram.backends.cpu.workers import Pool, shared_pool
 from hologram.device import Binding, Launch
@@ -89,9 +90,11 @@ def lying(array: np.ndarray, how: str) -> np.ndarray:
 
 
 def launched(product: Product, host: Host = HOST) -> Launch:
-    launch = product_launch(product, host)
-    assert launch is not None
-    return launch
+    pieces = product_pieces(product, host)
+    assert pieces is not None
+    launch = prepared(pieces, host.pool(), host.engine())
+    arrays = (product.a, product.b, product.out)
+    return lambda: launch([x.ctypes.data for x in arrays])
 
 
 def check(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
@@ -170,14 +173,14 @@ def test_what_is_not_finite_reaches_its_row_alone(value: float, sizes: tuple[int
 )
 def test_what_blas_cannot_do_is_refused(a: np.ndarray, b: np.ndarray) -> None:
     out = np.zeros((1, a.shape[1], b.shape[2]), a.dtype)
-    assert product_launch(Product(a, b, out), HOST) is None
+    assert product_pieces(Product(a, b, out), HOST) is None
 
 
 def test_a_matrix_times_its_transpose_is_left_to_numpy() -> None:
     """It has a call that does half the work."""
     a = numbers((1, 20, 30), np.float32)
     product = Product(a, a.transpose(0, 2, 1), np.empty((1, 20, 20), np.float32))
-    assert product_launch(product, HOST) is None
+    assert product_pieces(product, HOST) is None
 
 
 def test_integers_of_32_bits() -> None:

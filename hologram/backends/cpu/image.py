@@ -1,0 +1,140 @@
+"""Images: launches of compiled code that are told at the call where their operands lie (launch.ll)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hologram.backends.cpu.builtin import ONE, Builtin, keep
+from hologram.backends.cpu.engine import Engine
+from hologram.backends.cpu.objects import kept_code
+from hologram.backends.cpu.workers import Pool
+from hologram.device import Prepared
+from hologram.records import frozen
+
+ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
+_HEADER = 4
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_CALLED = (
+    "PyLong_AsVoidPtr PyLong_AsLongLong PyFloat_AsDouble PyErr_Occurred PyErr_NoMemory PyList_GetItem "
+    "PyEval_SaveThread PyEval_RestoreThread PyMem_RawMalloc PyMem_RawFree Py_IncRef"
+).split()
+
+
+@frozen(slots=True)
+class Patch:
+    """A word that a call is told: which, as what, from which argument, and for an address how many bytes behind it."""
+
+    word: int
+    kind: int
+    argument: int
+    first: int = 0
+
+
+@frozen(slots=True)
+class Step:
+    """function(arguments, begin, end) over 0 .. total in slices; the arguments are the piece's words, or elsewhere."""
+
+    function: int
+    total: int
+    slice: int
+    arguments: int | None = None
+
+
+@frozen(slots=True)
+class Piece:
+    """Steps of compiled code, and the words that are their arguments.
+
+    `owner` keeps the functions. Of `scratch` words behind the others, the word `scratch_at` is told the address.
+    """
+
+    steps: tuple[Step, ...]
+    words: Sequence[int]
+    patches: tuple[Patch, ...] = ()
+    scratch: int = 0
+    scratch_at: int = 0
+    owner: Any = None
+
+
+@functools.lru_cache(maxsize=1)
+def _builtin(engine: Engine) -> Builtin | None:
+    """What launches images; None where Python has no such functions to call."""
+    if sys.implementation.name != "cpython":
+        return None
+    engine.provide(ctypes.pythonapi, _CALLED)
+    text = Path(__file__).with_name("launch.ll").read_text()
+    code = kept_code(engine, "launch", text, lambda: (text, ("launch",)))
+    keep(code)
+    return Builtin("launch", code.addresses[0], ONE)
+
+
+def prepared(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Prepared:
+    """The pieces in order as one launch; threads may call it at once."""
+    if any(step.total > step.slice for piece in pieces for step in piece.steps):
+        pool.start()
+    image = _written(pieces, pool)
+    owners = (image, pool, [piece.owner for piece in pieces])
+    launch = _builtin(engine)
+    return InPython(image) if launch is None else launch.of(image.ctypes.data, owners)
+
+
+def _written(pieces: Sequence[Piece], pool: Pool) -> np.ndarray:
+    steps = sum(len(piece.steps) for piece in pieces)
+    body: list[int] = [pool.address, steps]
+    at = len(body) + 4 * steps  # where a piece's words begin
+    relocations: list[int] = []
+    patches: list[int] = []
+    blocks: list[int] = []
+    for piece in pieces:
+        for step in piece.steps:
+            if step.arguments is None:
+                relocations.append(len(body) + 1)
+            body += step.function, at if step.arguments is None else step.arguments, step.total, step.slice
+        for patch in piece.patches:
+            patches += at + patch.word, patch.kind, patch.argument, patch.first
+        words = [*piece.words, *[0] * piece.scratch]
+        if piece.scratch:
+            words[piece.scratch_at] = at + len(piece.words)
+            relocations.append(at + piece.scratch_at)
+        blocks += words
+        at += len(words)
+    header = (len(body) + len(blocks), len(relocations), len(patches) // 4, pool.launch_address)
+    return np.array([*header, *body, *blocks, *relocations, *patches], np.int64)
+
+
+class InPython:
+    """An image launched without `launch.ll`."""
+
+    def __init__(self, image: np.ndarray) -> None:
+        words, relocations, patches, run = image[:_HEADER].tolist()
+        end = _HEADER + words
+        self._body = image[_HEADER:end]
+        self._relocations = image[end : end + relocations]
+        self._patches = image[end + relocations :].reshape(patches, 4).tolist()
+        self._run: Callable[[int], None] = _RUN(run)
+        self._image = image
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        body = self._body.copy()
+        address = body.ctypes.data
+        body[self._relocations] = body[self._relocations] * 8 + address
+        for word, kind, argument, first in self._patches:
+            body[word] = _word(kind, arguments[argument], first)
+        self._run(address)
+        return arguments
+
+
+def _word(kind: int, given: Any, first: int) -> int:
+    if kind == F32:
+        with np.errstate(over="ignore"):
+            return int(np.float32(given).view(np.uint32))
+    if kind == F64:
+        return struct.unpack("<q", struct.pack("<d", given))[0]
+    return given + first

@@ -1,0 +1,68 @@
+"""Plans as launches: compiled code in as few calls as can be, and between them what Python runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hologram.backends.cpu.image import ADDRESS, Piece, prepared as image
+from hologram.backends.cpu.kernel import Host
+from hologram.backends.cpu.memory import borrowed
+from hologram.device import Binding, Call, Prepared
+from hologram.plan import Given
+
+
+def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
+    """The calls in order as one launch; see hologram.device.Device.prepare."""
+    parts: list[Prepared] = []
+    for compiled, group in itertools.groupby((_part(c, arguments, host) for c in calls), lambda x: type(x) is list):
+        if compiled and host is not None:
+            pieces = [piece for part in group for piece in part]
+            if pieces:
+                parts.append(image(pieces, host.pool(), host.engine()))
+        else:
+            parts += group
+    return parts[0] if len(parts) == 1 else InTurn(tuple(parts))
+
+
+def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece] | Prepared:
+    """The pieces of a call, told which of the launch's arguments its operands are; or what Python runs."""
+    write = getattr(call.kernel, "pieces", None)
+    found = None if host is None or write is None else write(call.spans(arguments), call.scalars, call.grid)
+    if found is None:
+        return InPlace(call)
+    areas = call.areas
+
+    def moved(patch: Any) -> Any:
+        if patch.kind != ADDRESS:
+            return patch
+        area = areas[patch.argument]
+        return replace(patch, argument=area.argument, first=area.first + patch.first)
+
+    return [replace(piece, patches=tuple(map(moved, piece.patches))) for piece in found]
+
+
+class InTurn:
+    """Launches one after another, told the same."""
+
+    def __init__(self, parts: tuple[Prepared, ...]) -> None:
+        self._parts = parts
+
+    def __call__(self, arguments: list[Any]) -> None:
+        for part in self._parts:
+            part(arguments)
+
+
+class InPlace:
+    """A kernel that is bound at every call, to the memory it is told."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __call__(self, arguments: list[Any]) -> None:
+        call = self._call
+        bindings = [Binding(borrowed(place, nbytes), 0, nbytes) for place, nbytes in call.spans(arguments)]
+        scalars = [arguments[x.argument] if type(x) is Given else x for x in call.scalars]
+        call.kernel.bind(bindings, scalars, call.grid)()

@@ -1,0 +1,104 @@
+"""What a call launched, joined: calls like it launch just that, all of it at once, and ask nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hologram.device import Area
+from hologram.plan import Given, Step
+from hologram.records import frozen
+from hologram.runtime.launches import Launches, Placed, Structure
+from hologram.runtime.memory_pool import Block
+from hologram.runtime.recording import Recording
+
+
+@frozen
+class Joined:
+    """Launches as one: its arguments are the places of the inputs and of the new results, then these numbers."""
+
+    structure: Structure
+    numbers: tuple[Any, ...]
+
+
+class _Regions:
+    """The memory that launches met, as arguments of one launch."""
+
+    def __init__(self, places: Sequence[int], blocks: Sequence[Block], results: Sequence[Block]) -> None:
+        self._inputs = tuple(zip(places, blocks, strict=True))
+        self._results = {block: len(places) + k for k, block in enumerate(results)}
+        self._scratch: dict[Block, int] = {}
+
+    def between(self, blocks: Sequence[Block], first: int) -> list[int]:
+        """Takes the other blocks for scratch memory: arguments from the `first` on, of so many bytes."""
+        others = [b for b in blocks if b not in self._results and all(b is not i for _, i in self._inputs)]
+        self._scratch = {block: first + k for k, block in enumerate(others)}
+        return [block.nbytes for block in others]
+
+    def area(self, place: int, nbytes: int) -> Area | None:
+        """Bytes from a place on; None where it lies in memory of somebody else's."""
+        for known in (self._scratch, self._results):
+            for block, argument in known.items():
+                if block.place <= place <= block.place + block.nbytes - nbytes:
+                    return Area(argument, place - block.place, nbytes)
+        for k, (start, block) in enumerate(self._inputs):
+            if block.place <= place <= block.place + block.nbytes - nbytes:
+                return Area(k, place - start, nbytes)
+        return None
+
+
+def joined(
+    launches: Launches,
+    recording: Recording,
+    places: Sequence[int],
+    blocks: Sequence[Block],
+    results: Sequence[Block],
+    told: dict[int, Any],
+) -> Joined | None:
+    """What was recorded as one launch on inputs at places in blocks, and on the results' blocks.
+
+    `told` are numbers of the call by their `id`: arguments of the launch, in order, where they were handed on
+    unchanged. None where there is nothing to join, or where it touched memory of somebody else's.
+    """
+    regions = _Regions(places, blocks, results)
+    numbers: list[Any] = []
+    first = len(places) + len(results)
+    count = first + len(told) + sum(s is None for one, _ in recording.launched for s in one.sizes)
+    arenas = regions.between(list(recording.blocks), count)
+    own = len(arenas)
+    steps: list[Placed] = []
+    order = {key: first + k for k, key in enumerate(told)}
+    for structure, arguments in recording.launched:
+        moved: list[Any] = []
+        for size, argument in zip(structure.sizes, arguments, strict=True):
+            if size is None:
+                at = order.get(id(argument))
+                if at is None:
+                    at = first + len(told) + len(numbers)
+                    numbers.append(argument)
+                moved.append(at)
+                continue
+            area = regions.area(argument, size)
+            if area is None:
+                return None
+            moved.append(area)
+        for k, nbytes in enumerate(structure.arenas):
+            if own + k < len(arenas):
+                arenas[own + k] = max(arenas[own + k], nbytes)
+            else:
+                arenas.append(nbytes)
+            moved.append(Area(count + own + k, 0, nbytes))
+        steps += [_moved(placed, moved) for placed in structure.steps]
+    sizes: list[int | None] = [0] * first + [None] * (count - first)
+    numbers += [0.0] * (count - first - len(told) - len(numbers))
+    return Joined(Structure(launches, steps, sizes, arenas), tuple(numbers))
+
+
+def _moved(placed: Placed, moved: Sequence[Any]) -> Placed:
+    """A step whose operands lie in the arguments of a larger launch."""
+    step = placed.step
+    areas = tuple(
+        Area(moved[a.argument].argument, moved[a.argument].first + a.first, a.nbytes) for a in placed.areas
+    )
+    scalars = tuple(Given.of(x, moved[x.argument]) if type(x) is Given else x for x in step.scalars)
+    return Placed(Step(step.kernel, step.operands, scalars, step.grid), areas)

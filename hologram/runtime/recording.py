@@ -1,0 +1,62 @@
+"""Recordings: what a thread launches while one is open; see joining.py for what becomes of it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+from hologram.runtime.memory_pool import Block
+
+
+class Recording:
+    """What a thread launches, and the blocks it is given for buffers, from `begin` to `end`.
+
+    It is `void` once the thread does what a launch on other memory would not repeat: elements that go to the host or
+    come from there, numbers that are drawn.
+    """
+
+    open: ClassVar[dict[int, Recording]] = {}  # by thread; asked by whatever launches
+
+    def __init__(self) -> None:
+        self.void = False
+        self.launched: list[tuple[Any, list[Any]]] = []
+        self.blocks: dict[Block, None] = {}
+        self._before: Recording | None = None
+
+    def begin(self) -> Recording:
+        self._before = self.open.get(threading.get_ident())
+        self.open[threading.get_ident()] = self
+        return self
+
+    def end(self) -> None:
+        """What was recorded in it is part of one that was open before it as well."""
+        before = self._before
+        if before is None:
+            self.open.pop(threading.get_ident(), None)
+            return
+        self.open[threading.get_ident()] = before
+        before.void |= self.void
+        before.launched += self.launched
+        before.blocks.update(self.blocks)
+
+
+def launching(structure: Any, arguments: list[Any]) -> None:
+    """Notes a launch of a Structure, in this thread's recording."""
+    recording = Recording.open.get(threading.get_ident())
+    if recording is not None:
+        recording.launched.append((structure, list(arguments)))
+
+
+def given(block: Block) -> None:
+    """Notes a block for a buffer."""
+    recording = Recording.open.get(threading.get_ident())
+    if recording is not None:
+        recording.blocks[block] = None
+
+
+def spoil() -> None:
+    """Makes this thread's recordings void."""
+    recording = Recording.open.get(threading.get_ident())
+    while recording is not None:
+        recording.void = True
+        recording = recording._before
