@@ -59,11 +59,11 @@ def flagged() -> Iterator[Flags]:
         _local.flags = before
 
 
-def complain(flag: Tensor, kind: type[Exception], text: str) -> None:
+def complain(flag: Tensor, complaint: Complaint) -> None:
     """Leaves a flag while a function is traced; without `flagged`, which is where hg.jit traces alone, nobody asks."""
     if _local.flags is not None:
         _local.flags.set_where.append(flag)
-        _local.flags.complaints.append(Complaint(kind, text))
+        _local.flags.complaints.append(complaint)
 
 
 @frozen

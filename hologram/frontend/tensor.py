@@ -26,6 +26,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import sizes
+from hologram.runtime.recording import Recording
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ else:  # not needed to compute
     representation = lazy.module("hologram.frontend.representation")
 
 _tracers = Dispatch.tracers
+recordings = Recording.open
 _NUMBERS = frozenset({bool, int, float})
 _COMMON = frozenset({0, 1})  # numbers worth a launch of their own; others are copied, whatever they are
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -97,7 +99,7 @@ class Tensor(View, Operators, Methods):
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
             return indexing.write(self, index, value)
         target = self._through(indexed, *items)
-        if type(value) in _NUMBERS and value in _COMMON and not _tracers:
+        if type(value) in _NUMBERS and (value in _COMMON or recordings) and not _tracers:
             fill = opset.OPERATIONS["fill"]
             return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
         return engine.copy(
@@ -287,7 +289,11 @@ def full(
 
 def make_full(engine: Engine, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Tensor:
     tensor = make_empty(engine, shape, dtype)
-    tensor.buffer.fill(value)
+    if recordings:  # a launch is repeated, a number of the host's is not
+        fill = opset.OPERATIONS["fill"]
+        engine._compute(fill, (), (tensor,), fill.attributes | {"value": value})
+    else:
+        tensor.buffer.fill(value)
     return tensor
 
 

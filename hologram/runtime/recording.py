@@ -21,6 +21,7 @@ class Recording:
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
         self.blocks: dict[Block, None] = {}
+        self.asked: list[tuple[Any, Any]] = []  # buffers whose element says that a complaint is due, and the complaints
         self._before: Recording | None = None
 
     def begin(self) -> Recording:
@@ -38,6 +39,7 @@ class Recording:
         before.void |= self.void
         before.launched += self.launched
         before.blocks.update(self.blocks)
+        before.asked += self.asked
 
 
 def launching(structure: Any, arguments: list[Any]) -> None:
@@ -52,6 +54,18 @@ def given(block: Block) -> None:
     recording = Recording.open.get(threading.get_ident())
     if recording is not None:
         recording.blocks[block] = None
+
+
+def ask(flag: Any, complaint: Any) -> bool:
+    """Whether the one element of a buffer is set, in which case a complaint is due: asked at each call of a recording."""
+    thread = threading.get_ident()
+    recording = Recording.open.pop(thread, None)
+    try:
+        return bool(flag.to_numpy())
+    finally:
+        if recording is not None:
+            recording.asked.append((flag, complaint))
+            Recording.open[thread] = recording
 
 
 def spoil() -> None:

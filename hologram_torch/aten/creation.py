@@ -52,6 +52,24 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     return out
 
 
+def _range(
+    start: Any,
+    end: Any,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> torch.Tensor:
+    """In new memory: PyTorch's own resizes an empty output."""
+    try:
+        like = torch.arange(start, end, step, dtype=dtype, layout=layout or torch.strided, device="meta")
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise type(error)(f"hologram, arange: {error}") from None
+    return _arange(start, end, step, out=torch.empty(like.shape, dtype=like.dtype, device=device))
+
+
 def _spaced(target: Tensor, start: float, end: float, steps: int) -> Tensor:
     return hg.linspace(target.executor, float(start), float(end), steps, dtype=widest(target))
 
@@ -127,6 +145,9 @@ def _kaiser(
     return found[:window_length].to(dtype)
 
 
+register("arange", lambda end, **how: _range(0, end, **how), recorded=True)
+register("arange.start", _range, recorded=True)
+register("arange.start_step", _range, recorded=True)
 register("arange.start_out", _arange)
 register("linspace.out", _linspace)
 register("logspace.out", _logspace)

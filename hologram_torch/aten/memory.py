@@ -189,7 +189,7 @@ def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -
 # Its memory may be given to others as soon as nobody holds it: one queue runs everything in order.
 register("record_stream", lambda x, stream: None)
 register("copy", _copied)
-register("_copy_from", _copy_from)
+register("_copy_from", _copy_from, recorded=True)
 for _key in (
     "Negative",
     "Conjugate",
@@ -251,9 +251,9 @@ def fill(target: Tensor, value: bool | int | float) -> None:
     target[...] = element(value, target)
 
 
-register("fill_.Scalar", _filled)
-register("fill_.Tensor", _filled)
-register("zero_", lambda x: _filled(x, 0))
+register("fill_.Scalar", _filled, recorded=True)
+register("fill_.Tensor", _filled, recorded=True)
+register("zero_", lambda x: _filled(x, 0), recorded=True)
 
 
 @implements("cat")
@@ -336,7 +336,7 @@ def _to_copy(x: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torc
     return _converted(LOOP, x, non_blocking=False, **how)
 
 
-register("_to_copy", _to_copy)
+register("_to_copy", _to_copy, recorded=True)
 
 
 def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:

@@ -22,15 +22,18 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.joining import joined
 from hologram.runtime.launches import Structure
-from hologram.runtime.recording import Recording, launching
+from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.kernel import Kernel
+from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.numbers import bounds
 from hologram_torch.tensors.memory import fresh, hologram_tensor, torch_tensor
+from hologram_torch.watch import Complaint, unread
 
 MAX_RECIPES = 1024  # of one operator
+CONSTANTS = (type(None), bool, int, float)  # results that follow from the structure
 
 tracers = Dispatch.tracers
 recordings = Recording.open
@@ -47,20 +50,30 @@ class Made:
 
 
 @frozen(slots=True)
+class Same:
+    """A result: the tensor among the arguments of that number."""
+
+    number: int
+
+
+@frozen(slots=True)
 class Recipe:
     """What a call launches, on the tensors' places, new buffers of these kinds, its floats and these numbers.
 
-    Results are new tensors (Made), or tensors among the arguments, by number; `form` puts them together. Floats are
-    arguments of the launch within `bounds`; beyond them PyTorch may refuse them.
+    Results are new tensors (Made), tensors among the arguments (Same), or what all such calls give; `form` puts them
+    together. Floats are arguments of the launch within `bounds`; beyond them PyTorch may refuse them. `flags` are
+    numbers of new buffers whose element says that a complaint is due.
     """
 
+    engine: Any
     structure: Structure
     kinds: tuple[Kind, ...]
     numbers: tuple[Any, ...]
-    results: tuple[Made | int | None, ...]
+    results: tuple[Any, ...]
     form: Callable[[Sequence[Any]], Any]
     index: int
     bounds: tuple[float, float]
+    flags: tuple[tuple[int, Complaint], ...]
 
 
 def _only(results: Sequence[Any]) -> Any:
@@ -69,6 +82,7 @@ def _only(results: Sequence[Any]) -> Any:
 
 BY_VALUE = object()  # in a recipe's place: its floats are part of the key
 UNKNOWN = object()
+REFUSED = object()
 
 
 class Arguments:
@@ -129,7 +143,7 @@ class Arguments:
                     self.key.append((j, k, self.places[k] - self.places[j]))
 
 
-def quick(kernel: Kernel, operands: int) -> Callable[..., Any]:
+def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
     """The kernel, with the short way before it.
 
     Given so many `operands` and nothing else it computes one operation, which may hand floats on: -1 if there is none.
@@ -145,7 +159,10 @@ def quick(kernel: Kernel, operands: int) -> Callable[..., Any]:
             if kwargs:
                 taken.key += kwargs
                 taken.take(tuple(kwargs.values()))
-            taken.shared()
+            if taken.sources:
+                taken.shared()
+            else:
+                taken.key.append(devices.current)
             key: Any = tuple(taken.key)
             recipe = recipes.get(key, UNKNOWN)
             if recipe is BY_VALUE:
@@ -163,16 +180,17 @@ def quick(kernel: Kernel, operands: int) -> Callable[..., Any]:
             if not all([low <= x <= high for x in taken.floats]):
                 return kernel(*args, **kwargs)
         try:
-            return follow(recipe, taken)
+            found = follow(recipe, taken)
         except HologramError as error:
             raise kernel.refusal(error) from error
+        return kernel(*args, **kwargs) if found is REFUSED else found
 
     return call
 
 
 def follow(recipe: Recipe, taken: Arguments) -> Any:
-    """Launches what was learnt, on the memory of these arguments."""
-    engine: Any = taken.sources[0].untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
+    """Launches what was learnt, on the memory of these arguments; REFUSED where an argument turns out malformed."""
+    engine = recipe.engine
     arguments: list[Any] = taken.places
     made: list[Buffer] = []
     if not engine.usable:
@@ -188,6 +206,8 @@ def follow(recipe: Recipe, taken: Arguments) -> Any:
     if recordings:
         launching(structure, arguments)
     structure.launch(arguments)
+    if recipe.flags and _flagged(recipe, made):
+        return REFUSED
     results: list[Any] = []
     for result in recipe.results:
         if type(result) is Made:
@@ -195,12 +215,25 @@ def follow(recipe: Recipe, taken: Arguments) -> Any:
             whole = result.whole
             results.append(fresh(buffer, layout, recipe.index) if whole else torch_tensor(Tensor(buffer, layout)))
         else:
-            results.append(None if result is None else taken.sources[result])  # type: ignore[index]
+            results.append(taken.sources[result.number] if type(result) is Same else result)
     return recipe.form(results)
 
 
+def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:
+    """Whether a flag is set, where that can be told without waiting; elsewhere it is read later."""
+    resident = recipe.engine.limits.host_resident
+    for number, complaint in recipe.flags:
+        flag = made[number]
+        if resident or recordings:
+            if ask(flag, complaint):
+                return True
+        else:
+            unread.leave(Tensor(flag, flag.kind.layout).reshape(1), (complaint,))
+    return False
+
+
 def _learn(
-    kernel: Kernel,
+    kernel: Kernel | Plain,
     recipes: Oldest[Any, Any],
     key: Any,
     taken: Arguments,
@@ -214,7 +247,7 @@ def _learn(
     finally:
         recording.end()
     recipe = None
-    if not recording.void and recording.launched and taken.sources:
+    if not recording.void and recording.launched:
         same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
         if same == taken.blocks:  # none was resized
             recipe = _recipe(recording, taken, found, expected.dtype)
@@ -226,11 +259,11 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
     several = isinstance(found, (tuple, list))
     kinds: list[Kind] = []
     blocks: list[Any] = []
-    results: list[Made | int | None] = []
+    results: list[Any] = []
     for x in found if several else (found,):
         place = next((k for k, source in enumerate(taken.sources) if source is x), None)
-        if x is None or place is not None:
-            results.append(place)
+        if place is not None or type(x) in CONSTANTS:
+            results.append(x if place is None else Same(place))
             continue
         if not isinstance(x, torch.Tensor) or x.device.type != "hologram":
             return None
@@ -244,14 +277,23 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
     told = {id(x): x for x in taken.floats} if taken.told else {}
     if len(told) < len(taken.floats) and taken.told or _computed_with(recording, told):
         return BY_VALUE
-    engine: Any = taken.sources[0].untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
+    flags: list[tuple[int, Complaint]] = []
+    for flag, complaint in recording.asked:
+        if flag.block not in recording.blocks or flag.block in blocks:
+            return None
+        flags.append((len(kinds), complaint))
+        kinds.append(flag.kind)
+        blocks.append(flag.block)
+    first = taken.sources[0] if taken.sources else found
+    engine: Any = first.untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
     whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
     if whole is None:
         return None
     form: Callable[[Sequence[Any]], Any] = type(found) if several else _only
     held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
+    index = devices.number(engine)
     return Recipe(
-        whole.structure, tuple(kinds), whole.numbers, tuple(results), form, devices.number(engine), held
+        engine, whole.structure, tuple(kinds), whole.numbers, tuple(results), form, index, held, tuple(flags)
     )
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
-from hologram.errors import HologramError, UnsupportedDType
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
-from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
+from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.quick import quick
 
 KEY = "PrivateUse1"
@@ -27,19 +25,13 @@ everything_else = torch.library.Library("_", "IMPL")
 KERNELS: dict[str, Kernel] = {}  # by ATen's names
 
 
-def register(name: str, function: Callable[..., Any]) -> None:
-    """Makes a function of PyTorch's tensors the device's kernel for an operator; errors become PyTorch's."""
+def register(name: str, function: Callable[..., Any], recorded: bool = False) -> None:
+    """Makes a function of PyTorch's tensors the device's kernel for an operator; errors become PyTorch's.
 
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except UnsupportedDType:  # a TypeError already: no tensor of the device has this dtype
-            raise
-        except HologramError as error:
-            raise refusal(name, error) from error
-
-    _register(name, call)
+    `recorded` says that what it launches depends on nothing but its arguments' structure and numbers; see quick.py.
+    """
+    kernel = Plain(name, function)
+    _register(name, quick(kernel, -1) if recorded else kernel)
 
 
 def _register(name: str, function: Callable[..., Any]) -> None:

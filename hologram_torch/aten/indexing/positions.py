@@ -9,7 +9,8 @@ import hologram as hg
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
-from hologram_torch.watch import complain
+from hologram.runtime.recording import ask
+from hologram_torch.watch import Complaint, complain
 
 
 def check(
@@ -35,16 +36,24 @@ def check(
         return f"index {found if found < low else hg.max(index).item()} {beyond}"
 
     outside = hg.any_outside(index, low=low, high=extent)
-    refuse(name, outside, f"an index {beyond}" if deferred() else words, kind)
+    refuse(name, outside, words, kind, f"an index {beyond}")
 
 
 def refuse(
-    name: str, wrong: Tensor, words: str | Callable[[], str], kind: type[Exception] = RuntimeError
+    name: str,
+    wrong: Tensor,
+    words: str | Callable[[], str],
+    kind: type[Exception] = RuntimeError,
+    later: str = "an argument is out of range",
 ) -> None:
-    """Raises where a flag is set, for which the device is waited for, but not in a function that is compiled."""
+    """Raises where a flag is set, for which the device is waited for, but not in a function that is compiled.
+
+    `later` is said in place of words that would have to be read on the device, where nobody waits for it.
+    """
+    complaint = Complaint(kind, f"hologram, {name}: {words if isinstance(words, str) else later}")
     if deferred():
-        complain(wrong, kind, f"hologram, {name}: {words}")
-    elif wrong.item():
+        complain(wrong, complaint)
+    elif ask(wrong.buffer, complaint) if wrong.layout is wrong.buffer.kind.layout else wrong.item():
         raise kind(f"hologram, {name}: {words if isinstance(words, str) else words()}")
 
 
