@@ -33,9 +33,10 @@ def numbers(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], way:
 
 
 def expected(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int, way: str) -> np.ndarray:
-    out, places = np.array(x), list(np.indices(index.shape))
+    out: np.ndarray = np.array(x)
+    places: list[np.ndarray] = list(np.indices(index.shape))
     size = x.shape[dim]
-    wrapped = np.where(index < 0, index + size, index)
+    wrapped: np.ndarray = np.where(index < 0, index + size, index)
     inside = (wrapped >= 0) & (wrapped < size)
     places[dim] = wrapped
     WAYS[way].at(out, tuple(p[inside] for p in places), source[inside])
