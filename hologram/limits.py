@@ -59,6 +59,15 @@ class Limits:
     copies_ahead: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
+    @property
+    def loop_turns(self) -> int:
+        """That all loops of one thread may take together; 0: as many as they like.
+
+        llvmpipe ends each of them, without a word, once they took 65,535: Mesa's LP_MAX_TGSI_LOOP_ITERATIONS, which
+        nothing changes. Seen with 22.3; may go when a loop of 70,000 rounds gives what it should.
+        """
+        return 65_000 if self.software else 0
+
     @cached_property
     def text(self) -> str:
         """The same for equal limits, in every process."""

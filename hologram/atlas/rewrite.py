@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program, ScalarParameter, SharedArray
 from hologram.errors import ProgramError
@@ -39,7 +40,25 @@ class Parameters:
 UNCHANGED = Parameters()
 
 
-def rewrite(program: Program, rule: Rule, *, parameters: Parameters = UNCHANGED) -> Program:
+@frozen
+class Unrolling:
+    """How many rounds of a loop one turn of its new loop does; `whole`: those are all, and there is no new loop."""
+
+    copies: int = 1
+    whole: bool = False
+
+
+AS_IT_IS = Unrolling()
+NONE: Mapping[int, Unrolling] = {}
+
+
+def rewrite(
+    program: Program,
+    rule: Rule = lambda builder, instruction, operands: None,
+    *,
+    parameters: Parameters = UNCHANGED,
+    unrolled: Mapping[int, Unrolling] = NONE,
+) -> Program:
     """The program with every instruction replaced by what `rule` makes of it.
 
     Args:
@@ -51,12 +70,13 @@ def rewrite(program: Program, rule: Rule, *, parameters: Parameters = UNCHANGED)
             then the rule answers for the instructions that use it. `if` and `loop` follow the dtypes of what they
             carry by themselves and are not offered to the rule.
         parameters: changes buffers, scalars and shared arrays; loads that are kept have the new buffer's dtype.
+        unrolled: what becomes of loops, by the values that are their counters.
 
     Raises:
         ProgramError: an instruction that is kept has an operand known in parts or of a dtype that does not fit.
     """
     builder = Builder(program.name, rank=program.rank, reduced=program.reduced, workgroup=program.workgroup)
-    walk = _Rewriting(builder, rule)
+    walk = _Rewriting(builder, rule, unrolled)
     declared: dict[BufferParameter, BufferParameter] = {}
     for buffer in program.buffers:
         new = parameters.buffer(buffer)
@@ -106,9 +126,10 @@ def _regroup(flat: Sequence[Value], like: Sequence[Replacement]) -> list[Replace
 class _Rewriting:
     """One pass over a program: what each old value, buffer and scalar has become."""
 
-    def __init__(self, builder: Builder, rule: Rule) -> None:
+    def __init__(self, builder: Builder, rule: Rule, unrolled: Mapping[int, Unrolling] = NONE) -> None:
         self.builder = builder
         self.rule = rule
+        self.unrolled = unrolled
         self.values: dict[int, Replacement] = {}
         self.memory: dict[str, Any] = {}
         self.scalars: dict[str, tuple[ScalarParameter, ...]] = {}
@@ -177,5 +198,38 @@ class _Rewriting:
             self.values.update(zip(block.arguments, [counter, *_regroup(carried, first)], strict=True))
             return _flat(self.block(block))
 
-        flat = self.builder.loop(start, stop, body, first=_flat(first), step=step, dtype=start.dtype)
+        how, flat = self.unrolled.get(block.arguments[0], AS_IT_IS), _flat(first)
+        if how.whole:
+            for k in range(how.copies):
+                flat = body(start + step * k, *flat)
+        elif how.copies > 1:
+            flat = _several_at_a_time(self.builder, (start, stop, step), how.copies, body, flat)
+        else:
+            flat = self.builder.loop(start, stop, body, first=flat, step=step, dtype=start.dtype)
         return _regroup(flat, first)
+
+
+def _several_at_a_time(
+    b: Builder,
+    bounds: tuple[Value, Value, Value],
+    copies: int,
+    body: Callable[..., tuple[Value, ...]],
+    first: tuple[Value, ...],
+) -> tuple[Value, ...]:
+    """A loop as one whose turns do so many rounds each, and one for the rounds that are left."""
+    start, stop, step = bounds
+    counting = start.dtype if start.dtype.kind != "int" else dtypes.named(f"u{start.dtype.bits}")
+    distance = stop.to(counting) - start.to(counting)  # modulo the dtype's range, where it fits
+    rounds = select(start < stop, (distance - 1) // step.to(counting) + 1, 0)
+
+    def one(turn: Value, *carried: Value) -> tuple[Value, ...]:
+        return body(start + turn.to(start.dtype) * step, *carried)
+
+    def several(turn: Value, *carried: Value) -> tuple[Value, ...]:
+        for k in range(copies):
+            carried = one(turn * copies + k, *carried)
+        return carried
+
+    whole = rounds // copies
+    carried = b.loop(0, whole, several, first=first, dtype=counting)
+    return b.loop(whole * copies, rounds, one, first=carried, dtype=counting)

@@ -16,6 +16,7 @@ from hologram.backends.webgpu.native.probing import adapters, describe, probe
 from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
+from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.compiling import CompilingDevice
 from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
 from hologram.errors import BackendUnavailable, DeviceLost
@@ -34,7 +35,8 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
-        self.facilities = Facilities(self.encoder, self.pipelines, limits, immediates)
+        self.unfinished = Unfinished(self.transfers, limits.loop_turns)
+        self.facilities = Facilities(self.encoder, self.pipelines, limits, immediates, self.unfinished)
         self._closed = False
         forks.watch(self.encoder)
 
@@ -85,6 +87,7 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
             return
         check_range("webgpu", memory, offset, len(out))
         with self.encoder.lock:
+            self.unfinished.check()
             self.transfers.read(memory, offset, out)
 
     def copy(
@@ -160,7 +163,9 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         self.encoder.flush()
 
     def synchronize(self) -> None:
-        self.encoder.wait()
+        with self.encoder.lock:
+            self.encoder.wait()
+            self.unfinished.check()
 
     def close(self) -> None:
         """Waits for what was enqueued, and gives everything back; later calls raise DeviceLost."""
@@ -193,12 +198,12 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
     if not 0 <= index < len(found.devices):
         why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
         raise BackendUnavailable(f"webgpu: no device {index}: {why}")
-    adapter = adapters()[index]
-    info = describe(adapter, index)
+    logical = LogicalDevice(library(), adapters()[index])
+    info = describe(logical.adapter, index)
     if lowered:
         info = replace(info, limits=replace(info.limits, **lowered))
-    device = WebGPUDevice(info, LogicalDevice(library(), adapter))
-    if info.limits.software and "Subgroup" in adapter.features:
+    device = WebGPUDevice(info, logical)
+    if info.limits.software and "Subgroup" in logical.adapter.features:
         device.describe(
             replace(info, limits=replace(info.limits, subgroup=subgroup(device.pipelines, device.transfers)))
         )

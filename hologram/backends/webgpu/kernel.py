@@ -12,6 +12,7 @@ from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parame
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
+from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.dialect import words
 from hologram.compiler.source.codegen import Source
@@ -37,6 +38,7 @@ class Facilities:
     pipelines: Pipelines
     limits: Limits
     max_immediate_bytes: int
+    unfinished: Unfinished
 
 
 @frozen
@@ -84,13 +86,16 @@ class Form:
         """A call that appends one dispatch."""
         facilities = self.facilities
         with facilities.encoder.lock:
-            made = self.compiled(self.generator.variant(grid))
+            variant = self.generator.variant(grid, scalars)
+            made = self.compiled(variant)
             groups = made.source.groups(grid, facilities.limits)
             if math.prod(groups) == 0:
                 return nothing
             layout = made.pipeline.layout
             size = layout.signature.immediate_bytes
             parameters = made.source.pack(scalars, grid)
+            if variant.watched:
+                bindings = [*bindings, Binding(facilities.unfinished.memory(made.source.entry), 0, 16)]
             padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
             uniform = facilities.pipelines.uniform(parameters) if layout.signature.uniform else None
             group = facilities.pipelines.group(layout, padded, uniform)

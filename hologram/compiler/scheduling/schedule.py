@@ -20,8 +20,6 @@ def most_lanes(index_bits: int) -> int:
     return 2 ** min(index_bits, 63) - 2**16
 
 
-# llvmpipe ends every loop of a thread once they took 65,535 turns together, without a word.
-SOFTWARE_TURNS = 65_000
 UNROLLED = 4
 # Instructions of a program whose threads take four elements each: compilers inline `element` seven times, and who
 # computes more than this for an element does not wait for memory.

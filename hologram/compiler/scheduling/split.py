@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -16,8 +17,10 @@ from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.phases import has_effect, outer_values, rows
+from hologram.compiler.analysis.turns import Turns
+from hologram.compiler.lowering.arithmetic import spelled_out
 from hologram.compiler.lowering.lower import WIDE
-from hologram.compiler.scheduling.schedule import SOFTWARE_TURNS, UNROLLED
+from hologram.compiler.scheduling.schedule import UNROLLED
 from hologram.dtypes import DType, bool_, index, u32
 from hologram.limits import Limits
 from hologram.opset.forms.steps import Steps
@@ -33,16 +36,26 @@ def should_split(kernel: Program | Tile, grid: Sequence[int], limits: Limits) ->
     lanes, length = _sizes(kernel, grid)
     if limits.software:
         # A thread sweeps a row alone, and its loops may only take so many turns.
-        turns = len(rows(kernel).phases) * (
-            length // UNROLLED + prod(grid[kernel.rank - kernel.reduced : -1]) * UNROLLED
+        own = 1 + UNROLLED * _element_turns(kernel)
+        turns = (
+            len(rows(kernel).phases)
+            * own
+            * (length // UNROLLED + prod(grid[kernel.rank - kernel.reduced : -1]) * UNROLLED)
         )
-        return turns > SOFTWARE_TURNS or (length >= 16384 and lanes < 128)
+        return turns > limits.loop_turns or (length >= 16384 and lanes < 128)
     return length >= 65536 and lanes < 2 * (limits.parallelism or 64)
 
 
-def _parts(lanes: int, length: int, limits: Limits) -> int:
+@lru_cache(maxsize=256)
+def _element_turns(program: Program) -> int:
+    """Turns of the loops that one element of a row takes, where the program itself says it."""
+    return Turns.always(spelled_out(program, lambda opcode, dtype: False)).most() or 0
+
+
+def _parts(program: Program, lanes: int, length: int, limits: Limits) -> int:
     if limits.software:
-        fewest = -(-length // SOFTWARE_TURNS)  # a quarter of the turns a slice may take
+        own = 1 + UNROLLED * _element_turns(program)
+        fewest = -(-length * own // limits.loop_turns)  # a quarter of the turns a slice may take
         return max(fewest, min(length // 1024, max(1, 4096 // lanes)))
     return max(2, min(length // 16384, 8 * (limits.parallelism or 64) // lanes))
 
@@ -91,7 +104,7 @@ class _Splitter:
         row = step.grid[self.outer :]
         self.axis = self.outer + row.index(max(row))
         extent = step.grid[self.axis]
-        wanted = min(parts or _parts(self.lanes, length, limits), extent)
+        wanted = min(parts or _parts(program, self.lanes, length, limits), extent)
         self.size = -(-extent // wanted)
         if self.size > ROUND:
             self.size = -(-self.size // ROUND) * ROUND

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from hologram import dtypes
 from hologram.atlas import arithmetic
@@ -21,7 +22,6 @@ from hologram.compiler.dialect import (
     words,
 )
 from hologram.compiler.scheduling.schedule import (
-    SOFTWARE_TURNS,
     Schedule,
     Sweep,
     choose,
@@ -91,10 +91,10 @@ class Source:
 
     def groups(self, grid: Sequence[int], limits: Limits) -> tuple[int, int, int]:
         """Workgroups along x, y and z; ShapeError where one launch cannot take the grid."""
-        if limits.software and self.reduced:
+        if limits.loop_turns and self.reduced:
             turns = self.schedule.turns(grid, self.reduced, self.sweeps)
-            if turns > SOFTWARE_TURNS:
-                what = f"a software adapter's thread may take {SOFTWARE_TURNS} loop turns"
+            if turns > limits.loop_turns:
+                what = f"a software adapter's thread may take {limits.loop_turns} loop turns"
                 raise ShapeError(f"{self.entry}: {what}, a row of {tuple(grid)} takes {turns}: split it")
         return fold(self.schedule.groups(grid, self.reduced, self.index_bits), limits)
 
@@ -116,12 +116,17 @@ def generate(
     *,
     schedule: Schedule | None = None,
     grid: Sequence[int] | None = None,
+    watched: bool = False,
 ) -> Source:
     """The source of a program whose instructions the dialect spells (see lower.py).
 
     It serves every grid; a `grid` given (or the `schedule` that `choose` gives for it) makes it fit that size best.
-    Raises UnsupportedDType where the language or the adapter lacks a type or an operation on it.
+    `watched`: one more buffer follows the program's, two u32, the second of which is 2; the first is set where the
+    driver ended the loops of a thread, see Limits.loop_turns. Raises UnsupportedDType where the language or the adapter
+    lacks a type or an operation on it.
     """
+    if watched:
+        program = replace(program, buffers=(*program.buffers, _unfinished(program)))
     schedule = schedule or choose(program, dialect, limits, grid)
     declarations = _declarations(program, dialect, schedule)
     emitter = Emitter(program, dialect, declarations)
@@ -129,6 +134,8 @@ def generate(
         entry_map.write(emitter, schedule)
     else:
         entry_row.write(emitter, schedule)
+    if watched:
+        _watch(emitter)
     lines = [
         _headline(program, dialect, schedule),
         *dialect.head(_used(program)),
@@ -180,6 +187,29 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         shared=tuple(shared),
         hides=any(program.types[v] in dialect.hidden for v in fragile(program)),
     )
+
+
+def _unfinished(program: Program) -> BufferParameter:
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared)}
+    name = "unfinished"
+    while name in taken:
+        name += "_again"
+    return BufferParameter(name, dtypes.u32, Access.READ_WRITE)
+
+
+def _watch(emitter: Emitter) -> None:
+    """Ends the entry point with a loop of two turns, which takes one where the driver lets loops take no more."""
+    assert emitter.lines[-1] == "}"
+    emitter.lines.pop()
+    emitter.depth, name = 1, emitter.declarations.buffers[-1].name
+    one, count = emitter.literal(1, dtypes.u32), f"{name}_turns"
+    emitter.var(count, dtypes.u32, emitter.literal(0, dtypes.u32))
+    with emitter.loop(f"{name}_turn", dtypes.u32, emitter.literal(0, dtypes.u32), f"{name}[1]", one):
+        emitter.line(f"{count} += {one};")
+    with emitter.scope(f"if ({count} < {name}[1]) {{"):
+        emitter.line(f"{name}[0] = {one};")
+    emitter.depth = 0
+    emitter.line("}")
 
 
 def _used(program: Program) -> frozenset[DType]:

@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Protocol
 
 from hologram import dtypes, store
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
+from hologram.atlas.rewrite import Unrolling, rewrite
 from hologram.atlas.text import digest
+from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.ranges import I64, U32, Lanes, Place, paths, references, unproven
+from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.bounds import guarded
 from hologram.compiler.lowering.lower import lower
-from hologram.compiler.scheduling.schedule import Schedule, Sweep, choose
+from hologram.compiler.passes import passed
+from hologram.compiler.scheduling.schedule import UNROLLED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import Source, generate
 from hologram.compiler.source.kept import kept
 from hologram.compiler.source.shader import Shader, load
@@ -29,6 +34,7 @@ from hologram.plan import Tile
 from hologram.records import frozen
 
 VARIANTS_KEPT = 1024
+COPIES = 7  # of an element's code in a thread that takes four: see entry_map
 
 
 @frozen
@@ -37,11 +43,13 @@ class Variant:
 
     schedule: Schedule | None = None  # None: there is one for every grid
     guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
+    unrolled: tuple[tuple[int, Unrolling], ...] = ()  # loops, by their counters
+    watched: bool = False  # says where the driver ended loops: see Limits.loop_turns
 
     @property
     def text(self) -> str:
         """The same for equal variants, in every process."""
-        return f"{self.schedule} {sorted(self.guarded)}"
+        return f"{self.schedule} {sorted(self.guarded)} {self.unrolled} {self.watched}"
 
 
 PLAIN = Variant()
@@ -94,7 +102,34 @@ class ProgramGenerator:
     ) -> Variant:
         """See Generator. A program without reductions has one schedule for all grids."""
         schedule = self._schedule(tuple(grid))
-        return Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
+        found = Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
+        return self._bounded(found, grid, scalars) if self._loops else found
+
+    @cached_property
+    def _loops(self) -> bool:
+        """Whether some launch's loops may take more turns than the driver lets them."""
+        limit = self.limits.loop_turns
+        if not limit or Opcode.LOOP not in self._lowered.opcodes:
+            return False
+        most = Turns.always(self._lowered).most()
+        return self.program.reduced > 0 or most is None or most * COPIES > limit
+
+    def _bounded(self, variant: Variant, grid: Sequence[int], scalars: Sequence[Number]) -> Variant:
+        """The variant with loops unrolled whose turns are too many; watched, where they may still be."""
+        lanes = Lanes.of(self._lowered, scalars, grid, U32 if self.dialect.index_bits == 32 else I64)
+        turns, limit = Turns.of(self._lowered, lanes), self.limits.loop_turns
+        most, schedule = turns.most(), variant.schedule
+        if schedule is not None:  # a row: the loops of its elements are turns of those along it
+            along = schedule.turns(grid, self.program.reduced, len(rows(self._lowered).phases))
+            watched = most is None or along * (1 + UNROLLED * most) > limit
+            return replace(variant, watched=watched)
+        if most is not None and most * COPIES <= limit:
+            return variant
+        schedule = replace(choose(self._lowered, self.dialect, self.limits), elements=1)
+        unrolled = turns.unrolling(limit)
+        most = turns.most(unrolled)
+        watched = most is None or most > limit
+        return replace(variant, schedule=schedule, unrolled=tuple(unrolled.items()), watched=watched)
 
     def _schedule(self, grid: tuple[int, ...]) -> Schedule | None:
         if not self.program.reduced:
@@ -124,9 +159,15 @@ class ProgramGenerator:
         return kept(self.folder, identity, lambda: _packed(self._generated(variant)), _unpacked)
 
     def _generated(self, variant: Variant) -> Source:
+        # Where loops are bounded nothing is guarded: lowering what is not gives the values that `unrolled` names.
         program, measured = guarded(self.program, variant.guarded, index_bits=self.dialect.index_bits)
         lowered = self._lowered if program is self.program else lower(program, self.dialect)
-        source = generate(lowered, self.dialect, self.limits, schedule=variant.schedule)
+        if variant.unrolled:
+            unrolled = rewrite(lowered, unrolled=dict(variant.unrolled))
+            lowered = passed("unroll what takes too many turns", lowered, unrolled)
+        source = generate(
+            lowered, self.dialect, self.limits, schedule=variant.schedule, watched=variant.watched
+        )
         return replace(source, measured=measured)
 
 
