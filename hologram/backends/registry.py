@@ -76,6 +76,12 @@ def probe(name: str) -> Probe:
     return load(name).probe()
 
 
+@cache
+def unopened(name: str) -> dict[int, str]:
+    """Devices of a backend that its probe lists and that did not open when they were tried, and why."""
+    return {}
+
+
 if hasattr(os, "register_at_fork"):  # drivers may not survive it
     os.register_at_fork(after_in_child=probe.cache_clear)
 
@@ -98,7 +104,7 @@ def usual_limits(name: str) -> Limits:
 
 def forget() -> None:
     """Asks again next time (drivers came or went)."""
-    for function in (probe, discover, load):
+    for function in (probe, unopened, discover, load):
         function.cache_clear()
 
 

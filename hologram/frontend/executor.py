@@ -59,8 +59,7 @@ class Executor(Engine):
         if precision not in PRECISIONS:
             wanted = " or ".join(map(repr, PRECISIONS))
             raise ValueError(f"Executor: matmul_precision must be {wanted}, got {precision!r}")
-        module, index = selector.select(backend, device)
-        opened = module.open_device(index)
+        opened = selector.opened(backend, device)
         if precision == "high":  # plans, tuners and what explains them see a device that can
             opened.info = replace(opened.info, limits=opened.info.limits.rounding())
         self.matmul_precision = precision

@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hologram import dtypes
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Access, Program
 from hologram.dtypes import ALL, NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, normalize_axis
-from hologram.limits import Limits
 from hologram.opset.forms import types
-from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.scan import along
-from hologram.plan import Plan, Step, Target
+from hologram.opset.tiles import updates
+from hologram.opset.tiles.updates import inside_of
+from hologram.plan import Plan, Target
 from hologram.records import frozen
 
-Combine = Callable[[Value, Value], Value]
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 
 
 # Reading at computed positions.
-
-
-def _inside(position: Value, extent: Value) -> tuple[Value, Value]:
-    """Whether a position, counted from the end where negative, lies in [0, extent); and one that does."""
-    if position.dtype.bits < 32:  # too narrow to be counted from the end
-        position = position.to(dtypes.i32)
-    size = extent.to(position.dtype)
-    if position.dtype.kind == "uint":
-        inside = position < size
-        return inside, select(inside, position, 0).to(dtypes.index)
-    wrapped = select(position < 0, position + size, position)
-    inside = (wrapped >= 0) & (wrapped < size)
-    return inside, select(inside, wrapped, 0).to(dtypes.index)
 
 
 def _positions(who: str, layout: Layout, extent: int) -> Layout:
@@ -58,7 +40,7 @@ def _positions(who: str, layout: Layout, extent: int) -> Layout:
 
 def _read(x: IndexedOperand, at: Sequence[Value], axis: int, position: Value) -> Value:
     """x at `at`, but along `axis` at a position read from a tensor; 0 where that is out of range."""
-    inside, safe = _inside(position, x.extent(axis))
+    inside, safe = inside_of(position, x.extent(axis))
     return select(inside, x.at(*at[:axis], safe, *at[axis + 1 :]), 0)
 
 
@@ -212,7 +194,7 @@ def scatter(at, out, x, index, source, *, dim):
     Where an index repeats, one of its elements wins; indices out of range are ignored.
     """
     axis = dim % out.ndim
-    inside, safe = _inside(index.at(*at), out.extent(axis))
+    inside, safe = inside_of(index.at(*at), out.extent(axis))
     out.builder.if_(inside, lambda: out.put(source.at(*at), *at[:axis], safe, *at[axis + 1 :]), lambda: None)
 
 
@@ -237,7 +219,7 @@ def _scatter_add(at, out, x, index, source, *, dim):
     """
     axis = dim % out.ndim
     builder = out.builder
-    inside, safe = _inside(index.at(*at), out.extent(axis))
+    inside, safe = inside_of(index.at(*at), out.extent(axis))
     place = out.position((*at[:axis], safe, *at[axis + 1 :]))
 
     def add() -> None:
@@ -247,93 +229,27 @@ def _scatter_add(at, out, x, index, source, *, dim):
 
 
 ATOMIC = frozenset({dtypes.f32, dtypes.i32, dtypes.u32})  # dtypes whose sums any device can make in memory
-SHORTEST_RUN = 16  # of elements side by side that one lane adds
-
-
-@frozen(eq=False, repr=False)
-class ScatterAdd(Indexed):
-    """Atomic sums; where a lane may as well take many elements in turn, or there are no such atomics, ordered ones."""
-
-    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
-        self.check_outputs(self.infer(inputs, attributes), outputs)
-        x, index, source = inputs
-        assert isinstance(x, Layout)
-        assert isinstance(index, Layout)
-        assert isinstance(source, Layout)
-        steps = Steps(4)
-        if not x.size:
-            return steps.plan()
-        computed = types.computing(x.dtype)
-        given = Place(3, outputs[0])
-        result = given if given.layout.dtype == computed else steps.place(computed, x.shape)
-        steps.copy(Place(0, x), result)
-        positions = (0, 1, 2, result.position)
-        if index.size and computed in ATOMIC and not target.limits.serial_workgroups:
-            steps.extend(Plan(self.lanes(inputs, (result.layout,), attributes)), positions)
-        elif index.size:
-            steps.add(
-                ordered_step(index, source, result.layout, attributes["dim"], target.limits), positions[1:]
-            )
-        if result is not given:
-            steps.copy(result, given)
-        return steps.plan()
 
 
 def _sum(x: Value, y: Value) -> Value:
     return x + y
 
 
-def ordered_step(
-    index: Layout, source: Layout, out: Layout, dim: int, limits: Limits, combine: Combine = _sum
-) -> Step:
-    """out += source, or what else combines two, by a lane for each run of places beside one another, in order."""
-    axis = normalize_axis(dim, index.ndim, "scatter_add")
-    for k, n in enumerate(index.shape):
-        out = out if k == axis else out.narrow(k, 0, n)
-    layouts = along((index, source, out), axis, "scatter_add")
-    *outer, beside, n = layouts[0].shape
-    run = 1
-    if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
-        run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
-    program = _ordered_program(tuple(map(Address.of, layouts)), combine)
-    scalars = {"n": n, "beside": beside, "run": run, "size": layouts[2].shape[-1]}
-    numbers = numbers_of(("index", "source", "out"), layouts, scalars)
-    return step_of(program, (0, 1, 2), numbers, (*outer, -(-beside // run)))
+@frozen(eq=False, repr=False)
+class ScatterAdd(Indexed):
+    """Atomic sums; where a lane may as well take many elements in turn, or there are no such atomics, folded ones."""
 
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        dtype = types.computing(outputs[0].dtype)
+        if dtype not in ATOMIC or target.limits.serial_workgroups:
+            return updates.plan(inputs, outputs, attributes["dim"], _sum, target)
 
-@lru_cache(maxsize=1024)
-def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
-    b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
-    computed = addresses[2].dtype
-    kinds = (types.computing(addresses[0].dtype), computed, computed)
-    accesses = (Access.READ, Access.READ, Access.READ_WRITE)
-    index, source, out = (
-        Operand(b, name, address, access, kind)
-        for name, address, access, kind in zip(
-            ("index", "source", "out"), addresses, accesses, kinds, strict=True
-        )
-    )
-    n, beside, run, size = (b.scalar(name, dtypes.index) for name in ("n", "beside", "run", "size"))
-    *outer, part = (b.coordinate(axis) for axis in range(b.rank))
-    first = part * run
-    last = select(first + run < beside, first + run, beside)
+        def lanes(steps: Steps, result: Place) -> None:
+            own = Plan(self.lanes(inputs, (result.layout,), attributes))
+            steps.extend(own, (0, 1, 2, result.position))
 
-    def turn(i: Value) -> None:
-        def add(j: Value, place: Value) -> None:
-            out.put(combine(out.at(*outer, j, place), source.at(*outer, j, i)), *outer, j, place)
-
-        def one(j: Value) -> None:
-            inside, place = _inside(index.at(*outer, j, i), size)
-            b.if_(inside, lambda: add(j, place), lambda: None)
-
-        if addresses[0].steps[-2] != 0:
-            b.loop(first, last, one)
-            return
-        inside, place = _inside(index.at(*outer, first, i), size)  # one position for the whole run
-        b.if_(inside, lambda: b.loop(first, last, lambda j: add(j, place)), lambda: None)
-
-    b.loop(0, n, turn)
-    return b.build()
+        return updates.plan_with(lanes, inputs, outputs)
 
 
 scatter_add = register(
@@ -361,7 +277,7 @@ class Put(Indexed):
 
 def _put(at, out, index, source):
     """out[index[i, j], j] = source[i, j]; where an index repeats, one of its elements wins."""
-    inside, safe = _inside(index.at(*at), out.extent(0))
+    inside, safe = inside_of(index.at(*at), out.extent(0))
     out.builder.if_(inside, lambda: out.put(source.at(*at), safe, *at[1:]), lambda: None)
 
 

@@ -13,11 +13,10 @@ from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout
 from hologram.opset import logic
-from hologram.opset.forms import types
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
-from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.indexing import gather, ordered_step, scatter_add, scatter_shape
+from hologram.opset.indexing import gather, scatter_add, scatter_shape
+from hologram.opset.tiles import updates
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
@@ -40,7 +39,7 @@ FOLDS = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 @frozen(eq=False, repr=False)
 class ScatterReduce(Operation):
-    """Elements are taken one after the other along the axis: there are no such atomics for most dtypes."""
+    """The updates of each place are folded: there are no such atomics for most dtypes."""
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         if attributes["reduce"] not in REDUCTIONS:
@@ -56,24 +55,7 @@ class ScatterReduce(Operation):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        x, index, source = inputs
-        assert isinstance(x, Layout)
-        assert isinstance(index, Layout)
-        assert isinstance(source, Layout)
-        steps = Steps(4)
-        if not x.size:
-            return steps.plan()
-        computed = types.computing(x.dtype)
-        given = Place(3, outputs[0])
-        result = given if given.layout.dtype == computed else steps.place(computed, x.shape)
-        steps.copy(Place(0, x), result)
-        if index.size:
-            combine = REDUCTIONS[attributes["reduce"]]
-            step = ordered_step(index, source, result.layout, attributes["dim"], target.limits, combine)
-            steps.add(step, (1, 2, result.position))
-        if result is not given:
-            steps.copy(result, given)
-        return steps.plan()
+        return updates.plan(inputs, outputs, attributes["dim"], REDUCTIONS[attributes["reduce"]], target)
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -96,7 +78,8 @@ def _reference(x, index, source, dim, reduce):
 def _scatter_reduce(x, index, source, *, dim, reduce):
     """x with source multiplied in ("prod"), or the smaller ("min") or larger ("max") kept, where scatter would write.
 
-    Elements count in the order that they have along `dim`; floats of 16 bits are multiplied in f32.
+    Floats of 16 bits are multiplied in f32. A device that shares the elements of one place out over many threads
+    multiplies them in groups, in the order that they have along `dim`.
     """
 
 

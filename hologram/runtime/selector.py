@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
 from hologram import debug
-from hologram.backends.registry import discover, load, probe
+from hologram.backends.registry import discover, load, probe, unopened
 from hologram.config import config
 from hologram.debug import Rung
-from hologram.device import BackendModule, DeviceInfo, Probe
+from hologram.device import BackendModule, Device, DeviceInfo, Probe
 from hologram.errors import BackendUnavailable
 from hologram.records import frozen
 
@@ -25,6 +26,28 @@ class Selection:
     name: str
     index: int
     reasons: tuple[str, ...]
+    passed: tuple[str, ...] = ()  # those for which `auto` went on from a device that is no software's
+
+
+def opened(name: str = AUTO, device: int | str | None = None) -> Device:
+    """The device that was chosen, open. Raises BackendUnavailable when an explicit choice cannot be had.
+
+    Where `auto` has the choice and what it chose does not open, it warns, and takes the next one.
+    """
+    module, index = select(name, device)
+    automatic = name.lower() == AUTO == config.backend and device is None and config.device is None
+    try:
+        found = module.open_device(index)
+    except BackendUnavailable as error:
+        chosen = choose(name, device)
+        known = unopened(chosen.name)
+        if not automatic or load(chosen.name) is not module or index in known:
+            raise
+        known[index] = str(error)
+        return opened(name, device)
+    for reason in choose(name, device).passed if automatic else ():
+        warnings.warn(f"auto opens {module.NAME}: {reason}", RuntimeWarning, stacklevel=3)
+    return found
 
 
 def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendModule, int]:
@@ -57,10 +80,11 @@ def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
             reasons.append(f"{name} has no such device, and was named by the program")
     if name != AUTO:
         return _explicit(name, device, reasons)
+    passed: list[str] = []
     for candidate in discover():
-        index = _automatic(candidate, device, reasons)
+        index = _automatic(candidate, device, reasons, passed)
         if index is not None:
-            return Selection(candidate, index, tuple(reasons))
+            return Selection(candidate, index, tuple(reasons), tuple(passed))
     wanted = "" if device is None else f" with device {device!r}"
     raise BackendUnavailable(f"no backend{wanted}: {'; '.join(reasons)}. {_available()}")
 
@@ -107,8 +131,8 @@ def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Select
     return Selection(name, index, (*reasons, f"{found.devices[index].name} is device {index} of {name}"))
 
 
-def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int | None:
-    """The device `auto` takes of a backend, or None; either way a reason is added."""
+def _automatic(name: str, device: int | str | None, reasons: list[str], passed: list[str]) -> int | None:
+    """The device `auto` takes of a backend, or None; either way a reason is added, and if it did not open, to both."""
     if device is None and _has_no_files(name):
         reasons.append(
             f"{name}: no GPU has a device file here; backend={name!r} asks its library all the same"
@@ -132,9 +156,17 @@ def _automatic(name: str, device: int | str | None, reasons: list[str]) -> int |
     if device is not None and device not in real:
         reasons.append(f"{name}: no device {device}")
         return None
-    index = real[0] if device is None else device
-    reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
-    return index
+    if device is not None:
+        reasons.append(f"{name}: {found.devices[device].name} is device {device}")
+        return device
+    for index in real:
+        why = unopened(name).get(index)
+        if why is None:
+            reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
+            return index
+        passed.append(f"{name}: {found.devices[index].name} is here and does not open: {why}")
+        reasons.append(passed[-1])
+    return None
 
 
 def _has_no_files(name: str) -> bool:

@@ -58,9 +58,13 @@ class Machine:
 
 @pytest.fixture(name="machine")
 def _machine(monkeypatch):
-    registry.probe.cache_clear()
+    def forget() -> None:
+        registry.probe.cache_clear()
+        registry.unopened.cache_clear()
+
+    forget()
     yield Machine(monkeypatch)
-    registry.probe.cache_clear()
+    forget()
 
 
 @pytest.fixture(name="laptop")
@@ -78,6 +82,53 @@ def test_auto_takes_the_first_real_device_and_says_why(laptop):
     assert text.splitlines()[0] == "webgpu: Radeon 780M (device 1, driver)"
     assert "cuda: unavailable, no NVIDIA driver. Install the driver." in text
     assert public.get_default_backend() == hg.BackendType.WEBGPU
+
+
+def test_auto_says_aloud_that_a_device_does_not_open(laptop):
+    def open_device(index: int) -> int:
+        raise BackendUnavailable(f"webgpu: the driver refused device {index}")
+
+    laptop.found["webgpu"].open_device = open_device
+    whole = (
+        "auto opens cpu: webgpu: Radeon 780M is here and does not open: webgpu: the driver refused device 1",
+        "auto opens cpu: webgpu: Radeon RX is here and does not open: webgpu: the driver refused device 2",
+    )
+    for _ in range(2):  # whoever opens another hears of it too
+        with pytest.warns(RuntimeWarning, match="auto opens cpu") as heard:
+            assert selector.opened() == 0
+        assert {str(w.message) for w in heard} == set(whole)
+    text = selector.explain_selection()
+    assert text.startswith("cpu: x86_64")
+    assert all(line.removeprefix("auto opens cpu: ") in text for line in whole)
+    assert public.get_default_backend() == hg.BackendType.CPU
+    for name, device in (("webgpu", None), ("auto", 1), ("auto", "RX")):  # nobody else's choice is changed
+        with pytest.raises(BackendUnavailable, match="the driver refused device"):
+            selector.opened(name, device)
+
+
+def test_auto_takes_another_device_of_the_backend_first(laptop):
+    def open_device(index: int) -> int:
+        if index == 1:
+            raise BackendUnavailable("webgpu: it is busy")
+        return index
+
+    laptop.found["webgpu"].open_device = open_device
+    with pytest.warns(
+        RuntimeWarning, match="auto opens webgpu: .* 780M is here and does not open: webgpu: it is busy"
+    ):
+        assert selector.opened() == 2
+
+
+def test_where_nothing_opens_the_last_reason_is_an_error(machine):
+    def open_device(index: int) -> int:
+        raise BackendUnavailable("cpu: no room")
+
+    machine.add("cpu", ("x86_64", False))
+    machine.found["cpu"].open_device = open_device
+    with pytest.raises(
+        BackendUnavailable, match="no backend: cpu: x86_64 is here and does not open: cpu: no room"
+    ):
+        selector.opened()
 
 
 def test_software_stands_in_only_when_asked_for(machine):

@@ -193,12 +193,12 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
     if not 0 <= index < len(found.devices):
         why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
         raise BackendUnavailable(f"webgpu: no device {index}: {why}")
-    adapter = adapters()[index]
-    info = describe(adapter, index)
+    logical = LogicalDevice(library(), adapters()[index])
+    info = describe(logical.adapter, index)
     if lowered:
         info = replace(info, limits=replace(info.limits, **lowered))
-    device = WebGPUDevice(info, LogicalDevice(library(), adapter))
-    if info.limits.software and "Subgroup" in adapter.features:
+    device = WebGPUDevice(info, logical)
+    if info.limits.software and "Subgroup" in logical.adapter.features:
         device.describe(
             replace(info, limits=replace(info.limits, subgroup=subgroup(device.pipelines, device.transfers)))
         )

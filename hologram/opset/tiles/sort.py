@@ -34,13 +34,17 @@ def key_steps(steps: Steps, x: Place, descending: bool) -> Place:
     return keys
 
 
-def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target) -> Place:
-    """Appends the stable order, u32, of every row of keys (rows, n) of a dtype's elements; they are overwritten."""
+def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target, bits: int | None = None) -> Place:
+    """Appends the stable order, u32, of every row of keys (rows, n) of a dtype's elements; they are overwritten.
+
+    `bits`: how many of the last ones differ, if fewer than the dtype has.
+    """
     rows, n = keys.layout.shape
     if n > SHORT_ROW and merge_sort.merges(keys, target.limits):
         return merge_sort.merge_steps(steps, keys, target.limits)
     if n > SHORT_ROW:
-        return _radix_steps(steps, keys, radix_sort.key_bits(dtype), target)
+        differing = radix_sort.key_bits(dtype) if bits is None else (0, bits)
+        return _radix_steps(steps, keys, differing, target)
     order = steps.place(u32, (rows, n))
     ranking = step_of(radix_sort.rank_program(keys.layout.dtype), (0, 1), {}, (rows, n))
     steps.add(ranking, (keys.position, order.position))

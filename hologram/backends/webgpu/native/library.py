@@ -11,18 +11,20 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 from hologram import forks
 from hologram.backends.webgpu.native.declared import Declared
+from hologram.backends.webgpu.native.granted import granted
 from hologram.errors import BackendUnavailable
 from hologram.records import frozen
 
-# Native features we use where they exist; names as in wgpu.h. Order is irrelevant.
+# Native features we use where they exist; names as in wgpu.h. Order is irrelevant. Not among them: CooperativeMatrix.
+# wgpu-native 29 calls it experimental and has no way to allow what is: adapters offer it, and refuse who asks for it.
 FEATURES = (
     "WGPUFeatureName_TimestampQuery",
     "WGPUFeatureName_ShaderF16",
@@ -37,7 +39,6 @@ FEATURES = (
     "WGPUNativeFeature_SubgroupBarrier",
     "WGPUNativeFeature_TimestampQueryInsideEncoders",
     "WGPUNativeFeature_TimestampQueryInsidePasses",
-    "WGPUNativeFeature_CooperativeMatrix",
 )
 
 # Flags that wgpu.h writes as C constants, which cffi does not read from a loaded library.
@@ -163,7 +164,7 @@ class Library:
             features=frozenset(
                 f.partition("_")[2] for f in FEATURES if lib.wgpuAdapterHasFeature(handle, getattr(lib, f))
             ),
-            limits={name: getattr(limits, name) for name in dir(limits) if name != "nextInChain"},
+            limits=_numbers(limits),
         )
         lib.wgpuAdapterInfoFreeMembers(info[0])
         return found
@@ -217,7 +218,6 @@ class LogicalDevice:
     def __init__(self, library: Library, adapter: Adapter) -> None:
         library.opens()
         self.library = library
-        self.adapter = adapter
         self.health = Health()
         lib, ffi, health = library.lib, library.ffi, self.health
 
@@ -235,7 +235,15 @@ class LogicalDevice:
             health.lost = library.text(message) or f"reason {reason}"
 
         self._callbacks = (on_error, on_lost)
-        self.handle = self._requested()
+        try:
+            self.handle = self._requested(adapter, adapter.features, adapter.limits, self._callbacks)
+        except BackendUnavailable:
+            features, limits = granted(adapter.features, adapter.limits, partial(self._grants, adapter))
+            self.handle = self._requested(adapter, features, limits, self._callbacks)
+            found = ffi.new("WGPULimits *")
+            lib.wgpuDeviceGetLimits(self.handle, found)
+            adapter = replace(adapter, features=features, limits=_numbers(found))
+        self.adapter = adapter  # as the device has it
         self.queue = lib.wgpuDeviceGetQueue(self.handle)
         # A device that nobody closed goes with its last reference. At exit the process takes it along.
         self.close = weakref.finalize(
@@ -243,9 +251,26 @@ class LogicalDevice:
         )
         self.close.atexit = False
 
-    def _requested(self) -> Any:
-        """The adapter's device, asked for with all that it can do."""
-        adapter, health, lib, ffi = self.adapter, self.health, self.library.lib, self.library.ffi
+    def _grants(self, adapter: Adapter, features: frozenset[str], limits: Mapping[str, int]) -> bool:
+        """Whether the adapter gives a device with these."""
+        lib = self.library.lib
+        try:
+            handle = self._requested(adapter, features, limits, None)
+        except BackendUnavailable:
+            return False
+        lib.wgpuDeviceDestroy(handle)
+        lib.wgpuDeviceRelease(handle)
+        return True
+
+    def _requested(
+        self,
+        adapter: Adapter,
+        features: frozenset[str],
+        limits: Mapping[str, int],
+        callbacks: tuple[Any, Any] | None,
+    ) -> Any:
+        """A device of the adapter with these features and limits, others as WebGPU has them by default."""
+        health, lib, ffi = self.health, self.library.lib, self.library.ffi
         result: list[Any] = []
 
         @ffi.callback(
@@ -254,16 +279,21 @@ class LogicalDevice:
         def on_device(_status: int, device: Any, message: Any, _1: Any, _2: Any) -> None:
             result.extend((device, self.library.text(message)))
 
-        features = [getattr(lib, f) for f in FEATURES if f.partition("_")[2] in adapter.features]
-        c_features = ffi.new("WGPUFeatureName[]", features)
-        limits = ffi.new("WGPULimits *", adapter.limits)
+        named = [getattr(lib, f) for f in FEATURES if f.partition("_")[2] in features]
+        c_features = ffi.new("WGPUFeatureName[]", named)
+        asked = ffi.new("WGPULimits *")
+        for name, kind in ffi.typeof(asked).item.fields:
+            if name != "nextInChain":  # where every bit is set nothing is asked for
+                setattr(asked, name, limits.get(name, 2 ** (8 * ffi.sizeof(kind.type)) - 1))
         descriptor = ffi.new("WGPUDeviceDescriptor *")
-        descriptor.requiredFeatureCount = len(features)
+        descriptor.requiredFeatureCount = len(named)
         descriptor.requiredFeatures = c_features
-        descriptor.requiredLimits = limits
-        descriptor.deviceLostCallbackInfo.mode = lib.WGPUCallbackMode_AllowSpontaneous
-        descriptor.deviceLostCallbackInfo.callback = self._callbacks[1]
-        descriptor.uncapturedErrorCallbackInfo.callback = self._callbacks[0]
+        descriptor.requiredLimits = asked
+        if callbacks is not None:
+            descriptor.deviceLostCallbackInfo.mode = lib.WGPUCallbackMode_AllowSpontaneous
+            descriptor.uncapturedErrorCallbackInfo.callback, descriptor.deviceLostCallbackInfo.callback = (
+                callbacks
+            )
         request = ffi.new("WGPURequestDeviceCallbackInfo *")
         request.mode = lib.WGPUCallbackMode_AllowProcessEvents
         request.callback = on_device
@@ -275,6 +305,11 @@ class LogicalDevice:
                 f"webgpu: {adapter.name} gives no device: {result[1] if result else 'no answer'}"
             )
         return result[0]
+
+
+def _numbers(limits: Any) -> dict[str, int]:
+    """A WGPULimits by its fields' names."""
+    return {name: getattr(limits, name) for name in dir(limits) if name != "nextInChain"}
 
 
 def _destroy(lib: Any, handle: Any, queue: Any, _callbacks: tuple[Any, ...], owner: int) -> None:

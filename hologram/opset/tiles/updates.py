@@ -1,0 +1,257 @@
+"""What many updates make of few places, without atomics: folded by a lane for each place, or sorted and shared out.
+
+Sorted by place, stably, the updates of one place are a run. A lane folds the runs of a chunk. Those that begin and end
+in it are nobody else's, and go to their places; the first and the last one may go on in the chunks beside, so what they
+fold to is an update of the next round, which has two for each chunk (segmented reduction: Blelloch, Prefix sums and
+their applications, 1990). So no lane's work grows with how often a place repeats, and the result is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from hologram import dtypes
+from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Program
+from hologram.dtypes import DType, index, u32
+from hologram.layout import Layout, normalize_axis
+from hologram.limits import Limits
+from hologram.opset.forms import types
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.operation import Inputs, Layouts
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.scan import along, chunk_length
+from hologram.opset.tiles.sort import order_of_keys
+from hologram.plan import Plan, Step, Target
+
+Combine = Callable[[Value, Value], Value]
+SHORTEST_RUN = 16  # of elements side by side that one lane of a CPU folds
+# Updates along the axis that one lane takes in turn: a GPU's are many and slow; a software adapter's are few, and its
+# sort takes a launch for each digit. It may take three loop turns for each.
+IN_TURN, IN_TURN_SOFTWARE = 64, 8192
+MANY_LANES = 4096  # keep a device busy even so
+
+
+def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
+    """Whether a position, counted from the end where negative, lies in [0, extent); and one that does."""
+    if position.dtype.bits < 32:  # too narrow to be counted from the end
+        position = position.to(dtypes.i32)
+    size = extent.to(position.dtype)
+    if position.dtype.kind == "uint":
+        inside = position < size
+        return inside, select(inside, position, 0).to(index)
+    wrapped = select(position < 0, position + size, position)
+    inside = (wrapped >= 0) & (wrapped < size)
+    return inside, select(inside, wrapped, 0).to(index)
+
+
+def plan(inputs: Inputs, outputs: Layouts, dim: int, combine: Combine, target: Target) -> Plan:
+    """out = x, into which source was combined at the positions in index along `dim`: inputs are (x, index, source)."""
+    _, index_layout, source = inputs
+    assert isinstance(index_layout, Layout)
+    assert isinstance(source, Layout)
+
+    in_turn = _in_turn(index_layout, dim, target.limits) if index_layout.size else True
+
+    def combined(steps: Steps, result: Place) -> None:
+        if in_turn:
+            step = ordered_step(index_layout, source, result.layout, dim, target.limits, combine)
+            steps.add(step, (1, 2, result.position))
+        else:
+            axis = normalize_axis(dim, index_layout.ndim, "scatter")
+            _spread(steps, Place(1, index_layout), Place(2, source), result, axis, combine, target)
+
+    return plan_with(combined, inputs, outputs, anywhere=in_turn)
+
+
+def plan_with(
+    combined: Callable[[Steps, Place], None], inputs: Inputs, outputs: Layouts, *, anywhere: bool = True
+) -> Plan:
+    """The plan that copies x, lets `combined` change the copy, in the dtype that is computed in, and converts it.
+
+    `anywhere`: the copy need not lie without gaps.
+    """
+    x, updates, _ = inputs
+    assert isinstance(x, Layout)
+    assert isinstance(updates, Layout)
+    steps = Steps(4)
+    if not x.size:
+        return steps.plan()
+    computed = types.computing(x.dtype)
+    given = Place(3, outputs[0])
+    whole = given.layout.dtype == computed and (anywhere or _whole(given.layout))
+    result = given if whole else steps.place(computed, x.shape)
+    steps.copy(Place(0, x), result)
+    if updates.size:
+        combined(steps, result)
+    if result is not given:
+        steps.copy(result, given)
+    return steps.plan()
+
+
+def _whole(layout: Layout) -> bool:
+    return layout.is_contiguous and not layout.offset
+
+
+def _in_turn(updates: Layout, dim: int, limits: Limits) -> bool:
+    """Whether a lane may as well take all updates along the axis, one after the other."""
+    n = updates.shape[dim]
+    if limits.serial_workgroups or n <= IN_TURN:
+        return True
+    return n <= IN_TURN_SOFTWARE and (limits.software or updates.size // n >= MANY_LANES)
+
+
+# One after the other.
+
+
+def ordered_step(
+    positions: Layout, source: Layout, out: Layout, dim: int, limits: Limits, combine: Combine
+) -> Step:
+    """out += source, or what else combines two, by a lane for each run of places beside one another, in order."""
+    axis = normalize_axis(dim, positions.ndim, "scatter")
+    for k, n in enumerate(positions.shape):
+        out = out if k == axis else out.narrow(k, 0, n)
+    layouts = along((positions, source, out), axis, "scatter")
+    *outer, beside, n = layouts[0].shape
+    run = 1
+    if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
+        run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
+    program = _ordered_program(tuple(map(Address.of, layouts)), combine)
+    scalars = {"n": n, "beside": beside, "run": run, "size": layouts[2].shape[-1]}
+    numbers = numbers_of(("positions", "source", "out"), layouts, scalars)
+    return step_of(program, (0, 1, 2), numbers, (*outer, -(-beside // run)))
+
+
+@lru_cache(maxsize=1024)
+def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
+    b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
+    computed = addresses[2].dtype
+    kinds = (types.computing(addresses[0].dtype), computed, computed)
+    accesses = (Access.READ, Access.READ, Access.READ_WRITE)
+    positions, source, out = (
+        Operand(b, name, address, access, kind)
+        for name, address, access, kind in zip(
+            ("positions", "source", "out"), addresses, accesses, kinds, strict=True
+        )
+    )
+    n, beside, run, size = (b.scalar(name, index) for name in ("n", "beside", "run", "size"))
+    *outer, part = (b.coordinate(axis) for axis in range(b.rank))
+    first = part * run
+    last = select(first + run < beside, first + run, beside)
+
+    def turn(i: Value) -> None:
+        def add(j: Value, place: Value) -> None:
+            out.put(combine(out.at(*outer, j, place), source.at(*outer, j, i)), *outer, j, place)
+
+        def one(j: Value) -> None:
+            inside, place = inside_of(positions.at(*outer, j, i), size)
+            b.if_(inside, lambda: add(j, place), lambda: None)
+
+        if addresses[0].steps[-2] != 0:
+            b.loop(first, last, one)
+            return
+        inside, place = inside_of(positions.at(*outer, first, i), size)  # one position for the whole run
+        b.if_(inside, lambda: b.loop(first, last, lambda j: add(j, place)), lambda: None)
+
+    b.loop(0, n, turn)
+    return b.build()
+
+
+# Shared out.
+
+
+def _spread(
+    steps: Steps, positions: Place, source: Place, out: Place, axis: int, combine: Combine, target: Target
+) -> None:
+    """Appends out = source combined into out, which is contiguous, at the positions along the axis."""
+    n = positions.layout.size
+    none = out.layout.size  # the place of updates that miss
+    keys, sorted_ = steps.place(u32, (1, n)), steps.place(u32, (1, n))
+    program = _places_program(Address.of(positions.layout), axis)
+    numbers = numbers_of(("positions",), (positions.layout,), {"none": none})
+    numbers |= {f"place_stride_{k}": s for k, s in enumerate(out.layout.strides)}
+    numbers["size"] = out.layout.shape[axis]
+    step = step_of(program, (0, 1, 2), numbers, positions.layout.shape)
+    steps.add(step, (positions.position, keys.position, sorted_.position))
+    values = source
+    if source.layout.dtype != out.layout.dtype or not _whole(source.layout):
+        values = steps.converted(source, out.layout.dtype)
+    order: Place | None = order_of_keys(steps, sorted_, u32, target, bits=none.bit_length())
+    while True:
+        length = chunk_length(1, n, target.limits)
+        chunks = -(-n // length)
+        places = [keys, values, out, *([] if order is None else [order])]
+        following = [steps.place(d, (2 * chunks,)) for d in (u32, out.layout.dtype)] if chunks > 1 else []
+        program = _runs_program(out.layout.dtype, combine, order is not None, chunks == 1)
+        operands = [p.position for p in (*places, *following)]
+        scalars = {"n": n, "length": length, "none": none}
+        steps.add(step_of(program, range(len(operands)), scalars, (chunks,)), operands)
+        if chunks == 1:
+            return
+        (keys, values), order, n = following, None, 2 * chunks
+
+
+@lru_cache(maxsize=256)
+def _places_program(address: Address, axis: int) -> Program:
+    """The number of each update's place among the elements of out, twice; `none` where it has no place."""
+    b = Builder("atlas_update_places", rank=len(address.steps))
+    positions = Operand(b, "positions", address, Access.READ, types.computing(address.dtype))
+    at = [b.coordinate(k) for k in range(b.rank)]
+    inside, at[axis] = inside_of(positions.at(*at), b.scalar("size", index))
+    place = b.constant(0, index)
+    for k, coordinate in enumerate(at):
+        place = place + coordinate * b.scalar(f"place_stride_{k}", index)
+    key = select(inside, place.to(u32), b.scalar("none", u32))
+    for name in ("keys", "copies"):
+        b.store(b.buffer(name, u32, Access.WRITE), b.position(Opcode.LANE), key)
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def _runs_program(dtype: DType, combine: Combine, ordered: bool, last: bool) -> Program:
+    """Folds the runs of equal keys in a chunk; what may go on beside it is the next round's, if there is one."""
+    b = Builder(f"atlas_update{combine.__name__}_{dtype}")
+    keys, values = b.buffer("keys", u32, Access.READ), b.buffer("values", dtype, Access.READ)
+    out = b.buffer("out", dtype, Access.READ_WRITE)
+    order = b.buffer("order", u32, Access.READ) if ordered else None
+    following = [] if last else [b.buffer(f"next_{p.name}", p.dtype, Access.WRITE) for p in (keys, values)]
+    chunk, n, length = b.coordinate(0), b.scalar("n", index), b.scalar("length", index)
+    none = b.scalar("none", u32)
+    start = chunk * length
+    stop = select(start + length < n, start + length, n)
+
+    def put(key: Value, total: Value) -> None:
+        place = key.to(index)
+        b.store(out, place, combine(b.load(out, place), total))
+
+    def hand_on(slot: int | Value, key: Value, total: Value) -> None:
+        for buffer, value in zip(following, (key, total), strict=True):
+            b.store(buffer, chunk * 2 + slot, value)
+
+    def ended(first: Value, key: Value, total: Value) -> None:
+        if last:
+            put(key, total)
+        else:
+            b.if_(first, lambda: hand_on(0, key, total), lambda: put(key, total))
+
+    def turn(i: Value, first: Value, key: Value, total: Value) -> tuple[Value, ...]:
+        at = i if order is None else b.load(order, i).to(index)
+        here, value = b.load(keys, at), b.load(values, at)
+        goes_on = (here == key) | (here == none)
+        ends = ~goes_on & (key != none)
+        b.if_(ends, lambda: ended(first, key, total), lambda: None)
+        folded = select(here == key, combine(total, value), value)
+        missed = here == none
+        return select(ends, False, first), select(missed, key, here), select(missed, total, folded)
+
+    begun = (b.constant(True, dtypes.bool_), none, b.constant(0, dtype))
+    first, key, total = b.loop(start, stop, turn, first=begun)
+    if last:
+        b.if_(key != none, lambda: put(key, total), lambda: None)
+        return b.build()
+    hand_on(select(first, b.constant(0, index), 1), key, total)
+    b.if_(first, lambda: b.store(following[0], chunk * 2 + 1, none), lambda: None)
+    return b.build()

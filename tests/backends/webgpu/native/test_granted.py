@@ -1,0 +1,107 @@
+"""Drivers that refuse what their adapters offer: the device is opened without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.backends import webgpu
+from hologram.backends.webgpu import device as opening
+from hologram.backends.webgpu.native import library as native
+from hologram.backends.webgpu.native.granted import granted
+from hologram.backends.webgpu.native.probing import adapters
+from hologram.errors import BackendUnavailable
+
+REFUSED = "WGPUNativeFeature_CooperativeMatrix"  # wgpu-native 29 never grants what it calls experimental
+
+
+def test_nothing_is_asked_for_that_the_library_cannot_grant():
+    assert REFUSED not in native.FEATURES
+
+
+@pytest.fixture
+def offered(index, monkeypatch):
+    """Takes the adapter for one that offers more than it gives."""
+    adapter = adapters()[index]
+    monkeypatch.setattr(native, "FEATURES", (*native.FEATURES, REFUSED))
+
+    def offer(**changed):
+        more = replace(adapter, **changed)
+        monkeypatch.setattr(opening, "adapters", lambda: (more,))
+        return adapter
+
+    return offer
+
+
+def computes(device) -> bool:
+    memory, out = device.allocate(64), np.empty(16, np.float32)
+    device.fill(memory, 0, 64, np.float32(3).tobytes())
+    device.read(memory, 0, memoryview(out).cast("B"))
+    return bool((out == 3).all())
+
+
+def test_a_refused_feature_is_left_out(offered):
+    true = offered(features=adapters()[0].features | {"CooperativeMatrix"})
+    device = webgpu.open_device(0)
+    assert device.encoder.device.adapter.features == true.features
+    assert "CooperativeMatrix" not in dict(device.info.details)["features"]
+    assert not device.info.limits.matrix_units
+    assert device.encoder.device.adapter.limits == true.limits
+    assert computes(device)
+    device.close()
+
+
+def test_a_refused_limit_is_left_out(offered):
+    limits = adapters()[0].limits
+    true = offered(limits={**limits, "maxBindGroups": 10**6, "maxStorageBuffersPerShaderStage": 10**6})
+    device = webgpu.open_device(0)
+    got = device.encoder.device.adapter
+    assert got.features == true.features
+    assert got.limits["maxBindGroups"] <= limits["maxBindGroups"]
+    assert got.limits["maxBufferSize"] == limits["maxBufferSize"]
+    assert (
+        8 <= device.info.limits.max_bindings <= limits["maxStorageBuffersPerShaderStage"]
+    )  # WebGPU's default
+    assert computes(device)
+    device.close()
+
+
+def test_both_refused(offered):
+    adapter = adapters()[0]
+    offered(
+        features=adapter.features | {"CooperativeMatrix"}, limits={**adapter.limits, "maxBufferSize": 2**60}
+    )
+    device = webgpu.open_device(0)
+    assert device.encoder.device.adapter.features == adapter.features
+    assert device.info.limits.max_buffer_bytes == 256 << 20  # WebGPU's default
+    assert (dtypes.f64 in device.info.limits.dtypes) == ("ShaderF64" in adapter.features)
+    assert computes(device)
+    device.close()
+
+
+def test_an_adapter_that_gives_nothing_says_why(offered, monkeypatch):
+    offered(features=adapters()[0].features | {"CooperativeMatrix"})
+
+    def refuse(self, adapter, features, limits, callbacks):
+        raise BackendUnavailable(f"refused with {len(features)} features and {len(limits)} limits")
+
+    monkeypatch.setattr(native.LogicalDevice, "_requested", refuse)
+    with pytest.raises(BackendUnavailable, match="refused with 0 features and 0 limits"):
+        webgpu.open_device(0)
+
+
+def test_what_is_refused_only_together():
+    """Each feature is granted, not both: none is asked for, and the limits stay."""
+    asked = []
+
+    def grants(features, limits):
+        asked.append((features, dict(limits)))
+        return len(features) < 2 and "y" not in limits
+
+    features, limits = frozenset("ab"), {"x": 1, "y": 2}
+    assert granted(features, limits, grants) == (frozenset(), {"x": 1})
+    assert (features, limits) not in asked  # whoever calls has asked for that
+    assert granted(frozenset("a"), {"x": 1}, grants) == (frozenset("a"), {"x": 1})
