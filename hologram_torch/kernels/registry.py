@@ -56,6 +56,7 @@ def add(
     bind: Bind | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    wider: frozenset[torch.dtype] = frozenset(),
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -68,8 +69,8 @@ def add(
         own = name_of(other)
         if own not in KERNELS:
             KERNELS[own] = form(
-                other, compute, promotes, inferred, overload, refuses, operator(asked) if asked else None
-            )
+                other, compute, promotes, inferred, overload, refuses, operator(asked) if asked else None, wider
+            )  # fmt: skip
             call: Callable[..., Any] = KERNELS[own].__call__
             if operation is not None and form is not Out:
                 call = quick(KERNELS[own], operation)
@@ -86,13 +87,15 @@ def implements(
     operation: Operation | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    wider: frozenset[torch.dtype] = frozenset(),
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
     `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
-    too, about the operator `asked` where it does not have this one.
+    too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
+    `wider`, which others of PyTorch's devices take.
     """
 
     def declare(compute: F) -> F:
@@ -105,6 +108,7 @@ def implements(
                 operation,
                 refuses=refuses,
                 asked=asked,
+                wider=wider,
             )
         return compute
 

@@ -65,6 +65,24 @@ def llama() -> Made:
     return model, {"input_ids": torch.randint(1, 100, (2, 9))}
 
 
+def of_experts(name: str, **settings: Any) -> Callable[[], Made]:
+    def make() -> Made:
+        tf = transformers()
+        config = getattr(tf, f"{name}Config")(vocab_size=100, num_key_value_heads=2, **SMALL, **settings)
+        model = getattr(tf, f"{name}ForCausalLM")(config)
+        return model, {"input_ids": torch.randint(1, 100, (2, 9)), "output_router_logits": True}
+
+    make.__name__ = name.lower()
+    return make
+
+
+EXPERTS = (
+    of_experts("Mixtral", num_local_experts=4),
+    of_experts("Qwen2Moe", num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=24),
+    of_experts("Olmoe", num_experts=6, num_experts_per_tok=3),
+)
+
+
 def vit() -> Made:
     tf = transformers()
     model = tf.ViTForImageClassification(tf.ViTConfig(image_size=32, patch_size=8, num_labels=5, **SMALL))
@@ -75,8 +93,8 @@ def resnet() -> Made:
     return torchvision().models.resnet18(num_classes=10), {"x": torch.randn(2, 3, 64, 64)}
 
 
-MODELS = (bert, gpt2, llama, vit, resnet)
-WRITERS = (gpt2, llama)
+MODELS = (bert, gpt2, llama, *EXPERTS, vit, resnet)
+WRITERS = (gpt2, llama, EXPERTS[0])
 
 
 def first(result: Any) -> Any:
@@ -87,7 +105,7 @@ def both(make: Callable[[], Made]) -> tuple[Made, Made]:
     torch.manual_seed(0)
     model, inputs = make()
     model.eval()
-    there = {name: x.to("hologram") for name, x in inputs.items()}
+    there = {name: x.to("hologram") if isinstance(x, torch.Tensor) else x for name, x in inputs.items()}
     return (model, inputs), (copy.deepcopy(model).to("hologram"), there)
 
 
