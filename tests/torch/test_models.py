@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,22 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
+from tests.torch.boxes import torchvision  # noqa: E402
 
 Made = tuple[Any, dict[str, Any]]
-
-
-def torchvision() -> Any:
-    """The package; where it was built for another PyTorch than this, without its kernels for boxes."""
-    try:
-        return pytest.importorskip("torchvision")
-    except RuntimeError:
-        for name in [name for name in sys.modules if name.startswith("torchvision")]:
-            del sys.modules[name]
-        for name in ("nms", "qnms"):
-            torch.library.define(
-                f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            )
-        return pytest.importorskip("torchvision")
 
 
 def transformers() -> Any:
