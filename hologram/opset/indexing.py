@@ -243,7 +243,7 @@ class ScatterAdd(Indexed):
         self.check_outputs(self.infer(inputs, attributes), outputs)
         dtype = types.computing(outputs[0].dtype)
         if dtype not in ATOMIC or target.limits.serial_workgroups:
-            return updates.plan(inputs, outputs, attributes["dim"], _sum, target)
+            return updates.plan(inputs, outputs, attributes["dim"], _sum, Opcode.REDUCE_ADD, target)
 
         def lanes(steps: Steps, result: Place) -> None:
             own = Plan(self.lanes(inputs, (result.layout,), attributes))

@@ -9,6 +9,7 @@ import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value
+from hologram.atlas.opcodes import Opcode
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout
@@ -33,7 +34,11 @@ def _max(x: Value, y: Value) -> Value:
     return atlas.maximum(x, y)
 
 
-REDUCTIONS = {"prod": _prod, "min": _min, "max": _max}
+REDUCTIONS = {
+    "prod": (_prod, Opcode.REDUCE_MUL),
+    "min": (_min, Opcode.REDUCE_MIN),
+    "max": (_max, Opcode.REDUCE_MAX),
+}
 FOLDS = {"prod": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
@@ -55,7 +60,7 @@ class ScatterReduce(Operation):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        return updates.plan(inputs, outputs, attributes["dim"], REDUCTIONS[attributes["reduce"]], target)
+        return updates.plan(inputs, outputs, attributes["dim"], *REDUCTIONS[attributes["reduce"]], target)
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

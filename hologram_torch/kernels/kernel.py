@@ -69,9 +69,11 @@ class Kernel:
         base: OpOverload | None = None,
         refuses: Callable[..., str | None] | None = None,
         asked: OpOverload | None = None,
+        wider: frozenset[torch.dtype] = frozenset(),
     ) -> None:
         self.overload = overload
         self.asked = asked or overload  # what the CPU is asked about; see refusals.py
+        self.wider = wider  # dtypes that it refuses and other devices of PyTorch's take
         self.base = base or overload  # the form with new results, which refuses what other forms may not
         self.name = name_of(overload)
         self.compute = compute
@@ -148,7 +150,8 @@ class Kernel:
         found = self._known.get(key)
         if found is None:
             found = self._learned(args, kwargs) if self.inferred else NOTHING
-            self._ask(refusals.of_signature(self.asked, args, kwargs))
+            if not self.wider or args[0].dtype not in self.wider:
+                self._ask(refusals.of_signature(self.asked, args, kwargs))
             if self._outputs and self._plain(args, kwargs) != [kwargs[name].dtype for name in self._outputs]:
                 self._ask(refusals.of_outputs(self.overload, self.base, args, kwargs, self._outputs))
             if len(self._known) >= MAX_SIGNATURES:

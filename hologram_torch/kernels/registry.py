@@ -48,6 +48,7 @@ def add(
     operation: Operation | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    wider: frozenset[torch.dtype] = frozenset(),
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -66,6 +67,7 @@ def add(
                 overload,
                 refuses,
                 operator(asked) if asked else None,
+                wider,
             )
             _register(own, quick(KERNELS[own], -1 if operation is None else len(operation.operands)))
 
@@ -91,13 +93,15 @@ def implements(
     operation: Operation | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    wider: frozenset[torch.dtype] = frozenset(),
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
     `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
-    too, about the operator `asked` where it does not have this one.
+    too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
+    `wider`, which others of PyTorch's devices take.
     """
 
     def declare(compute: F) -> F:
@@ -110,6 +114,7 @@ def implements(
                 operation,
                 refuses=refuses,
                 asked=asked,
+                wider=wider,
             )
         return compute
 

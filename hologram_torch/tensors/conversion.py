@@ -70,7 +70,29 @@ def _exchanged(self: nn.Module, fn: Callable[..., Any], recurse: bool, places: S
             module._parameters[name] = first._parameters[own]
 
 
+_data: Any = torch._C.TensorBase.data
+
+
+def _replaced(x: torch.Tensor, value: torch.Tensor) -> None:
+    """`x.data = value`; from or to the device x stays the same object, and takes its gradient along.
+
+    PyTorch exchanges the memory of tensors between the host and its own devices only.
+    """
+    if not isinstance(value, torch.Tensor) or is_ours(x) == is_ours(value):
+        _data.__set__(x, value)
+        return
+    kept = nn.Parameter if isinstance(x, nn.Parameter) else torch.Tensor
+    moved = torch.Tensor._make_subclass(kept, value.detach(), x.requires_grad)
+    if x.grad is not None:
+        moved.grad = x.grad.to(value.device)
+    moved.__class__ = type(x)
+    moved.__dict__.update(x.__dict__)
+    torch.utils.swap_tensors(x, moved)
+
+
 def keep_parameters() -> None:
-    """Has modules move like this."""
+    """Has modules and `x.data = y` move like this."""
     replaced: Any = applied
     nn.Module._apply = replaced
+    data: Any = property(_data.__get__, _replaced, _data.__delete__, _data.__doc__)
+    torch.Tensor.data = data

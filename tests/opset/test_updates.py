@@ -152,3 +152,33 @@ def test_a_lane_takes_its_updates_in_turn_where_that_is_less_work():
     assert in_turn((8192,))
     assert not in_turn((8193,))
     assert in_turn((10**6,), serial_workgroups=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_cpu_takes_the_updates_of_one_lane_in_parts(way):
+    """As many as the shapes say, so the bits are the same on any number of threads."""
+    rng = np.random.default_rng(3)
+    index, x = rng.integers(-3, 5, 20_001), numbers(rng, dtypes.i64, (3,), way)
+    source = numbers(rng, dtypes.i64, index.shape, way)
+    operation, rest = (scatter_add, {}) if way == "add" else (scatter_reduce, {"reduce": way})
+    layouts = tuple(Layout.contiguous(dtypes.i64, a.shape) for a in (x, index, source))
+    plans = [
+        operation.plan(
+            layouts, layouts[:1], {"dim": 0, **rest}, Target(limits(serial_workgroups=True, parallelism=k))
+        )
+        for k in (1, 2, 64)
+    ]
+    assert plans[0] == plans[1] == plans[2]
+    assert max(step.grid[0] for step in plans[0].steps if step.kernel.name.startswith("atlas_scatter")) == 2
+    out = np.empty_like(x)
+    run(plans[0], x, index, source, out)
+    np.testing.assert_array_equal(out, expected(x, index, source, 0, way))
+
+
+def test_sums_in_parts_keep_the_sign_of_zero_and_values_beside_gaps(executor):
+    index = np.zeros((30_000, 2), np.int64)
+    source = np.full((2, 30_000), 2.0).T  # the other way round in memory
+    x = np.array([[-0.0, 5.0, 7.0], [-0.0, 2.0, 3.0]])
+    got = combined(executor, x, index, source, 0, "add", dtypes.f64)
+    np.testing.assert_array_equal(got, [[60_000, 60_005, 7], [0, 2, 3]])
+    assert np.signbit(got[1, 0])

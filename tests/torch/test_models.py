@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,22 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
+from tests.torch.boxes import torchvision  # noqa: E402
 
 Made = tuple[Any, dict[str, Any]]
-
-
-def torchvision() -> Any:
-    """The package; where it was built for another PyTorch than this, without its kernels for boxes."""
-    try:
-        return pytest.importorskip("torchvision")
-    except RuntimeError:
-        for name in [name for name in sys.modules if name.startswith("torchvision")]:
-            del sys.modules[name]
-        for name in ("nms", "qnms"):
-            torch.library.define(
-                f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-            )
-        return pytest.importorskip("torchvision")
 
 
 def transformers() -> Any:
@@ -65,6 +51,24 @@ def llama() -> Made:
     return model, {"input_ids": torch.randint(1, 100, (2, 9))}
 
 
+def of_experts(name: str, **settings: Any) -> Callable[[], Made]:
+    def make() -> Made:
+        tf = transformers()
+        config = getattr(tf, f"{name}Config")(vocab_size=100, num_key_value_heads=2, **SMALL, **settings)
+        model = getattr(tf, f"{name}ForCausalLM")(config)
+        return model, {"input_ids": torch.randint(1, 100, (2, 9)), "output_router_logits": True}
+
+    make.__name__ = name.lower()
+    return make
+
+
+EXPERTS = (
+    of_experts("Mixtral", num_local_experts=4),
+    of_experts("Qwen2Moe", num_experts=4, moe_intermediate_size=16, shared_expert_intermediate_size=24),
+    of_experts("Olmoe", num_experts=6, num_experts_per_tok=3),
+)
+
+
 def vit() -> Made:
     tf = transformers()
     model = tf.ViTForImageClassification(tf.ViTConfig(image_size=32, patch_size=8, num_labels=5, **SMALL))
@@ -75,8 +79,8 @@ def resnet() -> Made:
     return torchvision().models.resnet18(num_classes=10), {"x": torch.randn(2, 3, 64, 64)}
 
 
-MODELS = (bert, gpt2, llama, vit, resnet)
-WRITERS = (gpt2, llama)
+MODELS = (bert, gpt2, llama, *EXPERTS, vit, resnet)
+WRITERS = (gpt2, llama, EXPERTS[0])
 
 
 def first(result: Any) -> Any:
@@ -87,7 +91,7 @@ def both(make: Callable[[], Made]) -> tuple[Made, Made]:
     torch.manual_seed(0)
     model, inputs = make()
     model.eval()
-    there = {name: x.to("hologram") for name, x in inputs.items()}
+    there = {name: x.to("hologram") if isinstance(x, torch.Tensor) else x for name, x in inputs.items()}
     return (model, inputs), (copy.deepcopy(model).to("hologram"), there)
 
 

@@ -96,14 +96,19 @@ def paths(program: Program) -> Paths:
     """The program's paths to memory."""
     everything = tuple(program.body.walk())
     accesses = tuple(i for i in everything if i.opcode in ACCESSES)
-    needed = {i.operands[0] for i in accesses}
+    return Paths(program, accesses, sources(everything, {i.operands[0] for i in accesses}))
+
+
+def sources(everything: Sequence[Instruction], values: Iterable[int]) -> tuple[Instruction, ...]:
+    """The instructions that values are computed from, in order."""
+    needed = set(values)
     chosen: list[Instruction] = []
     for i in reversed(everything):
         arguments = {a for b in i.blocks for a in b.arguments}
         if needed & set(i.results) or needed & arguments:
             needed |= set(i.operands)
             chosen.append(i)
-    return Paths(program, accesses, tuple(reversed(chosen)))
+    return tuple(reversed(chosen))
 
 
 def references(found: Paths, lanes: Lanes) -> tuple[Reference, ...]:
@@ -191,29 +196,28 @@ def _facts(
     first, second = i.operands if i.opcode in (O.LT, O.LE) else reversed(i.operands)
     strict = i.opcode in (O.LT, O.GT)
     x, y = known.get(first), known.get(second)
-    if (
-        x is None
-        or y is None
-        or (
-            lanes.program.types[first].kind == "index"
-            and not (x.within(lanes.index) and y.within(lanes.index))
-        )
+    if lanes.program.types[first].kind == "index" and not all(
+        r is not None and r.within(lanes.index) for r in (x, y)
     ):
         return ()
-    return (first, -math.inf, y.high - strict), (second, x.low + strict, math.inf)
+    below = () if y is None else ((first, -math.inf, y.high - strict),)
+    return below if x is None else (*below, (second, x.low + strict, math.inf))
 
 
 def _chosen(
     i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]]
 ) -> Range | None:
-    """A select, its first operand as far as the condition lets it be chosen."""
+    """A select, its first operand as far as the condition lets it be chosen, whatever else is known of it."""
     condition, first, second = i.operands
     x, y = known.get(first), known.get(second)
-    if x is None or y is None or i.type.is_float:
+    if y is None or i.type.is_float:
         return None
     held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
-    low, high = max([x.low, *(f[1] for f in held)]), min([x.high, *(f[2] for f in held)])
-    return _hull(Range(int(low), int(high)), y) if low <= high else y
+    own = (-math.inf, math.inf) if x is None else (x.low, x.high)
+    low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
+    if low > high:
+        return y
+    return None if math.isinf(low) or math.isinf(high) else _hull(Range(int(low), int(high)), y)
 
 
 _ORDERS = frozenset({O.LT, O.LE, O.GT, O.GE})

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hologram import dtypes
+from hologram.atlas import arithmetic
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.dtypes import DType, index, u32
-from hologram.layout import Layout, normalize_axis
+from hologram.layout import Layout, collapse, normalize_axis
 from hologram.limits import Limits
+from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
@@ -33,6 +35,8 @@ SHORTEST_RUN = 16  # of elements side by side that one lane of a CPU folds
 # sort takes a launch for each digit. It may take three loop turns for each.
 IN_TURN, IN_TURN_SOFTWARE = 64, 8192
 MANY_LANES = 4096  # keep a device busy even so
+# Of a CPU: as many lanes side by side need no parts; parts that are worth their places, and how many there are at most.
+WIDE, LEAST_OF_A_PART, MOST_PARTS = 64, 8192, 16
 
 
 def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
@@ -48,17 +52,33 @@ def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
     return inside, select(inside, wrapped, 0).to(index)
 
 
-def plan(inputs: Inputs, outputs: Layouts, dim: int, combine: Combine, target: Target) -> Plan:
-    """out = x, into which source was combined at the positions in index along `dim`: inputs are (x, index, source)."""
-    _, index_layout, source = inputs
+def plan(
+    inputs: Inputs, outputs: Layouts, dim: int, combine: Combine, folding: Opcode, target: Target
+) -> Plan:
+    """out = x, into which source was combined at the positions in index along `dim`: inputs are (x, index, source).
+
+    `folding` is the reduction that `combine` is a step of.
+    """
+    x, index_layout, source = inputs
+    assert isinstance(x, Layout)
     assert isinstance(index_layout, Layout)
     assert isinstance(source, Layout)
 
     in_turn = _in_turn(index_layout, dim, target.limits) if index_layout.size else True
+    parts = _parts(index_layout, x.size, dim, target.limits) if index_layout.size else 1
 
     def combined(steps: Steps, result: Place) -> None:
-        if in_turn:
-            step = ordered_step(index_layout, source, result.layout, dim, target.limits, combine)
+        if parts > 1:
+            shape = (parts, *result.layout.shape)
+            own = steps.place(result.layout.dtype, shape)
+            neutral = arithmetic.identity(folding, own.layout.dtype) or -0.0  # 0 would take a zero's sign
+            steps.extend(fill.plan((), (own.layout,), {"value": neutral}, target), (own.position,))
+            step = ordered_step(index_layout, source, own.layout, dim, target.limits, combine, parts)
+            steps.add(step, (1, 2, own.position))
+            _join(steps, own, result, combine)
+        elif in_turn:
+            whole = result.layout.unsqueeze(0)
+            step = ordered_step(index_layout, source, whole, dim, target.limits, combine)
             steps.add(step, (1, 2, result.position))
         else:
             axis = normalize_axis(dim, index_layout.ndim, "scatter")
@@ -107,27 +127,68 @@ def _in_turn(updates: Layout, dim: int, limits: Limits) -> bool:
 # One after the other.
 
 
+def _parts(updates: Layout, places: int, dim: int, limits: Limits) -> int:
+    """In how many parts, each with places of its own, a CPU's threads take updates that would be one lane's.
+
+    It follows from the shapes alone: the result does not depend on how many threads there are.
+    """
+    n = updates.shape[dim]
+    if not limits.serial_workgroups or updates.size // n >= WIDE:
+        return 1
+    most = min(MOST_PARTS, updates.size // LEAST_OF_A_PART, updates.size // (2 * places))
+    return 1 << max(most, 1).bit_length() - 1
+
+
+def _join(steps: Steps, parts: Place, result: Place, combine: Combine) -> None:
+    """Appends result = itself and every part of it combined, one after the other."""
+    count = parts.layout.shape[0]
+    first, out = collapse([parts.layout.narrow(0, 0, 1).squeeze(0), result.layout])
+    program = _join_program(Address.of(first), Address.of(out), combine, count)
+    numbers = numbers_of(("parts", "out"), (first, out), {"apart": parts.layout.strides[0]})
+    steps.add(step_of(program, (0, 1), numbers, out.shape), (parts.position, result.position))
+
+
+@lru_cache(maxsize=256)
+def _join_program(parts: Address, out: Address, combine: Combine, count: int) -> Program:
+    b = Builder(f"atlas_join{combine.__name__}_{out.dtype}", rank=len(out.steps))
+    at = [b.coordinate(k) for k in range(b.rank)]
+    own = Operand(b, "parts", parts, Access.READ, parts.dtype)
+    result = Operand(b, "out", out, Access.READ_WRITE, out.dtype)
+    apart, place, total = b.scalar("apart", index), own.position(at), result.at(*at)
+    for k in range(count):
+        total = combine(total, b.load(own.parameter, place + apart * k))
+    result.put(total, *at)
+    return b.build()
+
+
 def ordered_step(
-    positions: Layout, source: Layout, out: Layout, dim: int, limits: Limits, combine: Combine
+    positions: Layout, source: Layout, out: Layout, dim: int, limits: Limits, combine: Combine, parts: int = 1
 ) -> Step:
-    """out += source, or what else combines two, by a lane for each run of places beside one another, in order."""
+    """out += source, or what else combines two, by a lane for each run of places beside one another, in order.
+
+    The first axis of `out` is of `parts`, which take as many updates each.
+    """
     axis = normalize_axis(dim, positions.ndim, "scatter")
     for k, n in enumerate(positions.shape):
-        out = out if k == axis else out.narrow(k, 0, n)
-    layouts = along((positions, source, out), axis, "scatter")
+        out = out if k == axis else out.narrow(k + 1, 0, n)
+    apart = out.strides[0] if parts > 1 else 0
+    layouts = along((positions, source, out.narrow(0, 0, 1).squeeze(0)), axis, "scatter")
+    own = layouts[2]
+    whole = Layout(own.dtype, (parts, *own.shape), (apart, *own.strides), own.offset)
+    layouts = (*layouts[:2], whole)
     *outer, beside, n = layouts[0].shape
     run = 1
     if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
         run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
     program = _ordered_program(tuple(map(Address.of, layouts)), combine)
-    scalars = {"n": n, "beside": beside, "run": run, "size": layouts[2].shape[-1]}
+    scalars = {"n": n, "length": -(-n // parts), "beside": beside, "run": run, "size": whole.shape[-1]}
     numbers = numbers_of(("positions", "source", "out"), layouts, scalars)
-    return step_of(program, (0, 1, 2), numbers, (*outer, -(-beside // run)))
+    return step_of(program, (0, 1, 2), numbers, (parts, *outer, -(-beside // run)))
 
 
 @lru_cache(maxsize=1024)
 def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
-    b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps) - 1)
+    b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps))
     computed = addresses[2].dtype
     kinds = (types.computing(addresses[0].dtype), computed, computed)
     accesses = (Access.READ, Access.READ, Access.READ_WRITE)
@@ -137,14 +198,17 @@ def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Progra
             ("positions", "source", "out"), addresses, accesses, kinds, strict=True
         )
     )
-    n, beside, run, size = (b.scalar(name, index) for name in ("n", "beside", "run", "size"))
-    *outer, part = (b.coordinate(axis) for axis in range(b.rank))
-    first = part * run
+    n, length, beside, run, size = (
+        b.scalar(name, index) for name in ("n", "length", "beside", "run", "size")
+    )
+    part, *outer, piece = (b.coordinate(axis) for axis in range(b.rank))
+    first = piece * run
     last = select(first + run < beside, first + run, beside)
 
     def turn(i: Value) -> None:
         def add(j: Value, place: Value) -> None:
-            out.put(combine(out.at(*outer, j, place), source.at(*outer, j, i)), *outer, j, place)
+            at = (part, *outer, j, place)
+            out.put(combine(out.at(*at), source.at(*outer, j, i)), *at)
 
         def one(j: Value) -> None:
             inside, place = inside_of(positions.at(*outer, j, i), size)
@@ -156,7 +220,8 @@ def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Progra
         inside, place = inside_of(positions.at(*outer, first, i), size)  # one position for the whole run
         b.if_(inside, lambda: b.loop(first, last, lambda j: add(j, place)), lambda: None)
 
-    b.loop(0, n, turn)
+    start = part * length
+    b.loop(start, select(start + length < n, start + length, n), turn)
     return b.build()
 
 

@@ -221,7 +221,7 @@ def repeat_interleave(repeats: Any, *, output_size: int | None = None) -> Any:
     return found.astype(repeats.dtype, copy=False)
 
 
-# Searching and counting.
+# Searching.
 
 
 @implements("searchsorted.Tensor", "searchsorted.Scalar")
@@ -246,53 +246,6 @@ def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool =
             f"hologram, bucketize: boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
         )
     return searchsorted(boundaries, x, right=right).astype("i32" if out_int32 else "i64", copy=False)
-
-
-@implements("bincount", inferred=False)
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number occurs, or the sum of its weights."""
-    if x.dtype.is_float:
-        raise NotImplementedError(f"hologram, bincount: not implemented for {x.dtype}")
-    if x.ndim != 1 or minlength < 0:
-        raise RuntimeError(
-            "hologram, bincount: bincount only supports 1-d non-negative integral inputs, and a minlength of at least 0"
-        )
-    if weights is not None and weights.shape != x.shape:
-        raise RuntimeError("hologram, bincount: weights should be 1-d and have the same length as input")
-    if weights is None:
-        dtype = "i64"
-    else:
-        dtype = weights.dtype if weights.dtype.name == "f32" else "f64"
-    if not x.size:
-        return x.executor.zeros(minlength, dtype if x.size else "i64")
-    low, high = hg.min(x).item(), hg.max(x).item()
-    if low < 0:
-        raise RuntimeError("hologram, bincount: bincount only supports 1-d non-negative integral inputs.")
-    counts = x.executor.zeros(max(int(high) + 1, minlength), dtype)
-    ones = x.executor.full((), 1, "i64").expand(x.shape) if weights is None else weights.astype(dtype)
-    return hg.scatter_add(counts, x.astype("i64"), ones, dim=0)
-
-
-@implements("histc")
-def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many elements lie in each of equal parts of an interval, of that of all elements if it is empty."""
-    low, high = float(min), float(max)
-    if low == high and x.size:
-        low, high = float(hg.min(x).item()), float(hg.max(x).item())
-    if low == high:
-        low, high = low - 1, high + 1
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"hologram, histc: range of [{low}, {high}] is not finite")
-    if low > high:
-        raise RuntimeError("hologram, histc: max must be larger than min")
-    flat = x.reshape(x.size)
-    place = hg.floor((flat - low) * (bins / (high - low)))
-    place = hg.where(hg.equal(flat, high), bins - 1, place)
-    inside = hg.logical_and(hg.greater_equal(flat, low), hg.less_equal(flat, high))
-    place = hg.where(inside, hg.clip(place, 0, bins - 1), bins).astype("i64")
-    counts = x.executor.zeros(bins + 1, "i64")
-    ones = x.executor.full((), 1, "i64").expand(place.shape)
-    return hg.scatter_add(counts, place, ones, dim=0)[:bins]
 
 
 @implements("isin.Tensor_Tensor", "isin.Tensor_Scalar")

@@ -25,7 +25,7 @@ from hologram.compiler.analysis.ranges import (
     unproven,
 )
 from hologram.device import Binding
-from hologram.dtypes import f32, i32, i64, index, u8
+from hologram.dtypes import DType, f32, i32, i64, index, u8
 from tests.backends.cpu.llvm.launching import device, place
 
 GRID = (3, 4, 5)
@@ -119,6 +119,25 @@ def test_a_choice_is_known_by_its_condition() -> None:
         return select((place >= 3) & (place < 13), place, 3) - 3
 
     assert reach(one(padded), (10,)) == Range(0, 9, None)
+
+
+@pytest.mark.parametrize("kind", [i32, i64])
+def test_a_number_read_from_memory_is_known_by_its_condition(kind: DType) -> None:
+    def gathered(bounds: Callable[[Value], Value]) -> Range | None:
+        b = Builder("atlas_gather", rank=1)
+        at, x = b.buffer("at", kind, Access.READ), b.buffer("x", f32, Access.READ)
+        out, i = b.buffer("out", f32, Access.WRITE), b.coordinate(0)
+        read = b.load(at, i)
+        counted = select(read < 0, read + 7, read)
+        b.store(out, i, b.load(x, select(bounds(counted), counted, 0).to(index)))
+        program = b.build()
+        found = references(paths(program), Lanes.of(program, (), (3,), I64))
+        return next(r.range for r in found if r.instruction.attribute == "x")
+
+    assert gathered(lambda x: (x >= 0) & (x < 7)) == Range(0, 6, None)
+    assert gathered(lambda x: (7 > x) & (2 <= x)) == Range(0, 6, None)  # or the 0 chosen elsewhere
+    assert gathered(lambda x: x < 7) is None
+    assert gathered(lambda x: (x < 0) & (x >= 7)) == Range(0, 0)
 
 
 def test_reach_and_proof() -> None:

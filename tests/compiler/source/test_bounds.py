@@ -198,15 +198,8 @@ def test_a_language_that_checks_itself_gets_no_guards() -> None:
     assert generator.variant((101,), (), (1, 1, 1)) == PLAIN
 
 
-# Positions that come from memory, or from counting what is there.
+# Positions that come from memory without a condition, or from counting what is there.
 GATHERING = {
-    "index_select",
-    "gather",
-    "embedding",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "resample",
     "sort",
     "argsort",
     "topk",

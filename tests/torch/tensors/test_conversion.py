@@ -63,3 +63,49 @@ def test_lazy_modules_take_their_shapes_where_they_are() -> None:
     assert found.shape == (2, 4)
     assert {p.device.type for p in model.parameters()} == {"hologram"}
     assert {type(p) for p in model.parameters()} == {nn.Parameter}
+
+
+def test_data_moves_between_the_host_and_the_device() -> None:
+    """The object stays, so who holds it sees it there: optimisers, modules that share it, what is written to it."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(3, 2)
+    tied = torch.nn.Linear(3, 2)
+    tied.weight = layer.weight
+    steps = torch.optim.SGD(layer.parameters(), lr=0.5)
+    weight, x = layer.weight, torch.ones(4, 3)
+    want = weight.detach() - 0.5 * torch.full((2, 3), 4.0)
+    weight.tag = "mine"
+    for p in layer.parameters():
+        p.grad = torch.zeros_like(p)
+        p.data = p.data.to("hologram")
+        assert type(p) is torch.nn.Parameter
+        assert p.requires_grad
+        assert p.grad.device == p.device
+        assert p.is_leaf
+    assert layer.weight is weight is tied.weight
+    assert weight.tag == "mine"
+    layer(x.to("hologram")).sum().backward()
+    steps.step()
+    torch.testing.assert_close(weight.detach().cpu(), want)
+    weight.data = weight.data.cpu()
+    assert weight.device.type == "cpu"
+    torch.testing.assert_close(tied.weight.detach(), want)
+
+
+def test_data_of_plain_tensors() -> None:
+    x = torch.arange(3.0)
+    x.data = torch.ones(2, device="hologram")
+    assert x.tolist() == [1, 1]
+    assert not x.requires_grad
+    x.data = torch.zeros(3, device="hologram")  # as everywhere on one device
+    assert x.tolist() == [0, 0, 0]
+    with pytest.raises(TypeError):
+        x.data = 3
+    with pytest.raises(RuntimeError, match="not allowed"):
+        del x.data
+
+
+def test_data_in_compiled_functions() -> None:
+    torch._dynamo.reset()
+    found = torch.compile(lambda x: x.data * 2, backend="hologram")(torch.ones(2, device="hologram"))
+    assert found.tolist() == [2, 2]

@@ -15,7 +15,7 @@ from hologram.backends.cpu.llvm.reuse import ELEMENTS
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
-from hologram.compiler.analysis.ranges import Lanes, Place, Reference, unproven
+from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, ranges, sources, unproven
 from hologram.records import frozen
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
@@ -59,6 +59,8 @@ class Facts:
     folds: int
     strides: frozenset[str]  # index scalars that multiply something
     streamed: Instruction | None  # the store that may bypass the caches
+    # What the bounds of the loops within a map's lanes are computed from; None: there are none.
+    bounds: tuple[Instruction, ...] | None = None
 
 
 def facts(program: Program) -> Facts:
@@ -72,9 +74,11 @@ def facts(program: Program) -> Facts:
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
         streamed = streamed_store(program)
+        loops = [i for i in everything if i.opcode is Opcode.LOOP]
+        bounds = sources(everything, {v for i in loops for v in i.operands[:2]}) if loops else None
         return Facts(
-            cost, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed
-        )
+            cost, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
+        )  # fmt: skip
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
     loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
@@ -104,6 +108,25 @@ def _cost(i: Instruction, types: Mapping[int, Any]) -> float:
     return _INSTRUCTION_NS * instructions(i)
 
 
+def _turning_ns(
+    body: Sequence[Instruction], types: Mapping[int, Any], known: Mapping[int, Range], turns: float
+) -> float:
+    """Nanoseconds of instructions with their loops; one of unknown length goes through a lane's share of the memory."""
+    total = 0.0
+    for i in body:
+        count = 1.0
+        if i.opcode is Opcode.LOOP:
+            start, stop = (known.get(v) for v in i.operands[:2])
+            if start is None or stop is None:
+                count = turns
+            else:
+                count = max(stop.high - start.low, 0)
+                count = count if start.number is not None and stop.number is not None else min(count, turns)
+        total += _cost(i, types)
+        total += count * sum(_turning_ns(b.instructions, types, known, turns) for b in i.blocks)
+    return total
+
+
 def schedule(
     known: Facts,
     found: Sequence[Reference],
@@ -127,7 +150,14 @@ def schedule(
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
         return Schedule(Variant("workgroup", (), (), constants, guarded), (groups,), (size,))
     if not program.reduced:
-        size = _slice(lanes, known.element_ns, threads, 1024)
+        if known.bounds is None:
+            size = _slice(lanes, known.element_ns, threads, 1024)
+        else:  # a lane is no vector's
+            turns = max(1.0, max(lengths.values(), default=1) / lanes)
+            each_ns = _turning_ns(
+                program.body.instructions, program.types, ranges(known.bounds, launch), turns
+            )
+            size = _slice(lanes, each_ns, threads, 1)
         form = "stream" if streams(known.streamed, found, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)

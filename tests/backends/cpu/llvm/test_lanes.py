@@ -9,8 +9,10 @@ from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, maximum, minimum, mulhi, power, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
+from hologram.backends.cpu.device import thread_count
+from hologram.device import Binding
 from hologram.dtypes import ALL, FLOATS, INTEGERS, DType
-from tests.backends.cpu.llvm.launching import device, elementwise, run, samples
+from tests.backends.cpu.llvm.launching import device, elementwise, place, run, samples
 
 SIZE = 1003
 
@@ -256,3 +258,25 @@ def test_control_flow() -> None:
     np.testing.assert_array_equal(
         run(device(), b.build(), [a, np.zeros_like(a)], [a.size])[1], [expected(int(n)) for n in a]
     )
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["a known length", "a length from memory"])
+def test_few_lanes_that_loop_through_much_are_shared_out(known: bool) -> None:
+    """Two sums of 200,000 elements each; two of sixteen stay on the thread that calls."""
+    b = Builder("atlas_two_sums")
+    x, ends = b.buffer("x", dtypes.i64, Access.READ), b.buffer("ends", dtypes.i64, Access.READ)
+    out, i, n = b.buffer("out", dtypes.i64, Access.WRITE), b.coordinate(0), b.scalar("n", dtypes.index)
+    stop = n if known else b.load(ends, i).to(dtypes.index)
+    zero = b.constant(0, dtypes.i64)
+    (total,) = b.loop(0, stop, lambda k, total: (total + b.load(x, i * n + k),), first=(zero,))
+    b.store(out, i, total)
+    program, cpu = b.build(), device()
+    for length, shared in ((200_000, True), (16, False)):
+        arrays = np.arange(2 * length), np.full(2, length), np.zeros(2, np.int64)
+        memories = [place(cpu, a) for a in arrays]
+        bindings = [Binding(m, 0, m.nbytes) for m in memories]
+        kernel = cpu.compile(program)
+        assert ("slices" in kernel.schedule(bindings, (length,), (2,))) == (shared and thread_count() > 1)
+        kernel.bind(bindings, (length,), (2,))()
+        want = arrays[0].reshape(2, length).sum(axis=1)
+        np.testing.assert_array_equal(memories[2].bytes[:16].view(np.int64), want)
