@@ -21,8 +21,6 @@ from hologram.opset.forms.operation import Attributes, Inputs
 from hologram.opset.forms.samples import binary, ternary, unary
 from hologram.records import frozen
 
-# Arithmetic.
-
 
 @named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"))
 def add(x, y):
