@@ -3,11 +3,24 @@
 # pyright: reportArgumentType=false, reportCallIssue=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 import hologram as hg
 from hologram.errors import ShapeError, UnsupportedDType
-from tests.bad_calls import Bad
+from tests.bad_calls import Bad, Bench
+
+COMPLEX: dict[str, Callable[[Bench], Any]] = {
+    "number first": lambda b: 1j * b.t,
+    "number": lambda b: b.t - 1j,
+    "comparison": lambda b: b.t == 1j,
+    "in place": lambda b: b.t.__imul__(1j),
+    "operand": lambda b: hg.multiply(b.t, 1j),
+    "of where": lambda b: hg.where(b.t > 0, b.t, 1j),
+    "of NumPy's function": lambda b: np.multiply(1j, b.t),
+}
 
 ARGUMENTS = [
     Bad("attribute", lambda b: hg.sum(b.t, axes=0), TypeError, "sum has no argument 'axes': it has x, axis"),
@@ -16,6 +29,34 @@ ARGUMENTS = [
     Bad("twice", lambda b: hg.sum(b.t, None, axis=0), TypeError, "two values for 'axis'"),
     Bad("no tensor", lambda b: hg.add(1, 2), TypeError, "at least one operand must be a Tensor"),
     Bad("a modulus", lambda b: pow(b.t, 2, 3), TypeError, r"pow\(\) takes 2 positional arguments"),
+    Bad(
+        "negative power",
+        lambda b: b.tensor(3, dtype="int32") ** -1,
+        ValueError,
+        "Integers to negative integer powers",
+    ),
+    Bad(
+        "negative power in place",
+        lambda b: b.tensor(3, dtype="uint8").__ipow__(-2),
+        ValueError,
+        "got u8 to the -2",
+    ),
+    Bad(
+        "negative power of a function",
+        lambda b: np.power(b.tensor(3, dtype="int64"), -1),
+        ValueError,
+        "i64 to the",
+    ),
+    Bad(
+        "negative power into an output",
+        lambda b: hg.ops.pow(b.ex, b.tensor(3, dtype="int32"), -1, b.tensor(3, dtype="int32")),
+        ValueError,
+        "Integers to negative",
+    ),
+    *(
+        Bad(f"complex {what}", call, UnsupportedDType, "complex numbers are not supported, got 1j")
+        for what, call in COMPLEX.items()
+    ),
     Bad("spread", lambda b: hg.random_normal((4,), std=-1.0), ValueError, "std must be at least 0, got -1.0"),
     Bad(
         "padding of an output",
@@ -151,7 +192,6 @@ ARGUMENTS = [
         "add: y must be a Tensor or a number, got object",
     ),
     Bad("str", lambda b: hg.add(b.t, "1"), TypeError, "add: y must be a Tensor or a number, got str"),
-    Bad("complex", lambda b: hg.add(b.t, 1j), TypeError, "got complex"),
     Bad("operator str", lambda b: b.t + "1", TypeError, "unsupported operand"),
     Bad("operator None", lambda b: b.t * None, TypeError, "unsupported operand"),
     Bad("large number", lambda b: b.tensor(4, dtype=np.int32) + (1 << 40), UnsupportedDType, "i32"),

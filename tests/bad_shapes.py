@@ -11,6 +11,18 @@ from hologram.errors import (
 )
 from tests.bad_calls import Bad
 
+BROADCAST = {
+    "an element": lambda b: hg.broadcast_to(b.t, (3, 2, 4)).__setitem__((0, 1, 1), 5.0),
+    "a row": lambda b: hg.broadcast_to(b.t, (3, 2, 4)).__setitem__(0, b.t),
+    "all": lambda b: hg.broadcast_to(b.t, (3, 2, 4)).__setitem__(..., 1),
+    "positions": lambda b: hg.broadcast_to(b.t, (3, 2, 4)).__setitem__([0, 1], 2.0),
+    "those under a mask": lambda b: b.t.expand(3, 2, 4).__setitem__(np.array([True, False, True]), 2.0),
+    "in place": lambda b: hg.broadcast_to(b.t, (3, 2, 4)).__iadd__(1.0),
+    "an output": lambda b: hg.ops.vector_add(b.ex, b.t, b.t, hg.broadcast_to(b.tensor(4), (2, 4))),
+    "out": lambda b: np.add(b.t, b.t, out=hg.broadcast_to(b.tensor(4), (2, 4))),
+    "a copy": lambda b: b.ex.copy(b.t, hg.broadcast_to(b.tensor(4), (2, 4))),
+}
+
 SHAPES = [
     Bad(
         "output",
@@ -129,6 +141,16 @@ SHAPES = [
     Bad("len", lambda b: len(hg.sum(b.t)), TypeError, "0-d"),
     Bad("float index", lambda b: [1, 2][hg.sum(b.t)], TypeError, "integer tensor"),
     Bad("concat", lambda b: hg.concat([b.t, b.tensor(2, 3)]), ShapeError, "concat"),
+    Bad(
+        "concat of fewer axes",
+        lambda b: hg.concat([b.t, b.tensor(2)], axis=1),
+        ShapeError,
+        r"concat: shapes must agree .*\[\(2, 4\), \(2,\)\]",
+    ),
+    *(
+        Bad(f"{what} of a broadcast view", write, ShapeError, "read-only|cannot be an expanded view")
+        for what, write in BROADCAST.items()
+    ),
     Bad("concat axis", lambda b: hg.concat([b.t, b.t], axis=3), ShapeError, "concat: axis"),
     Bad("concat nothing", lambda b: hg.concat([]), TypeError, "concat"),
     Bad(

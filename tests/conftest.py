@@ -132,11 +132,11 @@ ADAPTERS = {
 @pytest.fixture(params=ADAPTERS)
 def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
     """The executor, taken for one whose device is, or is not, played by a CPU."""
-    limits = executor.limits
-    executor.limits = replace(limits, **ADAPTERS[request.param])
+    target = executor.target  # what plans ask; the device stays what it is
+    executor.target = replace(target, limits=replace(target.limits, **ADAPTERS[request.param]))
     executor.structures.clear()
     yield executor
-    executor.limits = limits
+    executor.target = target
     executor.structures.clear()
 
 

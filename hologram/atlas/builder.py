@@ -94,6 +94,10 @@ class Builder:
         self.name = name
         self.rank = rank
         self.reduced = reduced
+        if workgroup is not None and not isinstance(workgroup, int):
+            raise ProgramError(
+                f"{name}: a workgroup is how many threads it has, one whole number, got {workgroup!r}"
+            )
         self.workgroup = workgroup
         self._buffers: list[BufferParameter] = []
         self._scalars: list[ScalarParameter] = []

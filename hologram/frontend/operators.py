@@ -34,7 +34,7 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
             if count == 2:  # nobody else can answer
                 return x.__apply__(operation, (other, x) if swapped else (x, other), attributes)
         else:
-            other = _operand(x, other)
+            other = _operand(name, x, other)
             if other is NotImplemented:
                 return other
         return operation(other, x) if swapped else operation(x, other)
@@ -43,11 +43,20 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
     return operator
 
 
-def _operand(x: Any, other: Any) -> Any:
+def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
     if isinstance(other, _ARRAYS):
         return x.executor.tensor(other)
+    if isinstance(other, complex):
+        raise no_complex(name, other)
     return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
+
+
+def no_complex(who: str, given: complex) -> UnsupportedDType:
+    """The error of a complex number among operands."""
+    return UnsupportedDType(
+        f"{who}: complex numbers are not supported, got {given!r}; keep real and imaginary parts in two tensors"
+    )
 
 
 def _right(name: str) -> Binary[T]:
@@ -60,7 +69,7 @@ def _assign(name: str) -> Binary[T]:
     operator: Any = _binary(name)
 
     def assign(x: Any, other: Any) -> Any:
-        other = _operand(x, other)
+        other = _operand(name, x, other)
         if other is NotImplemented:
             return other
         # While a function is traced, values are never changed: the result is another, copied to where this one is.

@@ -16,7 +16,7 @@ import numpy as np
 from hologram import dtypes, lazy, opset
 from hologram.dtypes import DType
 from hologram.errors import InteropError, ShapeError
-from hologram.frontend.operators import Operators
+from hologram.frontend.operators import Operators, no_complex
 from hologram.frontend.signatures import Methods
 from hologram.frontend.values import host_values
 from hologram.layout import Layout, hashable, indexed
@@ -94,6 +94,8 @@ class Tensor(View, Operators, Methods):
         return indexing.read(self, index) if items is None else self._through(indexed, *items)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if 0 in self.layout.strides:
+            self._refuse_if_repeated()
         items, engine = hashable(index), self.executor
         if items is None:
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
@@ -105,6 +107,21 @@ class Tensor(View, Operators, Methods):
         return engine.copy(
             value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target
         )
+
+    def _refuse_if_repeated(self) -> None:
+        """Raises ShapeError where elements share memory, as those of expand and broadcast_to do."""
+        if self.size and any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True)):
+            raise ShapeError(
+                f"an expanded view is read-only, for its elements share memory: got strides {self.strides} of shape "
+                f"{self.shape}; clone() gives a tensor of its own"
+            )
+
+    def __contains__(self, value: Any) -> bool:
+        """Whether any element equals the value, which is broadcast, as in NumPy."""
+        if isinstance(value, (list, tuple)):
+            value = constant(self.executor, value)
+        found: Any = self == value
+        return bool(found.any()) if isinstance(found, Tensor) else bool(found)
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -351,6 +368,8 @@ def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> 
     if not isinstance(operand, (kind, bool, int, float)) and not (
         operand is None and name in operation.optional
     ):
+        if isinstance(operand, complex):
+            raise no_complex(operation.name, operand)
         given = "None" if operand is None else type(operand).__name__
         raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {given}")
 

@@ -11,15 +11,15 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, NUMBERS
+from hologram.dtypes import ALL, NUMBERS, DType
+from hologram.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import Elementwise, elementwise
 from hologram.opset.forms.named import named
+from hologram.opset.forms.operation import Attributes, Inputs
 from hologram.opset.forms.samples import binary, ternary, unary
 from hologram.records import frozen
-
-# Arithmetic.
 
 
 @named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"))
@@ -114,6 +114,15 @@ def _pow_reference(x, y):
     return np.power(x, y)
 
 
+def _refuse_negative(x: Any, exponent: Any) -> None:
+    """Raises ValueError for integers to the power of a negative integer that is a number, as NumPy does."""
+    dtype = getattr(x, "dtype", None)
+    if type(exponent) is int and exponent < 0 and isinstance(dtype, DType) and dtype.is_integer:
+        raise ValueError(
+            f"pow: Integers to negative integer powers are not allowed, got {dtype} to the {exponent}"
+        )
+
+
 @frozen(eq=False, repr=False)
 class Power(Elementwise):
     """The second power is a product: a thirtieth of the cost, and exactly rounded."""
@@ -127,7 +136,13 @@ class Power(Elementwise):
             operands, _ = self.bind(args, kwargs)
             if self.squares(*operands):
                 return square(operands[0])
+            _refuse_negative(*operands)
         return super().__call__(*args, **kwargs)
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        if self is pow_:
+            _refuse_negative(*inputs)
+        return super().infer(inputs, attributes)
 
     @staticmethod
     def squares(x: Any, exponent: Any) -> bool:
@@ -140,7 +155,10 @@ class Power(Elementwise):
 @named(Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
        ulp=2, aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
 def pow_(x, y):
-    """x to the power y. Integers wrap; a negative integer exponent gives 0 unless x is 1 or -1."""
+    """x to the power y. Integers wrap.
+
+    A negative integer number as the exponent of integers raises ValueError; in a tensor it gives 0 unless x is 1 or -1.
+    """
     return atlas.power(x, y)
 
 

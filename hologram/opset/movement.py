@@ -177,7 +177,8 @@ class Concat(Operation):
             raise ShapeError(f"{self.name}: tensors must have at least one axis; stack joins those without")
         axis = normalize_axis(attributes["axis"], first.ndim, self.name)
         for layout in layouts:
-            if layout.shape[:axis] + layout.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :]:
+            rest = layout.shape[:axis] + layout.shape[axis + 1 :]
+            if layout.ndim != first.ndim or rest != first.shape[:axis] + first.shape[axis + 1 :]:
                 raise ShapeError(
                     f"{self.name}: shapes must agree but along axis {axis}, got {[i.shape for i in layouts]}"
                 )

@@ -18,39 +18,49 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import DType, u32
+from hologram.dtypes import DType, u32, u64
 from hologram.errors import ShapeError
 from hologram.layout import Layout
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
-from hologram.opset.random import linear, philox, philox_reference, unit
+from hologram.opset.random import (
+    blocks_reference,
+    checked_key,
+    fine_unit,
+    keyed,
+    linear,
+    unit,
+    units_reference,
+)
 from hologram.opset.special.gamma import gamma_density
 
 TURNS = 128  # the least lucky proposal, a binomial one, is refused three times out of four
 FEW = 10.0  # up to this mean, running sums of probabilities are shorter
 SUMS = 64  # probabilities that are added up then
-LEAST = 1e-8  # a probability too small to be met by the 24 bits of a uniform number
 
-Words = tuple[Value, Value, Value, Value]
+Numbers = tuple[Value, ...]  # four
 
 
 class Draws:
-    """The blocks of one element."""
+    """The numbers of one element, in [0, 1); of the dtype's bits, for which f64 takes words of two blocks."""
 
-    def __init__(self, at: tuple[Value, ...], key: IndexedOperand, offset: Value) -> None:
-        self.builder = at[0].builder
-        self.seed, first = (key.at(self.builder.constant(k, dtypes.index)) for k in (0, 1))
-        self.counter = linear(at) + first + offset
+    def __init__(self, at: tuple[Value, ...], key: IndexedOperand, offset: Value, dtype: DType) -> None:
+        self.builder, self.dtype = at[0].builder, dtype
+        self.source, self.element = keyed(key, offset), linear(at)
 
-    def block(self, turn: Value | None = None) -> Words:
-        return philox(self.counter, self.seed, turn)
+    def numbers(self, turn: Value | int = 0) -> Numbers:
+        upper = self.source.block(self.element, turn)
+        if self.dtype is not dtypes.f64:
+            return tuple(unit(word, self.dtype) for word in upper)
+        lower = self.source.block(self.element, turn, finer=1)
+        return tuple(map(fine_unit, upper, lower))
 
-    def accepted(self, propose: Callable[[Words], tuple[Value, Value]], first: Value) -> Value:
+    def accepted(self, propose: Callable[[Numbers], tuple[Value, Value]], first: Value) -> Value:
         """The first number that a proposal says yes to; turns count from 1."""
         none = self.builder.constant(0, u32)
 
         def again(turn: Value, going: Value) -> tuple[Value, Value]:
-            number, yes = propose(self.block(turn.to(u32) + 1))
+            number, yes = propose(self.numbers(turn.to(u32) + 1))
             return number, select(yes, none, going)
 
         def turns(turn: Value, number: Value, going: Value) -> tuple[Value, ...]:
@@ -59,22 +69,22 @@ class Draws:
         return self.builder.loop(0, TURNS, turns, first=(first, none + 1))[0]
 
 
-def positive(word: Value, dtype: DType) -> Value:
-    """A word as a float in (0, 1]."""
-    return 1.0 - unit(word, dtype)
+def _least(dtype: DType) -> float:
+    """A probability too small to be met by the bits of a uniform number."""
+    return 1e-17 if dtype is dtypes.f64 else 1e-8
 
 
 def counted(draws: Draws, none: Value, ratio: Callable[[Value], Value]) -> Value:
     """The number at which the sum of probabilities passes a uniform one; `ratio` is of one to the one before."""
-    wanted = unit(draws.block()[0], none.dtype)
+    wanted, least = draws.numbers()[0], _least(none.dtype)
 
     def turn(k: Value, probability: Value, total: Value, found: Value) -> tuple[Value, ...]:
-        further = (wanted >= total) & (probability > LEAST)
+        further = (wanted >= total) & (probability > least)
         probability = probability * ratio(found + 1.0)
         return select(further, probability, 0.0), total + probability, select(further, found + 1.0, found)
 
     zero = draws.builder.constant(0.0, none.dtype)
-    first = select(none > LEAST, none, LEAST * 2.0)
+    first = select(none > least, none, least * 2.0)
     return draws.builder.loop(0, SUMS, turn, first=(first, none, zero))[2]
 
 
@@ -89,8 +99,7 @@ def poisson_mass(k: Value, rate: Value) -> Value:
 
 def _shape_of(*operands: Layout, **rest: Any) -> Layout:
     *parameters, key = operands
-    if key.shape != (2,) or key.dtype is not u32:
-        raise ShapeError(f"random numbers: a key is two u32, got {key.dtype} of shape {key.shape}")
+    checked_key(key)
     if any(x.shape != parameters[0].shape or x.dtype is not parameters[0].dtype for x in parameters):
         found = " and ".join(f"{x.dtype} of shape {x.shape}" for x in parameters)
         raise ShapeError(f"random numbers: parameters must be of one shape and dtype, got {found}")
@@ -99,25 +108,31 @@ def _shape_of(*operands: Layout, **rest: Any) -> Layout:
 
 def _samples(*parameters: Callable[[np.random.Generator, Any], Any]) -> Any:
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-        for shape, seed, offset in (((211,), 7, 0), ((3, 5), 4_000_000_000, 3), ((), 1, 0), ((0,), 1, 0)):
+        for shape, seed, offset in (((211,), 7, 0), ((3, 5), 2**63 + 4_000, 2**33), ((), 1, 0), ((0,), 1, 0)):
             given = [np.asarray(each(rng, shape)).astype(dtype.numpy) for each in parameters]
-            yield Sample((*given, np.array([seed, 12], np.uint32)), {"offset": offset})
+            yield Sample((*given, np.array([seed, 12], np.uint64)), {"offset": offset})
 
     return make
 
 
-def _unit_reference(word: np.ndarray) -> np.ndarray:
-    return (word >> np.uint32(8)).astype(np.float64) * 2.0**-24
+def _numbers_reference(like: np.ndarray, key: Any, offset: int, turn: int = 0) -> np.ndarray:
+    """As Draws.numbers, in the bits of the parameters' dtype: four rows of numbers for its elements."""
+    place = (like.size, int(key[0]), int(key[1]) + offset, turn)
+    upper = blocks_reference(*place).T
+    return units_reference(upper, blocks_reference(*place, finer=1).T if like.dtype == np.float64 else None)
 
 
 def _accepted_reference(
-    propose: Callable[..., tuple[np.ndarray, np.ndarray]], key: Any, offset: int, first: np.ndarray
+    propose: Callable[..., tuple[np.ndarray, np.ndarray]],
+    like: np.ndarray,
+    key: Any,
+    offset: int,
+    first: np.ndarray,
 ) -> np.ndarray:
     """As Draws.accepted; `first` is the result where nothing is accepted."""
-    counter = np.arange(first.size, dtype=np.uint32) + np.uint32((int(key[1]) + offset) % 2**32)
     found, going = first.copy(), np.ones(first.size, bool)
     for turn in range(1, TURNS + 1):
-        number, yes = propose(philox_reference(counter, int(key[0]), turn))
+        number, yes = propose(_numbers_reference(like, key, offset, turn))
         found = np.where(going, number, found)
         going &= ~yes
         if not going.any():
@@ -125,51 +140,50 @@ def _accepted_reference(
     return found
 
 
-def _first_reference(key: Any, offset: int, size: int) -> np.ndarray:
-    counter = np.arange(size, dtype=np.uint32) + np.uint32((int(key[1]) + offset) % 2**32)
-    return _unit_reference(philox_reference(counter, int(key[0]))[0])
+def _flat(x: Any) -> np.ndarray:
+    return np.ravel(x).astype(np.float64)
 
 
 def _gamma_reference(alpha: Any, key: Any, offset: int = 0) -> np.ndarray:
-    shape, a = np.shape(alpha), np.ravel(alpha)
+    shape, like, a = np.shape(alpha), np.ravel(alpha), _flat(alpha)
     small = a < 1
     d = np.where(small, a + 1, a) - 1 / 3
     c = 1 / np.sqrt(9 * d)
 
-    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
-        radius = np.sqrt(-2 * np.log(1 - _unit_reference(words[0])))
-        x = radius * np.cos(2 * np.pi * _unit_reference(words[1]))
+    def propose(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        radius = np.sqrt(-2 * np.log(1 - numbers[0]))
+        x = radius * np.cos(2 * np.pi * numbers[1])
         v = np.maximum(1 + c * x, 0) ** 3
-        u = 1 - _unit_reference(words[2])
+        u = 1 - numbers[2]
         return d * v, (v > 0) & (np.log(u) < 0.5 * x * x + d * (1 - v + np.log(np.maximum(v, 1e-300))))
 
-    found = _accepted_reference(propose, key, offset, np.zeros(a.size))
-    boost = np.log(1 - _first_reference(key, offset, a.size)) / np.where(small, a, 1)
+    found = _accepted_reference(propose, like, key, offset, np.zeros(a.size))
+    boost = np.log(1 - _numbers_reference(like, key, offset)[0]) / np.where(small, a, 1)
     return (found * np.where(small, np.exp(boost), 1)).reshape(shape)
 
 
-@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_gamma_reference, ulp=64, methods=False,
+@indexed(shape_of=_shape_of, scalars={"offset": u64}, widened=False, reference=_gamma_reference, ulp=64, methods=False,
          samples=_samples(lambda rng, shape: rng.uniform(0.3, 30, shape)))  # fmt: skip
 def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
     """Numbers of the gamma distribution of shapes alpha and scale 1, for a key (Marsaglia, Tsang 2000).
 
     0 where alpha is 0, NaN where it is less.
     """
-    draws, a = Draws(at, key, offset), alpha.at(*at)
+    draws, a = Draws(at, key, offset, alpha.computed), alpha.at(*at)
     small = a < 1.0
     d = select(small, a + 1.0, a) - 1.0 / 3.0
     c = 1.0 / atlas.sqrt(9.0 * d)
 
-    def propose(words: Words) -> tuple[Value, Value]:
-        radius = atlas.sqrt(-2.0 * atlas.log(positive(words[0], a.dtype)))
-        x = radius * atlas.cos(unit(words[1], a.dtype) * (2.0 * math.pi))
+    def propose(numbers: Numbers) -> tuple[Value, Value]:
+        radius = atlas.sqrt(-2.0 * atlas.log(1.0 - numbers[0]))
+        x = radius * atlas.cos(numbers[1] * (2.0 * math.pi))
         y = 1.0 + c * x
         v = y * y * y
         bound = 0.5 * x * x + d * (1.0 - v + atlas.log(select(v > 0.0, v, 1.0)))
-        return d * select(v < 0.0, 0.0, v), (v > 0.0) & (atlas.log(positive(words[2], a.dtype)) < bound)
+        return d * select(v < 0.0, 0.0, v), (v > 0.0) & (atlas.log(1.0 - numbers[2]) < bound)
 
     found = draws.accepted(propose, a * 0.0)
-    boost = atlas.exp(atlas.log(positive(draws.block()[0], a.dtype)) / select(small, a, 1.0))
+    boost = atlas.exp(atlas.log(1.0 - draws.numbers()[0]) / select(small, a, 1.0))
     ends = select(a == 0.0, 0.0, select(a < 0.0, math.nan, a))
     return select(a > 0.0, found * select(small, boost, 1.0), ends)
 
@@ -179,8 +193,8 @@ def _poisson(draws: Draws, rate: Value) -> Value:
     b = 0.931 + 2.53 * atlas.sqrt(rate)
     a = -0.059 + 0.02483 * b
 
-    def propose(words: Words) -> tuple[Value, Value]:
-        u, v = unit(words[0], rate.dtype) - 0.5, unit(words[1], rate.dtype)
+    def propose(numbers: Numbers) -> tuple[Value, Value]:
+        u, v = numbers[0] - 0.5, numbers[1]
         us = 0.5 - atlas.absolute(u)
         k = atlas.floor((2.0 * a / us + b) * u + rate + 0.43)
         inner = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
@@ -208,33 +222,34 @@ def _counted_reference(
 
 
 def _poisson_reference(rate: Any, key: Any, offset: int = 0) -> np.ndarray:
-    shape, rate = np.shape(rate), np.ravel(rate)
+    shape, like, rate = np.shape(rate), np.ravel(rate), _flat(rate)
     many = np.maximum(rate, FEW)
     b = 0.931 + 2.53 * np.sqrt(many)
     a = -0.059 + 0.02483 * b
 
-    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
-        u, v = _unit_reference(words[0]) - 0.5, _unit_reference(words[1])
+    def propose(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        u, v = numbers[0] - 0.5, numbers[1]
         us = np.maximum(0.5 - np.abs(u), 1e-300)
         k = np.floor((2 * a / us + b) * u + many + 0.43)
         inner = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
         under = v * (1.1239 + 1.1328 / (b - 3.4)) <= _mass_reference(k, many) * (a / us**2 + b)
         return k, inner | ((k >= 0) & ((us >= 0.013) | (v <= us)) & under)
 
-    large = _accepted_reference(propose, key, offset, many)
+    large = _accepted_reference(propose, like, key, offset, many)
     small = np.minimum(rate, FEW)
-    few = _counted_reference(_first_reference(key, offset, rate.size), np.exp(-small), lambda k: small / k)
+    wanted = _numbers_reference(like, key, offset)[0]
+    few = _counted_reference(wanted, np.exp(-small), lambda k: small / k)
     return np.where(rate < FEW, few, large).reshape(shape)
 
 
-@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_poisson_reference, methods=False,
+@indexed(shape_of=_shape_of, scalars={"offset": u64}, widened=False, reference=_poisson_reference, methods=False,
          gradient={"rate": None}, samples=_samples(lambda rng, shape: rng.uniform(0, 40, shape)))  # fmt: skip
 def random_poisson(at, rate, key: IndexedOperand, *, offset: Any = 0):
     """How many events happen where `rate` are expected, for a key: whole numbers in the dtype of the rates.
 
     NaN where the rate is less than 0.
     """
-    draws, mean = Draws(at, key, offset), rate.at(*at)
+    draws, mean = Draws(at, key, offset, rate.computed), rate.at(*at)
     few = select(mean < FEW, mean, 1.0)
     (found,) = draws.builder.if_(
         mean < FEW,
@@ -257,8 +272,8 @@ def _binomial(draws: Draws, n: Value, p: Value) -> Value:
 
     most = mass(atlas.floor((n + 1.0) * p))
 
-    def propose(words: Words) -> tuple[Value, Value]:
-        u, v = unit(words[0], n.dtype) - 0.5, unit(words[1], n.dtype)
+    def propose(numbers: Numbers) -> tuple[Value, Value]:
+        u, v = numbers[0] - 0.5, numbers[1]
         us = 0.5 - atlas.absolute(u)
         k = atlas.floor((2.0 * a / us + b) * u + mean + 0.5)
         inside = (k >= 0.0) & (k <= n)
@@ -269,18 +284,17 @@ def _binomial(draws: Draws, n: Value, p: Value) -> Value:
 
 
 def _binomial_reference(count: Any, probability: Any, key: Any, offset: int = 0) -> np.ndarray:
-    shape, n, given = np.shape(count), np.ravel(count), np.ravel(probability)
+    shape, like, n, given = np.shape(count), np.ravel(count), _flat(count), _flat(probability)
     p = np.where(given > 0.5, 1 - given, given)
-    first, odds = _first_reference(key, offset, n.size), p / (1 - p)
+    first, odds = _numbers_reference(like, key, offset)[0], p / (1 - p)
     few = _counted_reference(first, (1 - p) ** n, lambda k: np.maximum(n - k + 1, 0) / k * odds)
     large = n * p >= FEW
-    found = np.where(
-        large, _btrs_reference(np.where(large, n, 40), np.where(large, p, 0.5), key, offset), few
-    )
+    many = _btrs_reference(like, np.where(large, n, 40), np.where(large, p, 0.5), key, offset)
+    found = np.where(large, many, few)
     return np.where(given > 0.5, n - found, found).reshape(shape)
 
 
-def _btrs_reference(n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.ndarray:
+def _btrs_reference(like: np.ndarray, n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.ndarray:
     deviation = np.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -290,18 +304,18 @@ def _btrs_reference(n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.n
 
     scale = (2.83 + 5.1 / b) * deviation * mass(np.floor((n + 1) * p))
 
-    def propose(words: Any) -> tuple[np.ndarray, np.ndarray]:
-        u, v = _unit_reference(words[0]) - 0.5, _unit_reference(words[1])
+    def propose(numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        u, v = numbers[0] - 0.5, numbers[1]
         us = np.maximum(0.5 - np.abs(u), 1e-300)
         k = np.floor((2 * a / us + b) * u + n * p + 0.5)
         inside = (k >= 0) & (k <= n)
         under = v * scale <= mass(np.where(inside, k, 0)) * (a / us**2 + b)
         return k, inside & (((us >= 0.07) & (v <= 0.92 - 4.2 / b)) | under)
 
-    return _accepted_reference(propose, key, offset, n * p)
+    return _accepted_reference(propose, like, key, offset, n * p)
 
 
-@indexed(shape_of=_shape_of, scalars={"offset": u32}, reference=_binomial_reference, methods=False,
+@indexed(shape_of=_shape_of, scalars={"offset": u64}, widened=False, reference=_binomial_reference, methods=False,
          samples=_samples(lambda rng, shape: rng.integers(0, 120, shape),
                           lambda rng, shape: rng.uniform(0, 1, shape)))  # fmt: skip
 def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any = 0):
@@ -309,7 +323,7 @@ def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any 
 
     As in PyTorch, a count below 0 is none, a probability below 0 is 0, and one above 1 is 1.
     """
-    draws, n, given = Draws(at, key, offset), count.at(*at), probability.at(*at)
+    draws, n, given = Draws(at, key, offset, count.computed), count.at(*at), probability.at(*at)
     p = select(given > 0.5, 1.0 - given, given)
     few = n * p < FEW
     some, part = select(few, 2.0 * FEW, n), select(few, 0.5, p)

@@ -22,8 +22,9 @@ from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 Generator = torch.Generator | None
 
 
-def uniform(like: torch.Tensor, generator: Generator, dtype: DType = dtypes.f32) -> Tensor:
-    """Numbers in [0, 1) in the shape of a tensor, beside it."""
+def uniform(like: torch.Tensor, generator: Generator, dtype: DType | None = None) -> Tensor:
+    """Numbers in [0, 1) in the shape of a tensor, beside it; of 53 bits for f64, else of 24 where no dtype is named."""
+    dtype = dtype or _computed(like)
     executor = hologram_tensor(like).executor
     seed, offset = draw(like.device.index, max(like.numel(), 1), generator)
     return hg.random_uniform(executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=dtype)
@@ -38,8 +39,13 @@ def normal(like: torch.Tensor, generator: Generator) -> Tensor:
     """Numbers of mean 0 and deviation 1."""
     executor = hologram_tensor(like).executor
     seed, offset = draw(like.device.index, max(like.numel(), 1), generator)
-    dtype = dtypes.f64 if like.dtype == torch.float64 else dtypes.f32
-    return hg.random_normal(executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=dtype)
+    return hg.random_normal(
+        executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=_computed(like)
+    )
+
+
+def _computed(like: torch.Tensor) -> DType:
+    return dtypes.f64 if like.dtype == torch.float64 else dtypes.f32
 
 
 def filled(
@@ -143,7 +149,7 @@ def _probabilities(p: torch.Tensor) -> Tensor:
     found = hologram_tensor(p)
     inside = hg.logical_and(hg.greater_equal(found, 0.0), hg.less_equal(found, 1.0))  # NaN is not
     refuse("bernoulli", hg.any(hg.logical_not(inside)), "probabilities must lie within [0, 1]")
-    return found.astype("f32", copy=False)
+    return found.astype(_computed(p), copy=False)
 
 
 @filled("bernoulli_.Tensor", lambda x, p: None)
@@ -257,15 +263,14 @@ def _multinomial(
 ) -> torch.Tensor:
     """Positions drawn with the rows' weights: by the running sums, or the largest keys weight / exponential number."""
     _weights(x, num_samples, replacement)
-    own = hologram_tensor(x).astype("f32", copy=False)
+    own = hologram_tensor(x).astype(_computed(x), copy=False)
     if not replacement:
         noise = hg.abs(hg.log(positive(x, generator)))
         keys = hg.where(hg.greater(own, 0.0), own / noise, -1.0)
         return torch_tensor(hg.topk(keys, k=num_samples, axis=-1)[1])
     sums = hg.cumsum(own, axis=-1)
     total = sums.narrow(-1, x.shape[-1] - 1, 1)
-    shape = torch.empty((*x.shape[:-1], num_samples), device=x.device)
-    wanted = uniform(shape, generator) * total
+    wanted = uniform(x.new_empty((*x.shape[:-1], num_samples)), generator) * total
     return torch_tensor(hg.minimum(hg.searchsorted(sums, wanted, side="right"), x.shape[-1] - 1))
 
 

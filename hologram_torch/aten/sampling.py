@@ -42,7 +42,7 @@ def drawn(
     if isinstance(seed, Key):
         key = seed.words
     else:
-        key, offset = own[0].executor.tensor(np.array([seed, offset], np.uint32)), 0
+        key, offset = own[0].executor.tensor(np.array([seed, offset], np.uint64)), 0
     wide = [x.astype(types.computing(x.dtype), copy=False) for x in own]
     return sample(*wide, key, offset=offset).astype(own[0].dtype, copy=False)
 

@@ -114,7 +114,7 @@ class CompiledGraph:
 
     def _key(self, count: int) -> Tensor:
         assert self._index is not None
-        return self.executor.tensor(np.array(draw(self._index, count), np.uint32))
+        return self.executor.tensor(np.array(draw(self._index, count), np.uint64))
 
     def _made(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> Variant:
         gives: list[Give] = []
@@ -133,7 +133,7 @@ class CompiledGraph:
             complaints[:] = flags.complaints
             return [*given.returned, *flags.together]
 
-        keys = [self.executor.tensor(np.zeros(2, np.uint32))] if self._draws else []
+        keys = [self.executor.tensor(np.zeros(2, np.uint64))] if self._draws else []
         run = Jitted(graph).compiled(*tensors, *keys)
         return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn, tuple(complaints))
 

@@ -22,8 +22,8 @@ from hologram.runtime.recording import spoil
 from hologram_torch.device.devices import devices
 from hologram_torch.device.stand_in import StandIn
 
-LANES = 1 << 32  # of a stream's counter
-WORDS = 1 << 64  # seeds there are
+LANES = 1 << 32  # elements of one draw that have numbers of their own
+WORDS = 1 << 64  # seeds there are, and offsets of each
 UNSEEDED = 67280421310721  # PyTorch's seed where nobody gives one
 
 
@@ -39,12 +39,12 @@ class Stream:
         self.seed, self.drawn = int(seed) % WORDS, 0
 
     def take(self, count: int) -> tuple[int, int]:
-        """The seed of Philox and the offset for `count` numbers: no other draw of the stream has them."""
-        epoch, offset = divmod(self.drawn, LANES)
-        if offset + count > LANES:  # blocks of one draw are not split
-            epoch, offset = epoch + 1, 0
-        self.drawn = epoch * LANES + offset + count
-        return ((self.seed ^ _mixed(self.seed >> 32)) + 0x9E37_79B9 * epoch) % LANES, offset
+        """The seed and the offset for `count` numbers: no other draw of the stream has them."""
+        if self.drawn % LANES + count > LANES:  # an element's number within a draw has 32 bits
+            self.drawn += -self.drawn % LANES
+        offset = self.drawn
+        self.drawn = (offset + count) % WORDS
+        return self.seed, offset
 
     @property
     def state(self) -> torch.Tensor:
@@ -56,17 +56,6 @@ class Stream:
         if not isinstance(given, torch.Tensor) or given.dtype != torch.uint8 or given.numel() != 16:
             raise TypeError(f"hologram: the state of a generator is 16 bytes (torch.uint8), got {given!r}")
         self.seed, self.drawn = struct.unpack("<QQ", bytes(given.tolist()))
-
-
-def _mixed(word: int) -> int:
-    """A word of 32 bits for another (MurmurHash3's finaliser), 0 for 0.
-
-    Philox has the lower half of a seed with the upper half mixed in: seeds of one upper half never share a stream, and
-    others not by the patterns that seeds are made of (0, -1, 2**32 + 1).
-    """
-    word = (word ^ word >> 16) * 0x85EB_CA6B % LANES
-    word = (word ^ word >> 13) * 0xC2B2_AE35 % LANES
-    return word ^ word >> 16
 
 
 def _seed(given: Any) -> int:
@@ -229,8 +218,8 @@ def draw(index: int, count: int, generator: torch.Generator | None = None) -> tu
         return defaults[index]._stream.take(count)
     own = _generators.get(generator._cdata)  # pyright: ignore[reportAttributeAccessIssue]
     if own is None:
-        words = torch.randint(0, 2**32, (2,), dtype=torch.int64, generator=generator)
-        return int(words[0]), 0
+        upper, lower = torch.randint(0, 2**32, (2,), dtype=torch.int64, generator=generator).tolist()
+        return upper << 32 | lower, 0
     if own.device.index != index:
         raise RuntimeError(f"hologram: a generator of hologram:{index} was expected, got one of {own.device}")
     return own._stream.take(count)

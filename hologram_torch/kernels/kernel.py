@@ -325,6 +325,12 @@ class Taken:
             self.key.append(x)
             if isinstance(x, torch.dtype):
                 return dtype_of(x)
+        return self._real(x)
+
+    def _real(self, x: Any) -> Any:
+        """The argument, unless it is a complex number; not as a TypeError, which PyTorch's operators hide."""
+        if isinstance(x, complex):
+            raise self.kernel.refusal(UnsupportedDType(f"complex numbers are not supported, got {x!r}"))
         return x
 
     def written(self, x: torch.Tensor) -> None:
@@ -358,7 +364,7 @@ class Taken:
         if x.device.type != "cpu" or x.ndim:
             raise self._apart(x)
         self.key += ("host", x.dtype)
-        return x.item()
+        return self._real(x.item())
 
     def _apart(self, x: torch.Tensor) -> RuntimeError:
         first = f"hologram:{self.index}" if self.index is not None else "a device of hologram"

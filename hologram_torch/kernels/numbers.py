@@ -42,7 +42,7 @@ def element(value: bool | int | float, like: Tensor) -> bool | int | float:
 
     It is less strict with one element than with more.
     """
-    if not is_within(value, like.dtype):
+    if isinstance(value, complex) or not is_within(value, like.dtype):
         value = torch.full((2 if like.size > 1 else 1,), value, dtype=torch_dtype(like.dtype)).tolist()[0]
     return converted(value, like.dtype)
 

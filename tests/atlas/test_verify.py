@@ -1,7 +1,11 @@
 """Each rule refuses a program that breaks it, with the line and the rule."""
 
+import re
+from typing import Any
+
 import pytest
 
+from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import STRUCTURED, Opcode
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import RULES, verify
@@ -139,3 +143,9 @@ def test_comments_and_hexadecimal_numbers_are_read() -> None:
     )
     written = format_program(parse_program(text))
     assert written.splitlines()[1:] == ["%0 = constant 3.0 : f32", "%1 = constant 255 : u8"]
+
+
+@pytest.mark.parametrize("workgroup", [(16, 16), 2.5, "64"])
+def test_a_workgroup_is_one_number(workgroup: Any) -> None:
+    with pytest.raises(ProgramError, match=re.escape(f"one whole number, got {workgroup!r}")):
+        Builder("tiled", workgroup=workgroup)

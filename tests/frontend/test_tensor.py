@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -223,3 +224,25 @@ def test_one_number_is_formatted_as_one(executor: hg.Executor) -> None:
     assert f"{x}" == str(x)
     with pytest.raises(TypeError, match="format"):
         f"{x:.1f}"
+
+
+@pytest.mark.parametrize(
+    "value", [3.0, 3, 9.0, np.nan, np.float32(2), [0, 1, 2], [[1], [4]], np.arange(3.0), "a", None]
+)
+def test_in_asks_what_numpy_does(executor: hg.Executor, value: Any) -> None:
+    own = np.array([[0, 1, 2], [3, 4, np.nan]], np.float32)
+    for x in (own, own[:0], own[1, 0, ...], np.full(3, np.nan, np.float32), own.T[::-1]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                wanted: Any = value in x
+            except ValueError:  # it does not broadcast
+                continue
+        assert (value in executor.tensor(x)) is wanted
+
+
+def test_powers_of_integers_by_tensors_stay_defined(executor: hg.Executor) -> None:
+    x = executor.tensor(np.array([-1, 0, 1, 2], np.int32))
+    assert (x ** executor.tensor(np.array([-3], np.int32))).tolist() == [-1, 0, 1, 0]
+    assert (x**-1.0).tolist() == [-1.0, np.inf, 1.0, 0.5]
+    assert (2 ** executor.tensor(np.array([3, -1], np.int32))).tolist() == [8, 0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.backends import cuda
 from hologram.opset import OPERATIONS
+from hologram.opset.neural import attention_gradient
 from hologram.opset.tiles import attention
 
 SHAPES = {  # of queries, keys and values, the mask
@@ -41,3 +44,16 @@ def test_blocks_give_the_same(
     exact = (x.astype(np.float64) for x in operands)
     wanted = OPERATIONS["scaled_dot_product_attention"].reference(*exact, mask, causal=causal)
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_s_kernels_are_for_the_device_that_plans_ask_about(executor: hg.Executor) -> None:
+    """A target of matrix units has them, whatever the executor's own device is."""
+    q = executor.zeros((2, 3, 64, 64), "f16")
+    target = executor.target
+    try:
+        executor.target = replace(target, limits=replace(target.limits, copies_ahead=False))
+        assert not attention_gradient.taken(q, q, q, q, ("q",))
+        executor.target = replace(target, limits=cuda.usual_limits())
+        assert attention_gradient.taken(q, q, q, q, ("q",))
+    finally:
+        executor.target = target

@@ -71,7 +71,7 @@ def test_a_batch_of_products_counts_its_rows(
         b = np.ascontiguousarray(np.swapaxes(b, -1, -2))
         order = (*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)
         second = Layout.contiguous(dtypes.f32, b.shape).permute(order)
-    limits = replace(adapter.limits, max_bindings=bindings)
+    limits = replace(adapter.target.limits, max_bindings=bindings)
     plan = product_plan(first, second, out, dtypes.f32, Target(limits), residual(columns))
     tiles = [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
     assert all((t.epilogue is not None) == (bindings == 64) for t in tiles)
@@ -111,7 +111,7 @@ def test_a_convolution_has_a_row_for_every_place(
         flat = flat + 2 * rest + np.arange(count, dtype=np.float32)[:, None]
     expected = np.moveaxis(np.maximum(flat, 0).reshape(plain.shape), -1, 1)
     first, second, out = (Layout.contiguous(dtypes.f32, s) for s in (shape, taps, expected.shape))
-    limits = replace(adapter.limits, max_workgroups=2) if parts else adapter.limits
+    limits = replace(adapter.target.limits, max_workgroups=2) if parts else adapter.target.limits
     if parts:
         for most in ("MOST_COLUMNS", "CACHED_COLUMNS"):
             monkeypatch.setattr(f"hologram.opset.tiles.columns.{most}", 700)

@@ -226,7 +226,7 @@ def test_dropout_refuses_what_is_no_probability(executor: hg.Executor, p: float)
 def test_no_numbers_are_drawn_where_there_is_no_distribution(
     executor: hg.Executor, draw: Callable[..., Any], dtype: str
 ) -> None:
-    key = executor.tensor(np.array([1, 2], np.uint32))
+    key = executor.tensor(np.array([1, 2], np.uint64))
     found = draw(executor.tensor([-5.0, -0.5, np.nan, 0.0, -0.0], dtype=dtype), key).to_numpy()
     np.testing.assert_array_equal(found, [np.nan, np.nan, np.nan, 0, 0])
 

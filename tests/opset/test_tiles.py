@@ -15,6 +15,7 @@ from hologram.opset import OPERATIONS
 from hologram.opset.sort import argsort_reference
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Target, Tile
+from tests.conftest import ADAPTERS
 from tests.devices import limits
 
 PRODUCTS = [
@@ -24,6 +25,13 @@ PRODUCTS = [
     ((2, 1, 17, 16), (3, 16, 12)),
     ((130, 64), (64, 68)),
 ]
+
+
+def test_plans_ask_what_the_adapter_is_taken_for(
+    adapter: hg.Executor, request: pytest.FixtureRequest
+) -> None:
+    wanted = ADAPTERS[request.node.callspec.params["adapter"]]
+    assert {name: getattr(adapter.target.limits, name) for name in wanted} == wanted
 
 
 @pytest.mark.parametrize(("left", "right"), PRODUCTS, ids=str)
@@ -118,7 +126,7 @@ def test_the_first_of_long_rows(n: int, k: int, kind: Any, adapter: hg.Executor)
 
 def test_more_rows_than_workgroups(adapter: hg.Executor) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (9_000, 130)).astype(np.int8)
-    adapter.limits = replace(adapter.limits, max_workgroups=4_000)
+    adapter.target = replace(adapter.target, limits=replace(adapter.target.limits, max_workgroups=4_000))
     np.testing.assert_array_equal(hg.sort(adapter.tensor(x)).to_numpy(), np.sort(x))
 
 
@@ -169,7 +177,7 @@ def test_convolution_reads_any_layout(adapter: hg.Executor) -> None:
 def test_more_images_than_workgroups(adapter: hg.Executor) -> None:
     rng = np.random.default_rng(0)
     x, weight = (rng.integers(-2, 3, s).astype(np.float32) for s in ((7, 8, 9, 9), (5, 8, 3, 3)))
-    adapter.limits = replace(adapter.limits, max_workgroups=2)
+    adapter.target = replace(adapter.target, limits=replace(adapter.target.limits, max_workgroups=2))
     found = hg.conv2d(adapter.tensor(x), adapter.tensor(weight)).to_numpy()
     np.testing.assert_array_equal(found, OPERATIONS["conv2d"].reference(x, weight))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 
 import pytest
@@ -202,3 +204,33 @@ def test_targets_of_losses_may_be_bytes() -> None:
         torch.testing.assert_close(there.cpu(), here)
     with pytest.raises(IndexError, match="hologram"):
         call(*_device(x, target + 4))
+
+
+NOT_FINITE = (math.nan, math.inf, -math.inf, 1e30, 0.3, -1.7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grids_that_are_not_finite(mode: str, padding: str, aligned: bool, dtype: torch.dtype) -> None:
+    for axes in (2, 3) if mode != "bicubic" else (2,):
+        image = torch.arange(120, dtype=dtype).reshape(1, 2, *(3, 4, 5)[:axes], -1)[..., 0]
+        numbers = NOT_FINITE if axes == 2 else (math.nan, 0.3, -1.7)
+        grid = torch.tensor(list(itertools.product(numbers, repeat=axes)), dtype=dtype)
+        grid = grid.reshape(1, *[1] * (axes - 1), -1, axes)
+        wanted, found = (
+            torch.nn.functional.grid_sample(image.to(d), grid.to(d), mode, padding, aligned).cpu()
+            for d in ("cpu", "hologram")
+        )
+        torch.testing.assert_close(found, wanted, equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_a_grid_that_is_nan_spoils_no_pixel_s_gradient(padding: str) -> None:
+    """PyTorch's CPU writes outside of its memory here."""
+    image = torch.ones(1, 1, 5, 6, device="hologram", requires_grad=True)
+    grid = torch.tensor([[math.nan, 0.1], [0.2, 0.3]]).reshape(1, 1, 2, 2)
+    torch.nn.functional.grid_sample(image, grid.to("hologram"), "bilinear", padding, False).sum().backward()
+    assert image.grad.isfinite().all()
+    assert image.grad.sum().item() == pytest.approx(1.0 if padding == "zeros" else 2.0)

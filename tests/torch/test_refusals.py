@@ -104,3 +104,25 @@ def test_whole_numbers_are_held_between_whole_bounds(dtype: Any, bounds: tuple[f
     x = torch.tensor([-3, 0, 5], dtype=dtype)
     found = torch.nn.functional.hardtanh(x.to("hologram"), *bounds)
     assert torch.equal(found.cpu(), torch.nn.functional.hardtanh(x, *bounds))
+
+
+COMPLEX: dict[str, Callable[[Any], Any]] = {
+    "a number first": lambda x: 1j * x,
+    "a number": lambda x: x - 1j,
+    "a tensor of the host": lambda x: x * torch.tensor(1j),
+    "in place": lambda x: x.mul_(1j),
+    "a comparison": lambda x: x == 1j,
+    "a power": lambda x: x**1j,
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers_are_refused_by_name(name: str) -> None:
+    with pytest.raises(NotImplementedError, match=r"hologram, .*: complex numbers are not supported, got 1j"):
+        COMPLEX[name](torch.ones(3, device="hologram"))
+
+
+def test_a_complex_number_is_no_element() -> None:
+    for device in ("cpu", "hologram"):
+        with pytest.raises(RuntimeError, match="cannot be converted to type float"):
+            torch.ones(3, device=device).fill_(1j)

@@ -62,10 +62,10 @@ def test_every_candidate_computes_the_product(
         tensors.append(adapter.tensor(np.ascontiguousarray(lying)))
     further = [adapter.tensor(bias), adapter.tensor(rest)]
     out = Layout.contiguous(dtypes.f32, product.shape)
-    found = list(product_tile.candidates(sizes, dtypes.f32, adapter.limits))
+    found = list(product_tile.candidates(sizes, dtypes.f32, adapter.target.limits))
     assert len(found) == len(set(found))
     for chosen in found:
-        plan = planned(layouts[0], layouts[1], out, adapter.limits, chosen, with_epilogue)
+        plan = planned(layouts[0], layouts[1], out, adapter.target.limits, chosen, with_epilogue)
         stems = {(s.kernel.stem, s.kernel.workgroup[:2]) for s in plan.steps if isinstance(s.kernel, Tile)}
         assert stems == {(chosen.stem, chosen.threads)}
         result = adapter.full(product.shape, STRANGE)

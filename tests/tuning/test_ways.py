@@ -52,9 +52,9 @@ def attended(
     wanted = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float64)
     found = attention.Attended(q_layout, k_layout, v_layout, mask)
     asked = attention.problem(found, causal)
-    ways = attention.ways(asked, executor.limits)
+    ways = attention.ways(asked, executor.target.limits)
     for way in ways:
-        target = Target(executor.limits, partial(only, way))
+        target = Target(executor.target.limits, partial(only, way))
         plan = attention.attention_plan(found, q_layout, causal, head**-0.5, target)
         stems = [s.kernel.stem for s in plan.steps if isinstance(s.kernel, Tile)]
         assert (way.stem in stems) or way == attention.COMPOSED
@@ -64,7 +64,7 @@ def attended(
 
 
 def test_attention(adapter: hg.Executor) -> None:
-    assert len(attended(adapter, dtypes.f32, 70, 70, 33, True)) > 1 or adapter.limits.own_products
+    assert len(attended(adapter, dtypes.f32, 70, 70, 33, True)) > 1 or adapter.target.limits.own_products
     attended(adapter, dtypes.f16, 5, 130, 64, False)
 
 
@@ -86,11 +86,11 @@ def test_convolutions(adapter: hg.Executor, groups: int) -> None:
     images, taps = (Layout.contiguous(dtypes.f32, a.shape) for a in (x, weight))
     out = Layout.contiguous(dtypes.f32, wanted.shape)
     asked = convolution.convolution_tile.problem(images, taps, out, groups)
-    ways = convolution.ways(asked, adapter.limits)
-    assert len(ways) > 1 or adapter.limits.own_products
+    ways = convolution.ways(asked, adapter.target.limits)
+    assert len(ways) > 1 or adapter.target.limits.own_products
     for way in ways:
         plan = convolution.product_plan(
-            images, taps, out, attributes, Target(adapter.limits, partial(only, way))
+            images, taps, out, attributes, Target(adapter.target.limits, partial(only, way))
         )
         assert plan is not None
         stems = [s.kernel.stem for s in plan.steps if isinstance(s.kernel, Tile)]

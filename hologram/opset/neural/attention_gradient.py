@@ -87,7 +87,7 @@ def taken(cotangent: Any, q: Any, k: Any, v: Any, wanted: tuple[str, ...]) -> bo
     batch, own = cotangent.shape[:-2], k.shape[:-2]
     alike = q.shape[:-2] == batch and own == v.shape[:-2] and len(own) == len(batch)
     grouped = alike and own[:-1] == batch[:-1] and own[-1:] in (batch[-1:], (1,) * len(batch[-1:]))
-    limits = q.executor.limits
+    limits = q.executor.target.limits
     halves = limits.copies_ahead and {x.dtype for x in (cotangent, q, k, v)} <= exact_dtypes(limits)
     fits = head_of(q.shape[-1], v.shape[-1]) and math.prod((*cotangent.shape, *k.shape)) > 0
     fits = (

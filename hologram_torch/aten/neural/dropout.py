@@ -7,19 +7,13 @@ from typing import Any
 import torch
 
 import hologram as hg
+from hologram import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram_torch.device.generator import draw
+from hologram_torch.aten.random import uniform
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import register
 from hologram_torch.kernels.results import write
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
-
-
-def _uniform(x: torch.Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """Numbers in [0, 1) in the shape of a tensor."""
-    seed, offset = draw(x.device.index, max(x.numel(), 1), generator)
-    executor = hologram_tensor(x).executor
-    return hg.random_uniform(executor, shape=tuple(x.shape), seed=seed, offset=offset, dtype="f32")
 
 
 @fused
@@ -36,7 +30,7 @@ def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch
         return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
     if not x.is_floating_point():
         raise RuntimeError(f"hologram, native_dropout: floats are needed, got {x.dtype}")
-    found, kept = _dropped(hologram_tensor(x), _uniform(x), p)
+    found, kept = _dropped(hologram_tensor(x), uniform(x, None, dtypes.f32), p)
     return torch_tensor(found), torch_tensor(kept)
 
 
@@ -54,7 +48,7 @@ def _rrelu(
 ) -> torch.Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
-    found, slope = _leaky(hologram_tensor(x), _uniform(x, generator), float(lower), float(upper))
+    found, slope = _leaky(hologram_tensor(x), uniform(x, generator), float(lower), float(upper))
     write(slope, hologram_tensor(noise))
     return torch_tensor(found)
 

@@ -29,19 +29,21 @@ def _reflected(x: Tensor, low: float, high: float) -> Tensor:
     if span == 0:
         return x * 0.0
     low = low / 2.0
-    away = hg.abs(x - low)
+    away = hg.where(hg.less(x, low), low - x, x - low)  # no magnitude, whose derivative at NaN is NaN
     over = away - hg.stop_gradient(hg.floor(away / span)) * span
     even = hg.equal(hg.remainder(hg.floor(away / span), 2.0), 0.0)
     return hg.where(even, over + low, span - over + low)
 
 
-def _within(x: Tensor, length: int, padding: int, aligned: bool) -> Tensor:
+def _within(x: Tensor, length: int, padding: int, aligned: bool, axes: int) -> Tensor:
+    """Positions as the padding has them. NaN is, as on PyTorch's CPU, the first of an image, the last of a volume."""
     if padding == REFLECTION:
         low, high = (0, 2 * (length - 1)) if aligned else (-1, 2 * length - 1)
         x = _reflected(x, low, high)
     if padding in (BORDER, REFLECTION):
         inside = hg.logical_and(hg.greater(x, 0.0), hg.less(x, length - 1.0))
-        edge = hg.stop_gradient(hg.clip(x, 0.0, length - 1.0))
+        last = hg.greater(x, 0.0) if axes == 2 else hg.logical_not(hg.less_equal(x, 0.0))
+        edge = hg.where(last, length - 1.0, 0.0)
         x = hg.where(inside, x, edge)
     return x
 
@@ -76,7 +78,7 @@ def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> 
     along = []
     for k, length in enumerate(lengths):
         place = _pixels(points.select(points.ndim - 1, axes - 1 - k), length, aligned)
-        place = place if mode == CUBIC else _within(place, length, padding, aligned)
+        place = place if mode == CUBIC else _within(place, length, padding, aligned, axes)
         along.append(_taps(place, mode, computed))
     rows = x.reshape(*x.shape[:2], math.prod(lengths))
     count = math.prod(grid.shape[1:-1])
@@ -86,7 +88,7 @@ def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> 
         inside: Any = None
         weight: Any = None
         for (place, factor), length in zip(taps, lengths, strict=True):
-            place = _within(place, length, padding, aligned) if mode == CUBIC else place
+            place = _within(place, length, padding, aligned, axes) if mode == CUBIC else place
             place = hg.stop_gradient(place)
             here = hg.logical_and(hg.greater_equal(place, 0.0), hg.less_equal(place, length - 1.0))
             inside = here if inside is None else hg.logical_and(inside, here)
@@ -94,9 +96,11 @@ def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> 
             weight = weight if factor is None else factor if weight is None else weight * factor
         index = hg.where(inside, flat, 0).reshape(x.shape[0], 1, count).expand((*x.shape[:2], count))
         found = hg.gather(rows, index, dim=2).astype(computed, copy=False)
-        if weight is not None:
-            found = found * weight.reshape(x.shape[0], 1, count)
+        # Ahead of the weight: one that is NaN must not reach the pixel that stands for those outside on the way back.
         found = hg.where(inside.reshape(x.shape[0], 1, count), found, 0.0)
+        if weight is not None:
+            weight = weight if axes == 2 else hg.where(inside, weight, 0.0)  # as there, NaN in images alone
+            found = found * weight.reshape(x.shape[0], 1, count)
         total = found if total is None else total + found
     return total.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
 

@@ -60,6 +60,52 @@ def test_other_seeds_draw_other_numbers() -> None:
     assert len(drawn) == len(seeds)
 
 
+def test_two_seeds_never_share_a_stream() -> None:
+    one = torch.Generator("hologram")
+    for seed, other in ((2**32, 0x514E28B7), (3, 2**64 - 2**32 + 3), (0, 0x9E3779B9)):
+        drawn = [one.manual_seed(s).set_offset(d)._stream.take(4) for s in (seed, other) for d in (0, 2**32)]
+        assert len(set(drawn)) == len(drawn)
+        assert not torch.equal(
+            torch.rand(4, device="hologram", generator=one.manual_seed(seed)),
+            torch.rand(4, device="hologram", generator=one.manual_seed(other)),
+        )
+
+
+def test_the_stream_goes_on_past_the_numbers_of_one_draw() -> None:
+    generator = torch.Generator("hologram").manual_seed(5).set_offset(2**32 - 3)
+    assert generator._stream.take(3) == (5, 2**32 - 3)
+    assert generator._stream.take(1) == (5, 2**32)
+    assert generator.set_offset(2**32 - 3)._stream.take(4) == (5, 2**32)
+    first = [torch.rand(4, device="hologram", generator=generator.set_offset(k)) for k in (0, 2**32)]
+    assert not torch.equal(*first)
+
+
+FINE: dict[str, Callable[[Any], Any]] = {
+    "uniform_": lambda x: x.uniform_(),
+    "normal_": lambda x: x.normal_(),
+    "exponential_": lambda x: x.exponential_(),
+    "cauchy_": lambda x: x.cauchy_(),
+    "log_normal_": lambda x: x.log_normal_(),
+    "rrelu": lambda x: torch.nn.functional.rrelu(x.fill_(-1.0), training=True),
+    "gamma": lambda x: torch._standard_gamma(x.fill_(0.5)),
+    "compiled": lambda x: torch.compile(torch.rand_like, backend="hologram")(x),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_f64_is_drawn_of_53_bits(name: str) -> None:
+    torch.manual_seed(1)
+    drawn = FINE[name](torch.empty(1 << 15, dtype=torch.float64, device="hologram")).cpu()
+    assert drawn.dtype == torch.float64
+    assert len(drawn.unique()) >= len(drawn) - 3  # of 24 bits 32 are drawn twice
+
+
+def test_rand_of_f64_fills_the_dtype() -> None:
+    drawn = torch.rand(4096, dtype=torch.float64, device="hologram").cpu() * 2.0**53
+    assert torch.equal(drawn, drawn.floor())
+    assert not torch.equal(drawn, (drawn / 2.0**29).floor() * 2.0**29)
+
+
 def test_integers_reach_their_whole_range() -> None:
     torch.manual_seed(2)
     assert set(torch.randint(-2, 3, (1000,), device="hologram").tolist()) == {-2, -1, 0, 1, 2}
