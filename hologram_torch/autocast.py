@@ -1,6 +1,6 @@
 """Mixed precision: which operators `torch.autocast("hologram")` runs in 16 bits, and which in f32.
 
-The lists are those of PyTorch's CUDA device (ATen/autocast_mode.h).
+The lists are those of PyTorch's CUDA device (ATen/autocast_mode.h); networks run in 16 bits as cuDNN's do.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ IN_SIXTEEN_BITS = """
 _convolution _convolution.deprecated conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
 conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linear addbmm baddbmm bmm chain_matmul
 linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_tanh.data rnn_relu.input rnn_relu.data
 scaled_dot_product_attention
 """
 IN_F32 = """

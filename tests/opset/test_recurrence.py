@@ -1,0 +1,92 @@
+"""Recurrent layers as one plan, there and back: on every backend what NumPy says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.errors import ShapeError, UnsupportedDType
+from hologram.opset.forms.operation import Operation
+from hologram.opset.neural.recurrence import recurrence_gradients, recurrences
+
+BOUND = {"f32": 2e-5, "f64": 1e-12}
+
+
+@pytest.mark.parametrize("dtype", [hg.float32, hg.float64], ids=str)
+@pytest.mark.parametrize("operation", [*recurrences.values(), *recurrence_gradients.values()], ids=str)
+def test_samples(operation: Operation, dtype: Any, executor: hg.Executor) -> None:
+    if dtype not in executor.limits.dtypes:
+        with pytest.raises(UnsupportedDType):
+            executor.tensor(np.zeros(3, dtype.numpy))
+        return
+    count = 0
+    for sample in operation.samples(np.random.default_rng(7), dtype):
+        given = [x if x is None else executor.tensor(x) for x in sample.operands]
+        # Whatever the strides of what lies in memory otherwise.
+        given[1] = executor.tensor(np.ascontiguousarray(sample.operands[1].T)).mT
+        exact = [x if x is None or x.dtype == np.int32 else x.astype(np.float64) for x in sample.operands]
+        if not sample.operands[0].shape[0] and operation in recurrences.values():
+            found = operation(*given, **sample.attributes)
+            np.testing.assert_array_equal(found[1].to_numpy(), sample.operands[2])
+            continue
+        found, wanted = (
+            operation(*given, **sample.attributes),
+            operation.reference(*exact, **sample.attributes),
+        )
+        for got, want in zip(found, wanted, strict=True):
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got.to_numpy(), want, rtol=BOUND[dtype.name], atol=BOUND[dtype.name])
+            count += 1
+    assert count > 20
+
+
+def test_a_step_has_two_kernels_whatever_the_length(executor: hg.Executor) -> None:
+    """Those of all times are the same, so that a longer sequence compiles nothing."""
+    lstm = recurrences["lstm"]
+
+    def kernels(times: int) -> tuple[int, set[Any]]:
+        rng = np.random.default_rng(0)
+        shapes = ((times, 2, 12), (12, 3), (2, 3), (2, 3))
+        given = [executor.tensor(rng.random(s, np.float32)) for s in shapes]
+        plan = lstm.plan(
+            [*(x.layout for x in given), None, None, None],
+            lstm.infer([*(x.layout for x in given), None, None, None], {"reverse": False}),
+            {"reverse": False},
+            executor.target,
+        )
+        return len(plan.steps), {s.kernel for s in plan.steps}
+
+    (few, kinds), (many, same) = kernels(5), kernels(50)
+    assert kinds == same
+    assert many - few == 45 * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"weight": (12, 4)}, ShapeError, r"lstm: weight must have shape \(12, 3\), got \(12, 4\)"),
+        ({"hidden": (3, 3)}, ShapeError, r"hidden must have shape \(2, 3\)"),
+        ({"gates": (4, 2, 13)}, ShapeError, r"gates \(times, batch, 4 \* width\)"),
+        ({"cell": None}, ShapeError, "a cell is needed"),
+        ({"lengths": (5,)}, ShapeError, r"lengths must have shape \(2,\)"),
+    ],
+)
+def test_refused(change: dict[str, Any], error: type[Exception], words: str, executor: hg.Executor) -> None:
+    shapes = {"gates": (4, 2, 12), "weight": (12, 3), "hidden": (2, 3), "cell": (2, 3)} | change
+    given = {
+        n: s if s is None else executor.zeros(s, hg.int32 if n == "lengths" else hg.float32)
+        for n, s in shapes.items()
+    }
+    with pytest.raises(error, match=words):
+        recurrences["lstm"](**given)
+
+
+def test_dtypes_are_one(executor: hg.Executor) -> None:
+    zeros = executor.zeros
+    with pytest.raises(UnsupportedDType, match="operands must be all f32 or all f64, got f16, f32"):
+        recurrences["rnn_tanh"](zeros((4, 2, 3)), zeros((3, 3), hg.float16), zeros((2, 3)))
+    with pytest.raises(UnsupportedDType, match="lengths must be i32, got f32"):
+        recurrences["rnn_tanh"](zeros((4, 2, 3)), zeros((3, 3)), zeros((2, 3)), lengths=zeros((2,)))
