@@ -15,6 +15,8 @@ from hologram.atlas.builder import Builder, Value, select
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
+from hologram.opset import logic
+from hologram.opset.creation import arange
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import (
@@ -218,10 +220,30 @@ def _parted(cotangent, inputs, axis):
     return parts
 
 
+MOST_CHOSEN = 1 << 16  # elements that are rather chosen twice than copied by launches of their own
+
+
+def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:
+    """Few pieces of one size as choices between them by coordinate, which fuse with what they come from and go to."""
+    first, size = tensors[0], sum(t.size for t in tensors)
+    alike = all((t.shape, t.dtype) == (first.shape, first.dtype) for t in tensors)
+    if not alike or len(tensors) < 2 or not size or size * (len(tensors) - 1) > MOST_CHOSEN:
+        return None
+    axis = normalize_axis(axis, first.ndim, operation.name)
+    settings = {"start": 0, "step": 1, "shape": (len(tensors),), "dtype": dtypes.i32.name}
+    number = first.executor.apply(arange, (), settings).reshape(-1, *[1] * (first.ndim - axis))
+    chosen = tensors[-1].unsqueeze(axis)
+    for k in reversed(range(len(tensors) - 1)):
+        chosen = logic.where(logic.equal(number, k), tensors[k].unsqueeze(axis), chosen)
+    shape = (*first.shape[:axis], len(tensors) * first.shape[axis], *first.shape[axis + 1 :])
+    return chosen.reshape(shape)
+
+
 concat = register(
     Concat(
         name="concat", function=_concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis),
         samples=_concat_samples, dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted},
+        parts=_chosen,
     )
 )  # fmt: skip
 

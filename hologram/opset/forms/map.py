@@ -6,7 +6,7 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,7 @@ from hologram.opset.forms.expression import (
     Kernelled,
     Static,
     as_tuple,
+    converted,
     numbers_of,
     output_names,
     step_of,
@@ -98,6 +99,25 @@ class Indexed(Kernelled):
     @property
     def operands(self) -> tuple[str, ...]:  # type: ignore[override]
         return super().operands[self.hidden :]
+
+    @property
+    def placed(self) -> bool:
+        return not (self.over or self.base or self.window)
+
+    def made_at(
+        self,
+        builder: Builder,
+        at: Sequence[Value],
+        operands: Sequence[Any],
+        result: DType,
+        attributes: Attributes,
+    ) -> Value:
+        static, runtime = self.split_attributes(attributes)
+        scalars = self.runtime_scalars()
+        found = dict(static)
+        for name, number in runtime.items():
+            found[name] = converted(builder, number, scalars[name] or types.computing(result))
+        return converted(builder, self.function(tuple(at), *operands, **found), result)
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         for name, given in zip(self.operands, inputs, strict=True):

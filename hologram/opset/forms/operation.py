@@ -197,6 +197,25 @@ class Operation:
         """
         raise NotImplementedError
 
+    @property
+    def placed(self) -> bool:
+        """Whether each element is made of its coordinates and of operands that are read where it likes; see `made_at`."""
+        return False
+
+    def made_at(
+        self,
+        builder: Builder,
+        at: Sequence[Value],
+        operands: Sequence[Any],
+        result: DType,
+        attributes: Attributes,
+    ) -> Value:
+        """The element at coordinates as part of a larger program; operands are read by their `at`, as in a declaration.
+
+        Only operations that are `placed` can be written like this.
+        """
+        raise NotImplementedError
+
     def taken(self, inputs: Inputs, attributes: Attributes) -> Mapping[str, DType]:
         """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
         return {}
