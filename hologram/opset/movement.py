@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hologram import dtypes
+from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
@@ -218,6 +219,36 @@ def _parted(cotangent, inputs, axis):
         parts.append(cotangent.narrow(axis, start, layout.shape[axis]))
         start += layout.shape[axis]
     return parts
+
+
+def _joined_shape(a, b, c=None, d=None):
+    given = [x for x in (a, b, c, d) if x is not None]
+    if any(x.ndim != 2 or x.shape[1] != a.shape[1] or x.dtype != a.dtype for x in given):
+        raise ShapeError(f"joined_rows: matrices of one width and dtype are needed, got {[x.shape for x in given]}")
+    if not all(x.size for x in given):
+        raise ShapeError(f"joined_rows: each matrix must have elements, got {[x.shape for x in given]}")
+    return Layout.contiguous(a.dtype, (sum(x.shape[0] for x in given), a.shape[1]))
+
+
+def _joined_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for rows in ((3, 1), (2, 5, 1), (1, 1, 4, 2)):
+        given = [array(rng, dtype, (n, 5), special=True) for n in rows]
+        yield Sample((*given, *[None] * (4 - len(given))))
+
+
+@indexed(shape_of=_joined_shape, dtypes=ALL, samples=_joined_samples, methods=False,
+         reference=lambda a, b, c=None, d=None: np.concatenate([x for x in (a, b, c, d) if x is not None]))  # fmt: skip
+def joined_rows(at, a, b, c=None, d=None):
+    """Two to four matrices below each other: as concat, but read where they lie by the kernel that needs them."""
+    row, column = at
+    first, *others = (x for x in (a, b, c, d) if x is not None)
+    found, start = first.at(atlas.minimum(row, first.extent(0) - 1), column), first.extent(0)
+    for x in others:
+        inside = row >= start
+        place = atlas.minimum(select(inside, row - start, 0), x.extent(0) - 1)
+        found = select(inside, x.at(place, column), found)
+        start = start + x.extent(0)
+    return found
 
 
 MOST_CHOSEN = 1 << 16  # elements that are rather chosen twice than copied by launches of their own

@@ -100,9 +100,17 @@ class Fusion:
                 return f"{name}: {full}"
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
+        behind = self.rows_behind.get(value)
+        if times > size and behind is not None and rows_of(behind).count == size and not self.takes(behind, users):
+            return f"{name}: it is computed where the rows that it comes from are"
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"
         return ""
+
+    def takes(self, node: Node, users: list[Group]) -> bool:
+        """Whether one of the kernels goes over the rows of a reduction anyway."""
+        rows = rows_of(node)
+        return rows.count == 1 and any(group.reduced for group in users)
 
     @staticmethod
     def dear(node: Node, evaluations: int) -> bool:

@@ -17,6 +17,9 @@ from hologram.opset.forms.row import Row
 from hologram.records import frozen
 
 
+MOST_ANEW = 1 << 18  # elements of a row that each row of a kernel goes over again: less than a launch costs
+
+
 @dataclass(eq=False)
 class Group:
     """A kernel in the making. Layouts are over its domain, `shape`; an anchored group runs the plan of its anchor."""
@@ -134,6 +137,8 @@ class Rows:
         """The same over other axes, which hold as many rows of as many elements; None where there are none."""
         if shape == self.shape:
             return self
+        if self.count == 1 and shape[-self.reduced :] == self.shape[-self.reduced :]:
+            return self._for_each(shape)
         result = _renumbered(self.result, shape)
         operands = tuple(_renumbered(o, shape) if isinstance(o, Layout) else o for o in self.operands)
         lost = any(
@@ -142,6 +147,16 @@ class Rows:
         return (
             None if lost or result is None else Rows(shape, self.reduced, result, operands, self.keeps_shape)
         )
+
+    def _for_each(self, shape: tuple[int, ...]) -> Rows:
+        """The only row there is, for every row of a domain."""
+
+        def alike(layout: Layout) -> Layout:
+            outer = (0,) * (len(shape) - self.reduced)
+            return Layout(layout.dtype, shape, (*outer, *layout.strides[-self.reduced :]), layout.offset)
+
+        operands = tuple(alike(o) if isinstance(o, Layout) else o for o in self.operands)
+        return Rows(shape, self.reduced, alike(self.result), operands, self.keeps_shape)
 
     def enter(self, group: Group, node: Node) -> None:
         """Lets a group over this domain compute the reduction."""
@@ -173,6 +188,11 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
         return None, f"{group.reader(value)} reads it from memory"
     if group.reduced:
         outer = math.prod(group.shape[: len(group.shape) - group.reduced])
+        anew = rows.count == 1 < outer <= MOST_ANEW // math.prod(rows.shape) and not rows.keeps_shape
+        if anew and group.reduced == rows.reduced and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]:
+            over = rows.over(group.shape)
+            if over is not None and all(same(at, over.result) for at in group.needs[value]):
+                return group, ""
         if outer == rows.count and math.prod(group.shape) == math.prod(rows.shape):
             over = rows.over(group.shape)
             if over is not None and all(same(at, over.result) for at in group.needs[value]):

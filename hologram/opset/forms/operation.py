@@ -220,6 +220,15 @@ class Operation:
         """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
         return {}
 
+    def as_rows(
+        self, inputs: Inputs, result: Layout, limits: Limits
+    ) -> tuple[Operation, Inputs, Attributes] | None:
+        """The same as a reduction, which fuses with what comes before and after; None where it is slower as one.
+
+        The reduction has as many operands, laid out as given, and the same result.
+        """
+        return None
+
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
 
