@@ -127,7 +127,8 @@ def _emit(
         plan = node.operation.finished(node.inputs, layout, node.settings, target, program)
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
-    plan = node.operation.plan(node.inputs, node.layouts, node.settings, target)
+    planned = node.operation.update_plan if in_place else node.operation.plan
+    plan = planned(node.inputs, node.layouts, node.settings, target)
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])

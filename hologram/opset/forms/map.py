@@ -138,6 +138,12 @@ class Indexed(Kernelled):
         assert isinstance(source, Layout)
         return Plan((_copy_step(source, outputs[0], base, len(inputs)), *lanes))
 
+    def updates(self, inputs: Inputs) -> int | None:
+        return self.operands.index(self.base) if self.base and type(self).plan is Indexed.plan else None
+
+    def update_plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        return Plan(self.lanes(inputs, outputs, attributes))
+
     def lanes(self, inputs: Inputs, outputs: Layouts, attributes: Attributes) -> tuple[Step, ...]:
         """The step that runs the declaration; none where there is nothing to go over."""
         names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]

@@ -220,6 +220,14 @@ class Operation:
         """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
         return {}
 
+    def updates(self, inputs: Inputs) -> int | None:
+        """The operand that the result is a copy of, but for what is written into it then; None if there is none."""
+        return None
+
+    def update_plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        """The plan where the output is that operand already: what is written into it alone."""
+        raise NotImplementedError
+
     def as_rows(
         self, inputs: Inputs, result: Layout, limits: Limits
     ) -> tuple[Operation, Inputs, Attributes] | None:
