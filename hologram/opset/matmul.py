@@ -15,6 +15,7 @@ from hologram.atlas.program import Access, Program
 from hologram.dtypes import NUMBERS, DType
 from hologram.errors import ShapeError, UnsupportedDType
 from hologram.layout import Layout, broadcast, whole
+from hologram.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
@@ -23,11 +24,13 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add, multiply
 from hologram.opset.neural.activation import gelu, relu, sigmoid, silu, tanh
-from hologram.opset.reduce import sum_
+from hologram.opset.reduce import dot_along, sum_
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
+# Products of a single row or column, beside a library, up to which a launch saved is worth more than its speed.
+MOST_DOTS = 1 << 16
 ACTIVATIONS: dict[str, Any] = {
     "none": lambda x: x,
     "relu": relu,
@@ -59,6 +62,19 @@ class MatMul(Operation):
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         return self._product(inputs, outputs[0], target, None) if outputs[0].size else Plan(())
+
+    def as_rows(
+        self, inputs: Inputs, result: Layout, limits: Limits
+    ) -> tuple[Operation, Inputs, Attributes] | None:
+        """Dot products, if there is one row or column, and both operands lie along k."""
+        a, b = inputs
+        if not isinstance(a, Layout) or not isinstance(b, Layout) or min(a.ndim, b.ndim) < 2 or not result.size:
+            return None
+        k, along_k = a.shape[-1], a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype
+        few = k > 1 and along_k and min(result.shape[-2:]) == 1
+        if not few or (limits.own_products and result.size * k > MOST_DOTS):
+            return None
+        return dot_along, (a.unsqueeze(-2), b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)).unsqueeze(-3)), {"axis": -1, "keepdims": False}
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
@@ -183,6 +199,9 @@ class Gemm(MatMul):
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # its operands may be flat: traced, it is a matmul
 
+    def as_rows(self, inputs: Inputs, result: Layout, limits: Limits) -> None:
+        return None
+
     def _shaped(self, inputs: Inputs, attributes: Attributes) -> list[Layout]:
         m, k, n = (whole(attributes[name], f"gemm: {name}") for name in ("m", "k", "n"))
         found = []
@@ -271,6 +290,9 @@ class Linear(MatMul):
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # it has an epilogue of its own; traced, it is a matmul and what follows
+
+    def as_rows(self, inputs: Inputs, result: Layout, limits: Limits) -> None:
+        return None
 
     def _operands(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, Layout, Layout | None]:
         x, weight, bias = inputs

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from hologram import dtypes
+from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
+from hologram.opset import logic
+from hologram.opset.creation import arange
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import (
@@ -219,10 +222,60 @@ def _parted(cotangent, inputs, axis):
     return parts
 
 
+def _joined_shape(a, b, c=None, d=None):
+    given = [x for x in (a, b, c, d) if x is not None]
+    if any(x.ndim != 2 or x.shape[1] != a.shape[1] or x.dtype != a.dtype for x in given):
+        raise ShapeError(f"joined_rows: matrices of one width and dtype are needed, got {[x.shape for x in given]}")
+    if not all(x.size for x in given):
+        raise ShapeError(f"joined_rows: each matrix must have elements, got {[x.shape for x in given]}")
+    return Layout.contiguous(a.dtype, (sum(x.shape[0] for x in given), a.shape[1]))
+
+
+def _joined_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for rows in ((3, 1), (2, 5, 1), (1, 1, 4, 2)):
+        given = [array(rng, dtype, (n, 5), special=True) for n in rows]
+        yield Sample((*given, *[None] * (4 - len(given))))
+
+
+@indexed(shape_of=_joined_shape, dtypes=ALL, samples=_joined_samples, methods=False,
+         reference=lambda a, b, c=None, d=None: np.concatenate([x for x in (a, b, c, d) if x is not None]))  # fmt: skip
+def joined_rows(at, a, b, c=None, d=None):
+    """Two to four matrices below each other: as concat, but read where they lie by the kernel that needs them."""
+    row, column = at
+    first, *others = (x for x in (a, b, c, d) if x is not None)
+    found, start = first.at(atlas.minimum(row, first.extent(0) - 1), column), first.extent(0)
+    for x in others:
+        inside = row >= start
+        place = atlas.minimum(select(inside, row - start, 0), x.extent(0) - 1)
+        found = select(inside, x.at(place, column), found)
+        start = start + x.extent(0)
+    return found
+
+
+MOST_CHOSEN = 1 << 16  # elements that are rather chosen twice than copied by launches of their own
+
+
+def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:
+    """Few pieces of one size as choices between them by coordinate, which fuse with what they come from and go to."""
+    first, size = tensors[0], sum(t.size for t in tensors)
+    alike = all((t.shape, t.dtype) == (first.shape, first.dtype) for t in tensors)
+    if not alike or len(tensors) < 2 or not size or size * (len(tensors) - 1) > MOST_CHOSEN:
+        return None
+    axis = normalize_axis(axis, first.ndim, operation.name)
+    settings = {"start": 0, "step": 1, "shape": (len(tensors),), "dtype": dtypes.i32.name}
+    number = first.executor.apply(arange, (), settings).reshape(-1, *[1] * (first.ndim - axis))
+    chosen = tensors[-1].unsqueeze(axis)
+    for k in reversed(range(len(tensors) - 1)):
+        chosen = logic.where(logic.equal(number, k), tensors[k].unsqueeze(axis), chosen)
+    shape = (*first.shape[:axis], len(tensors) * first.shape[axis], *first.shape[axis + 1 :])
+    return chosen.reshape(shape)
+
+
 concat = register(
     Concat(
         name="concat", function=_concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis),
         samples=_concat_samples, dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted},
+        parts=_chosen,
     )
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.row import column, row, width
-from hologram.opset.forms.samples import cases, reduction
+from hologram.opset.forms.samples import array, cases, reduction
 
 
 @row(
@@ -36,6 +36,20 @@ from hologram.opset.forms.samples import cases, reduction
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
     """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
     return reduce_add(x)
+
+
+def _dot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for x, y, axis in (((3, 1, 33), (4, 33), -1), ((17,), (17,), 0), ((5, 1), (5, 7), 0), ((2, 0), (2, 0), 1)):
+        operands = array(rng, dtype, x, -3, 3), array(rng, dtype, y, -3, 3)
+        yield Sample(operands, {"axis": axis})
+
+
+@row(types=types.same, dtypes=NUMBERS, samples=_dot_samples, ulp=4, absolute=64.0, methods=False,
+     reference=lambda x, y, axis=None, keepdims=False: np.sum(
+         x * y, axis=axis, keepdims=keepdims, dtype=np.result_type(x)))  # fmt: skip
+def dot_along(x, y, *, axis=None, keepdims=False):
+    """The sums of x times y, broadcast, along axes; integers wrap, floats of 16 bits are summed in f32."""
+    return reduce_add(x * y)
 
 
 def _prod_gradient(cotangent, result, x, inputs, axis):

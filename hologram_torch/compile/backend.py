@@ -50,6 +50,7 @@ _differentiated = aot_autograd(
     bw_compiler=compiled,
     partition_fn=min_cut_rematerialization_partition,
     decompositions=DECOMPOSITIONS,
+    keep_inference_input_mutations=True,  # a graph writes to its arguments itself, over their memory where it can
 )
 
 

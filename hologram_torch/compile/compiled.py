@@ -16,13 +16,13 @@ import torch
 from hologram.errors import HologramError
 from hologram.frontend.executor import Executor
 from hologram.frontend.jit.compiled import Compiled
-from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.opset.random import Key
 from hologram.records import frozen
-from hologram_torch.compile.graph import draws, moved, on_host
+from hologram_torch.compile.graph import draws, moved, on_host, writes
 from hologram_torch.compile.host import on_executor, to_host
+from hologram_torch.compile.written import are_own, over_arguments, settle
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Traced, draw, drawn_by
 from hologram_torch.kernels.errors import refusal
@@ -43,9 +43,12 @@ class Variant:
     gives: tuple[Give, ...]
     drawn: int  # random numbers of a call
     complaints: tuple[Complaint, ...]  # about arguments, by the flags that come after the results
+    written: int  # how many of the first tensors are written to; what they become comes before the results
 
     def __call__(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
         found = self.run(tensors)
+        for target, result in zip(tensors[: self.written], found, strict=False):
+            settle(target, result)
         if self.complaints:
             unread.leave(found[-1], self.complaints)
         results: list[Any] = []
@@ -62,10 +65,10 @@ class CompiledGraph:
     """
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
-        self._graph = graph
         self._boxed_call = (
             True  # PyTorch asks whether arguments come as a list; what wraps this copies the attribute
         )
+        self._graph, self._writes = writes(graph)
         self._draws = draws(graph)
         self._on_host = on_host(graph)
         self._index: int | None = None
@@ -91,6 +94,9 @@ class CompiledGraph:
                 key.append(x.layout)
             else:
                 key.append(x)
+        if self._writes:
+            tensors = self._ordered(given, tensors)
+            key.append(are_own(tensors, len(self._writes)))
         variant = self._variants.get(tuple(key))
         if variant is None:
             variant = self._variants[tuple(key)] = self._made(given, tensors)
@@ -98,7 +104,16 @@ class CompiledGraph:
                 self._variants.popitem(last=False)
         if self._draws:
             tensors.append(self._key(variant.drawn))
+        if self._writes:
+            torch._C._increment_version([x for k in self._writes if not (x := given[k]).is_inference()])
         return variant(given, tensors)
+
+    def _ordered(self, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
+        """What belongs to the tensors among the arguments, those that are written to first."""
+        rest = iter(tensors)
+        found = {k: next(rest) for k, x in enumerate(args) if isinstance(x, torch.Tensor)}
+        first = [found.pop(k) for k in self._writes]
+        return [*first, *found.values()]
 
     @property
     def executor(self) -> Executor:
@@ -121,21 +136,28 @@ class CompiledGraph:
         drawn = None
         complaints: list[Complaint] = []
 
+        count = len(self._writes)
+        numbers = [k for k, x in enumerate(args) if isinstance(x, torch.Tensor)]
+        order = self._ordered(args, numbers)
+
         def graph(*traced: Tensor) -> list[Tensor]:
             nonlocal drawn
             rest = iter(traced)
-            inputs = [within(next(rest)) if isinstance(x, torch.Tensor) else x for x in args]
-            drawn = Traced(Key(next(rest))) if self._draws else None
+            of_argument = dict(zip(order, rest, strict=False))
+            inputs = [within(of_argument[k]) if k in of_argument else x for k, x in enumerate(args)]
+            drawn = Traced(Key(traced[-1])) if self._draws else None
             given = Given(inputs)
             with torch.no_grad(), drawn_by(drawn), flagged() as flags:
                 results = self._graph(*inputs)
-            gives[:] = [given.by(r, host) for r, host in zip(results, self._on_host, strict=True)]
+            given.write(results[:count])
+            pairs = zip(results[count:], self._on_host[count:], strict=True)
+            gives[:] = [given.by(r, host) for r, host in pairs]
             complaints[:] = flags.complaints
             return [*given.returned, *flags.together]
 
         keys = [self.executor.tensor(np.zeros(2, np.uint64))] if self._draws else []
-        run = Jitted(graph).compiled(*tensors, *keys)
-        return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn, tuple(complaints))
+        run = over_arguments(graph, [*tensors, *keys], count if are_own(tensors, count) else 0)
+        return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn, tuple(complaints), count)
 
 
 def within(traced: Tensor) -> torch.Tensor:
@@ -160,7 +182,19 @@ class Given:
         self._inputs = {id(x.buffer): (k, x.layout) for k, x in enumerate(tensors) if x is not None}
         self._known: dict[tuple[int, Layout], int] = {}  # places among the results
         self._count = 0
+        self._written: set[int] = set()  # storages of what arguments become
         self.returned: list[Tensor] = []
+
+    def write(self, results: Sequence[torch.Tensor]) -> None:
+        """Returns what arguments become, each in memory of its own, which may be that of the argument."""
+        for result in results:
+            tensor = hologram_tensor(result)
+            layout = tensor.layout
+            whole = layout.is_contiguous and not layout.offset and layout.size == tensor.buffer.size
+            if not whole or id(tensor.buffer) in (self._inputs.keys() | self._written):
+                tensor = tensor.clone()
+            self._written.add(id(tensor.buffer))
+            self.returned.append(tensor)
 
     def by(self, result: Any, host: bool) -> Give:
         """Of the next result."""
@@ -168,6 +202,8 @@ class Given:
         if not isinstance(result, torch.Tensor):
             return lambda args, found, results: result
         tensor = hologram_tensor(result)
+        if id(tensor.buffer) in self._written:
+            tensor = tensor.clone()
         layout = tensor.layout
         shape, strides, offset = layout.shape, layout.strides, layout.offset
         place, given = self._inputs.get(id(tensor.buffer), (None, None))

@@ -12,6 +12,7 @@ from hologram.compiler.fusion.fuse import Fusion
 from hologram.compiler.fusion.fused import epilogue, kernel
 from hologram.compiler.fusion.graph import Graph, matched
 from hologram.compiler.fusion.groups import Group, ordered
+from hologram.compiler.fusion.prepare import prepared
 from hologram.compiler.fusion.siblings import Siblings
 from hologram.layout import Layout
 from hologram.limits import Limits
@@ -31,15 +32,17 @@ class Assembly:
     of its input.
     """
 
-    graph: Graph
+    graph: Graph  # as it was traced
+    prepared: Graph  # as it was fused
     groups: tuple[Group, ...]  # in the order they run
     plan: Plan
     counts: tuple[int, ...]  # the steps that begin in each group; one may run in the launch of an earlier one
     donations: Mapping[int, int]
 
 
-def assemble(graph: Graph, target: Target, fast_math: bool = False) -> Assembly:
+def assemble(traced: Graph, target: Target, fast_math: bool = False) -> Assembly:
     """Fuses a graph for a device and plans its launches."""
+    graph = prepared(traced, target.limits)
     siblings = Siblings(Fusion(graph, target.limits))
     groups = tuple(ordered(siblings.groups))
     steps = Steps(len(graph.inputs) + len(graph.outputs))
@@ -58,7 +61,8 @@ def assemble(graph: Graph, target: Target, fast_math: bool = False) -> Assembly:
         in_place |= pairs
     plan, counts = _together(steps.plan(), counts, target.limits, siblings.fusion.most_streams)
     donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
-    return Assembly(graph, groups, plan, tuple(counts), donations | _others(graph, plan, donations))
+    donations |= _others(graph, plan, donations)
+    return Assembly(traced, graph, groups, plan, tuple(counts), donations)
 
 
 def _together(plan: Plan, counts: Sequence[int], limits: Limits, most_buffers: int) -> tuple[Plan, list[int]]:
@@ -123,7 +127,8 @@ def _emit(
         plan = node.operation.finished(node.inputs, layout, node.settings, target, program)
         steps.extend(plan, [*reads, *(places[v] for v in after.values), places[stored]])
         return
-    plan = node.operation.plan(node.inputs, node.layouts, node.settings, target)
+    planned = node.operation.update_plan if in_place else node.operation.plan
+    plan = planned(node.inputs, node.layouts, node.settings, target)
     positions = iter(reads)
     operands = [next(positions) if isinstance(i, Layout) else 0 for i in node.inputs]
     steps.extend(plan, [*operands, *(places[v] for v in node.results)])

@@ -5,14 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder
-from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
+from hologram.atlas.opcodes import STRUCTURED, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.analysis import cost
 from hologram.compiler.functions.transcendental import every, expand
-from hologram.compiler.fusion.graph import Node
+from hologram.compiler.fusion.graph import Node, Read
+from hologram.compiler.fusion.reached import Reached
 from hologram.dtypes import DType
 from hologram.layout import Layout
 
+SHORT = 32  # instructions of what is made of coordinates, if it is to move into kernels
 FUNCTIONS = TRANSCENDENTALS | {Opcode.POW}
 
 
@@ -35,10 +37,24 @@ def _length(opcode: Opcode, dtype: DType) -> int:
     return sum(1 for _ in expand(b.build(), every).body.walk())
 
 
+def is_short(node: Node) -> bool:
+    """Whether an element of what is made of coordinates is a few instructions, none of which waits for a loop."""
+    program = _alone(node)
+    return not program.opcodes & STRUCTURED and sum(map(cost.instructions, program.body.walk())) <= SHORT
+
+
 def _alone(node: Node) -> Program:
     """One element of a node as a program."""
     b = Builder("weighed", rank=1, reduced=1)
     place = b.coordinate(0)
+    if node.operation.placed:
+        reads = [
+            Reached(b, b.buffer(f"x{k}", o.layout.dtype, Access.READ), o.layout, {}) if isinstance(o, Read) else o
+            for k, o in enumerate(node.operands)
+        ]
+        at = [place] * max(node.layouts[0].ndim, 1)
+        node.operation.made_at(b, at, reads, node.layouts[0].dtype, node.settings)
+        return b.build()
     operands = [
         b.load(b.buffer(f"x{k}", i.dtype, Access.READ), place) if isinstance(i, Layout) else i
         for k, i in enumerate(node.inputs)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from hologram.compiler.fusion.cost import instructions, weight
+from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
-from hologram.compiler.fusion.groups import Group, covers, lanes_in_order, lanes_of, rows_of, same, widened_by
+from hologram.compiler.fusion.groups import Group, covers, cut_for, lanes_in_order, lanes_of, rows_of, same, widened_by
 from hologram.layout import Layout, compose
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -49,7 +49,7 @@ class Fusion:
 
     def place(self, node: Node, users: list[Group]) -> None:
         simple = all(n.size for n in node.layouts) and all(r.layout.size for r in node.reads)
-        if simple and node.operation.pointwise:
+        if simple and (node.operation.pointwise or (node.operation.placed and is_short(node))):
             self.pointwise(node, users)
         elif simple and isinstance(node.operation, Row) and len(node.results) == 1:
             self.row(node, users)
@@ -66,13 +66,17 @@ class Fusion:
             return
         size = node.layouts[0].size
         for group in users:
-            fits = group.anchor is None and any(covers(at, size, group) for at in group.needs.get(value, ()))
+            fits = group.anchor is None and value not in group.reads
+            fits = fits and any(covers(at, size, group) for at in group.needs.get(value, ()))
             fits = fits and not self.full(group, node) and self.can_store(group, value, users)
             if fits and self.composed(group, node) is not None:
                 self.inline(group, node)
                 group.stores[value] = next(at for at in group.needs[value] if covers(at, size, group))
                 self.homes[value] = group
                 return
+        if node.reached:  # its own plan is as good, and serves every shape
+            self.alone(node, users)
+            return
         group = self.opened(Group(node.layouts[0].shape), reason)
         group.need(value, node.layouts[0])
         self.inline(group, node)
@@ -86,18 +90,27 @@ class Fusion:
             return f"{name}: its result is returned"
         for group in users:
             if value in group.reads:
-                assert group.anchor is not None
-                return f"{name}: {group.anchor.operation.name} reads it from memory"
-            if self.composed(group, node) is None:
+                return f"{name}: {group.reader(value)} reads it from memory"
+            if node.reached and group.anchor is not None:
+                return f"{name}: what finishes a product reads along its rows and columns"
+            if not self.follows(group, node):
                 return f"{name}: it is read in an order that its operands' axes cannot follow"
             full = self.full(group, node)
             if full:
                 return f"{name}: {full}"
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
+        behind = self.rows_behind.get(value)
+        if times > size and behind is not None and rows_of(behind).count == size and not self.takes(behind, users):
+            return f"{name}: it is computed where the rows that it comes from are"
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"
         return ""
+
+    def takes(self, node: Node, users: list[Group]) -> bool:
+        """Whether one of the kernels goes over the rows of a reduction anyway."""
+        rows = rows_of(node)
+        return rows.count == 1 and any(group.reduced for group in users)
 
     @staticmethod
     def dear(node: Node, evaluations: int) -> bool:
@@ -176,9 +189,9 @@ class Fusion:
         if matrix is None or not users:
             return None, ""
         group = users[0]
-        if len(users) > 1 or value in self.kept:
+        if len(users) > 1 or value in self.kept or value in group.reads:
             return None, "more than its epilogue needs its result"
-        if group.anchor is not None or group.reduced or len(group.stores) != 1:
+        if group.anchor is not None or group.reduced or group.reads or len(group.stores) != 1:
             return None, "what follows is no single element-wise result"
         (stored,) = group.stores
         accumulated = types.computing(layout.dtype)
@@ -239,12 +252,23 @@ class Fusion:
         found: list[tuple[int, Layout]] = []
         shape = node.layouts[0].shape
         for at in group.needs[node.results[0]]:
-            for read in node.reads:
+            for read in node.pulled:
                 layout = compose(read.layout.expand(shape), at)
                 if layout is None:
                     return None
                 found.append((read.value, layout))
         return found
+
+    def follows(self, group: Group, node: Node) -> bool:
+        """Whether a group can compute a node; its axes are split where those of what the node reads end."""
+        while self.composed(group, node) is None:
+            shape = node.layouts[0].shape
+            pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
+            cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
+            if group.anchor is not None or None in cuts:
+                return False
+            group.become(group.split(*cuts[0]))
+        return True
 
     def inline(self, group: Group, node: Node) -> None:
         """Lets a group compute a node at every layout it needs it at."""
@@ -253,6 +277,7 @@ class Fusion:
         group.inlined[node.results[0]] = node
         for value, layout in operands:
             group.need(value, layout)
+        group.reads |= {r.value for r in node.reached}
 
     def can_store(self, group: Group, value: int, users: list[Group]) -> bool:
         """Whether a group may store what others need: it must not wait for one of them, nor see too many buffers."""

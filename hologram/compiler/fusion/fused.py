@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
-from hologram.compiler.fusion.graph import Graph, Node, Read
+from hologram.compiler.fusion.graph import PLACES, Graph, Node, Read
 from hologram.compiler.fusion.groups import Group, rows_of
+from hologram.compiler.fusion.reached import Reached, scalar
 from hologram.layout import Layout, collapse, collapse_apart, compose, row_major
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
@@ -34,7 +35,7 @@ class Kernel:
 
 def kernel(group: Group, graph: Graph, in_place: Mapping[int, int]) -> Kernel:
     """The program of a group without an anchor; `in_place` gives results the loaded values whose memory they take."""
-    layouts = list(dict.fromkeys(at for several in group.loads.values() for at in several))
+    layouts = list(dict.fromkeys(at for several in _positions(group) for at in several))
     layouts += [at for at in group.stores.values() if at not in layouts]
     grid, reduced, simple = _collapsed(layouts, group)
     writer = _Writer(group, graph, Builder(name_of(group, graph), rank=len(grid), reduced=reduced))
@@ -47,11 +48,16 @@ def epilogue(group: Group, graph: Graph) -> Kernel:
     assert group.anchor is not None
     builder = Builder(name_of(group, graph), rank=2)
     writer = _Writer(group, graph, builder)
-    layouts = [at for several in group.loads.values() for at in several]
+    layouts = [at for several in _positions(group) for at in several]
     writer.places = {
         at: _Constants(builder, rows) for at, rows in zip(layouts, _rows_of(layouts), strict=True)
     }
     return writer.epilogue(group.anchor.results[0])
+
+
+def _positions(group: Group) -> list[list[Layout]]:
+    """The layouts whose positions a kernel computes: those of what it loads, and its coordinates."""
+    return [*group.loads.values(), group.needs.get(PLACES, [])]
 
 
 def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:
@@ -105,7 +111,7 @@ class _Scalars:
                 )
                 total = term if total is None else total + term
         if layout.offset:
-            offset = self._scalar("offset", layout.offset, scalars)
+            offset = scalar(b, "offset", layout.offset, scalars)
             return offset if total is None else total + offset
         return b.constant(0, dtypes.index) if total is None else total
 
@@ -117,14 +123,7 @@ class _Scalars:
             for extent in extents[1:]:
                 product = product * extent
             return product
-        return self._scalar("stride", stride, scalars)
-
-    def _scalar(self, kind: str, number: int, scalars: dict[str, int]) -> Value:
-        """A scalar of the launch; equal numbers share one."""
-        known = [n for n, x in scalars.items() if x == number and n.startswith(kind)]
-        name = known[0] if known else f"{kind}_{len(scalars)}"
-        scalars[name] = number
-        return self.builder.scalar(name, dtypes.index)
+        return scalar(self.builder, "stride", stride, scalars)
 
 
 @frozen
@@ -160,7 +159,7 @@ class _Writer:
 
     def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
         stores, taken = self.group.stores, set(in_place.values())
-        self._declare([v for v in self.group.loads if v not in taken])
+        self._declare([v for v in dict.fromkeys((*self.group.loads, *sorted(self.group.reads))) if v not in taken])
         values = [*self.buffers, *stores]
         targets = {}
         for k, value in enumerate(stores):
@@ -210,17 +209,32 @@ class _Writer:
         node = self.group.inlined.get(value)
         if node is None:
             return []
-        return [(r.value, layout) for r, layout in zip(node.reads, self._layouts(node, at), strict=True)]
+        return [(r.value, layout) for r, layout in zip(node.pulled, self._layouts(node, at), strict=True)]
 
     def _found(self, value: int, at: Layout) -> Value:
         """A value whose operands are known."""
+        if value == PLACES:
+            return self.places[at].position(self.scalars)
         node = self.group.inlined.get(value)
         if node is None:
             return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
         known = iter([self.known[wanted] for wanted in self._operands(value, at)])
+        if node.operation.placed:
+            return self._placed(node, known)
         operands = [next(known) if isinstance(o, Read) else o for o in node.operands]
         attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
         return node.operation.fused(self.builder, operands, node.inputs, attributes)[0]
+
+    def _placed(self, node: Node, known: Iterator[Value]) -> Value:
+        """What is made of coordinates, which are known, then attributes."""
+        layout = node.layouts[0]
+        at = [next(known) for _ in layout.shape] or [self.builder.constant(0, dtypes.index)]
+        operands = [
+            Reached(self.builder, self.buffers[o.value], o.layout, self.scalars) if isinstance(o, Read) else o
+            for o in node.operands
+        ]
+        attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
+        return node.operation.made_at(self.builder, at, operands, layout.dtype, attributes)
 
     def _layouts(self, node: Node, at: Layout) -> list[Layout]:
         return self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
@@ -233,6 +247,6 @@ class _Writer:
 
 def _through(node: Node, at: Layout) -> list[Layout]:
     """The layouts at which an element-wise node reads what it reads, where its result is needed at `at`."""
-    found = [compose(r.layout.expand(node.layouts[0].shape), at) for r in node.reads]
+    found = [compose(r.layout.expand(node.layouts[0].shape), at) for r in node.pulled]
     assert None not in found
     return found  # type: ignore[return-value]

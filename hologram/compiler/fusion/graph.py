@@ -7,10 +7,11 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from hologram import dtypes
 from hologram.dtypes import Number
 from hologram.layout import Layout
 from hologram.opset.forms.operation import Operation
@@ -30,6 +31,7 @@ class Read:
 
 
 Operand = Read | Number | None
+PLACES = -1  # a value that no memory holds: its element n is n. What is made of coordinates reads it.
 
 
 @frozen(eq=False)
@@ -46,6 +48,28 @@ class Node:
     def reads(self) -> tuple[Read, ...]:
         """The operands, then the attributes, that are values."""
         return tuple(o for o in (*self.operands, *self.attributes.values()) if isinstance(o, Read))
+
+    @property
+    def reached(self) -> tuple[Read, ...]:
+        """What is read from memory, at positions that the operation computes."""
+        return tuple(o for o in self.operands if isinstance(o, Read)) if self.operation.placed else ()
+
+    @property
+    def pulled(self) -> tuple[Read, ...]:
+        """What a kernel that computes an element needs at a layout, composed with the element's own.
+
+        For what is made of coordinates these, of every axis, and attributes.
+        """
+        if not self.operation.placed:
+            return self.reads
+        return (*self._coordinates, *(x for x in self.attributes.values() if isinstance(x, Read)))
+
+    @property
+    def _coordinates(self) -> Iterator[Read]:
+        shape = self.layouts[0].shape
+        for axis in range(len(shape)):
+            strides = tuple(int(k == axis) for k in range(len(shape)))
+            yield Read(PLACES, Layout(dtypes.index, shape, strides))
 
     @property
     def inputs(self) -> tuple[Layout | Number | None, ...]:

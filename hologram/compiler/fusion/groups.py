@@ -10,11 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hologram.compiler.fusion.graph import Node, Read
-from hologram.dtypes import Number
-from hologram.layout import Layout, compose, row_major, settled
+from hologram.compiler.fusion.graph import PLACES, Node, Read
+from hologram.dtypes import Number, index
+from hologram.layout import Layout, collapse, compose, row_major, settled
 from hologram.opset.forms.row import Row
 from hologram.records import frozen
+
+
+MOST_ANEW = 1 << 18  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
 
 @dataclass(eq=False)
@@ -27,18 +30,19 @@ class Group:
     needs: dict[int, list[Layout]] = field(default_factory=dict)
     inlined: dict[int, Node] = field(default_factory=dict)  # of the values needed, those computed here
     stores: dict[int, Layout] = field(default_factory=dict)
-    reads: frozenset[int] = frozenset()  # values the anchor's plan reads
+    # Values that must lie in memory whole: the anchor's plan reads them, or a kernel does at positions it computes.
+    reads: frozenset[int] = frozenset()
     reasons: list[str] = field(default_factory=list)  # why it is a kernel of its own
 
     @property
     def loads(self) -> dict[int, list[Layout]]:
         """The values that come from memory, with the layouts they are read at."""
-        return {v: layouts for v, layouts in self.needs.items() if v not in self.inlined}
+        return {v: at for v, at in self.needs.items() if v not in self.inlined and v != PLACES}
 
     @property
     def sources(self) -> set[int]:
         """Every value that comes from memory."""
-        return {v for v in self.needs if v not in self.inlined} | self.reads
+        return self.loads.keys() | self.reads
 
     @property
     def streams(self) -> int:
@@ -75,6 +79,26 @@ class Group:
             return None
         kept = {v: c for v, c in stores.items() if c is not None}
         return Group(shape, reduced, self.anchor, needs, self.inlined, kept, self.reads, self.reasons)
+
+    def reader(self, value: int) -> str:
+        """The operation that needs a value in memory."""
+        if self.anchor is not None:
+            return self.anchor.operation.name
+        return next(n.operation.name for n in self.inlined.values() if value in {r.value for r in n.reached})
+
+    def split(self, axis: int, inner: int) -> Group:
+        """The same kernel with an axis as two, the second of `inner` elements."""
+
+        def change(layout: Layout) -> Layout:
+            (*before, _), after = layout.shape[: axis + 1], layout.shape[axis + 1 :]
+            step = layout.strides[axis]
+            strides = (*layout.strides[:axis], step * inner, step, *layout.strides[axis + 1 :])
+            count = self.shape[axis] // inner
+            return Layout(layout.dtype, (*before, count, inner, *after), strides, layout.offset)
+
+        found = self.remap(change, change(Layout.contiguous(index, self.shape)).shape, self.reduced)
+        assert found is not None
+        return found
 
     def become(self, other: Group) -> None:
         self.shape, self.reduced, self.anchor = other.shape, other.reduced, other.anchor
@@ -113,6 +137,8 @@ class Rows:
         """The same over other axes, which hold as many rows of as many elements; None where there are none."""
         if shape == self.shape:
             return self
+        if self.count == 1 and shape[-self.reduced :] == self.shape[-self.reduced :]:
+            return self._for_each(shape)
         result = _renumbered(self.result, shape)
         operands = tuple(_renumbered(o, shape) if isinstance(o, Layout) else o for o in self.operands)
         lost = any(
@@ -121,6 +147,16 @@ class Rows:
         return (
             None if lost or result is None else Rows(shape, self.reduced, result, operands, self.keeps_shape)
         )
+
+    def _for_each(self, shape: tuple[int, ...]) -> Rows:
+        """The only row there is, for every row of a domain."""
+
+        def alike(layout: Layout) -> Layout:
+            outer = (0,) * (len(shape) - self.reduced)
+            return Layout(layout.dtype, shape, (*outer, *layout.strides[-self.reduced :]), layout.offset)
+
+        operands = tuple(alike(o) if isinstance(o, Layout) else o for o in self.operands)
+        return Rows(shape, self.reduced, alike(self.result), operands, self.keeps_shape)
 
     def enter(self, group: Group, node: Node) -> None:
         """Lets a group over this domain compute the reduction."""
@@ -148,10 +184,15 @@ def rows_of(node: Node) -> Rows:
 
 def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]:
     """The group over the domain of a reduction that it needs; or None and the reason."""
-    if group.anchor is not None:
-        return None, f"{group.anchor.operation.name} reads it from memory"
+    if group.anchor is not None or value in group.reads:
+        return None, f"{group.reader(value)} reads it from memory"
     if group.reduced:
         outer = math.prod(group.shape[: len(group.shape) - group.reduced])
+        anew = rows.count == 1 < outer <= MOST_ANEW // math.prod(rows.shape) and not rows.keeps_shape
+        if anew and group.reduced == rows.reduced and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]:
+            over = rows.over(group.shape)
+            if over is not None and all(same(at, over.result) for at in group.needs[value]):
+                return group, ""
         if outer == rows.count and math.prod(group.shape) == math.prod(rows.shape):
             over = rows.over(group.shape)
             if over is not None and all(same(at, over.result) for at in group.needs[value]):
@@ -165,6 +206,22 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
     if changed is None or not all(same(at, rows.result) for at in changed.needs[value]):
         return None, "the kernel that needs it runs over other rows, or along several"
     return changed, ""
+
+
+def cut_for(group: Group, inner: Layout, outer: Layout) -> tuple[int, int] | None:
+    """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: that axis, and by how
+    many elements it is to be split."""
+    (plain,) = collapse([inner])
+    weights = row_major(plain.shape)
+    for axis in range(len(group.shape) - group.reduced):
+        n, step = group.shape[axis], outer.strides[axis]
+        if n == 1 or step <= 0:
+            continue
+        for size, weight in zip(plain.shape, weights, strict=True):
+            count = size * weight // step
+            if step % weight == 0 and size * weight % step == 0 and 1 < count < n and n % count == 0:
+                return axis, count
+    return None
 
 
 def lanes_in_order(group: Group, at: Layout) -> tuple[Layout, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS, MOST_OPERATIONS, Fusion
-from hologram.compiler.fusion.graph import matched
+from hologram.compiler.fusion.graph import Node, Read, matched
 from hologram.compiler.fusion.groups import Group, ordered
 
 
@@ -40,9 +40,11 @@ class Siblings:
     def in_place(self, group: Group) -> dict[int, int]:
         """The outputs that a group stores where it alone reads a donated input, lane by lane; with these inputs."""
         graph = self.fusion.graph
-        if group.anchor is not None or not graph.donated:
+        if not graph.donated:
             return {}
-        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1]
+        if group.anchor is not None:
+            return self.updated(group, group.anchor)
+        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads]
         written = [value for value in group.stores if value in graph.outputs]
         pairs = [
             (value, source)
@@ -51,6 +53,18 @@ class Siblings:
             if graph.may_take(value, source) and group.loads[source] == [group.stores[value]]
         ]
         return matched(graph, pairs)
+
+    def updated(self, group: Group, node: Node) -> dict[int, int]:
+        """The output that is a donated input but for what is written into it, which nobody else reads."""
+        graph, base = self.fusion.graph, node.operation.updates(node.inputs)
+        source = None if base is None else node.operands[base]
+        if not isinstance(source, Read) or source.value not in graph.donated:
+            return {}
+        (value,) = node.results
+        others = [o for o in node.reads if o is not source and o.value == source.value]
+        alone = self.readers[source.value] == 1 and not others and list(group.stores) == [value]
+        whole = source.layout.is_contiguous and graph.may_take(value, source.value)
+        return {value: source.value} if alone and whole and value in graph.outputs else {}
 
     def streams(self, group: Group) -> int:
         """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""
@@ -86,6 +100,7 @@ class Siblings:
             for layout in layouts:
                 host.need(value, layout)
         host.inlined |= group.inlined
+        host.reads |= group.reads
         host.reasons += group.reasons
         for value, layout in group.stores.items():
             self.fusion.store(host, value, layout)

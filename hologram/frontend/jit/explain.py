@@ -222,7 +222,7 @@ def _operands(assembly: Assembly, plan: Plan) -> tuple[str, ...]:
 def _operations(group: Group, assembly: Assembly) -> tuple[str, ...]:
     """In the order they were done."""
     inside = {id(node) for node in (*group.inlined.values(), group.anchor)}
-    return tuple(node.operation.name for node in assembly.graph.nodes if id(node) in inside)
+    return tuple(node.operation.name for node in assembly.prepared.nodes if id(node) in inside)
 
 
 def _launch(step: Step, names: Sequence[str], machine: Machine) -> ExplainedLaunch:

@@ -105,7 +105,8 @@ def as_tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
 
 
-def _converted(builder: Builder, value: Any, dtype: DType) -> Value:
+def converted(builder: Builder, value: Any, dtype: DType) -> Value:
+    """A Value or a number in a dtype."""
     return value.to(dtype) if isinstance(value, Value) else builder.constant(value, dtype)
 
 
@@ -127,9 +128,9 @@ class Expression(Kernelled):
         """The declaration written into a program: its results at one place, in the result's dtype."""
         computed, result = computing
         wanted = iter(computed)
-        values = [o if o is None else _converted(builder, o, next(wanted)) for o in operands]
+        values = [o if o is None else converted(builder, o, next(wanted)) for o in operands]
         found = as_tuple(self.function(*values, **attributes))
-        return tuple(_converted(builder, value, result) for value in found)
+        return tuple(converted(builder, value, result) for value in found)
 
     def fused(
         self,
@@ -143,7 +144,7 @@ class Expression(Kernelled):
         scalars = self.runtime_scalars()
         found = dict(static)
         for name, number in runtime.items():
-            found[name] = _converted(builder, number, scalars[name] or self.attribute_dtype(computing))
+            found[name] = converted(builder, number, scalars[name] or self.attribute_dtype(computing))
         return self.written(builder, operands, found, computing)
 
     def step_plan(

@@ -6,7 +6,7 @@ operands and reads where it likes, with `window` extra coordinates to reduce ove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,7 @@ from hologram.opset.forms.expression import (
     Kernelled,
     Static,
     as_tuple,
+    converted,
     numbers_of,
     output_names,
     step_of,
@@ -99,6 +100,25 @@ class Indexed(Kernelled):
     def operands(self) -> tuple[str, ...]:  # type: ignore[override]
         return super().operands[self.hidden :]
 
+    @property
+    def placed(self) -> bool:
+        return not (self.over or self.base or self.window)
+
+    def made_at(
+        self,
+        builder: Builder,
+        at: Sequence[Value],
+        operands: Sequence[Any],
+        result: DType,
+        attributes: Attributes,
+    ) -> Value:
+        static, runtime = self.split_attributes(attributes)
+        scalars = self.runtime_scalars()
+        found = dict(static)
+        for name, number in runtime.items():
+            found[name] = converted(builder, number, scalars[name] or types.computing(result))
+        return converted(builder, self.function(tuple(at), *operands, **found), result)
+
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         for name, given in zip(self.operands, inputs, strict=True):
             if not isinstance(given, Layout) and not (given is None and name in self.optional):
@@ -117,6 +137,12 @@ class Indexed(Kernelled):
         source = inputs[base]
         assert isinstance(source, Layout)
         return Plan((_copy_step(source, outputs[0], base, len(inputs)), *lanes))
+
+    def updates(self, inputs: Inputs) -> int | None:
+        return self.operands.index(self.base) if self.base and type(self).plan is Indexed.plan else None
+
+    def update_plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        return Plan(self.lanes(inputs, outputs, attributes))
 
     def lanes(self, inputs: Inputs, outputs: Layouts, attributes: Attributes) -> tuple[Step, ...]:
         """The step that runs the declaration; none where there is nothing to go over."""

@@ -202,9 +202,45 @@ class Operation:
         """
         raise NotImplementedError
 
+    @property
+    def placed(self) -> bool:
+        """Whether each element is made of its coordinates and of operands that are read where it likes; see `made_at`."""
+        return False
+
+    def made_at(
+        self,
+        builder: Builder,
+        at: Sequence[Value],
+        operands: Sequence[Any],
+        result: DType,
+        attributes: Attributes,
+    ) -> Value:
+        """The element at coordinates as part of a larger program; operands are read by their `at`, as in a declaration.
+
+        Only operations that are `placed` can be written like this.
+        """
+        raise NotImplementedError
+
     def taken(self, inputs: Inputs, attributes: Attributes) -> Mapping[str, DType]:
         """The dtypes that numbers are taken in, by the names of operands and attributes: those that `fused` writes."""
         return {}
+
+    def updates(self, inputs: Inputs) -> int | None:
+        """The operand that the result is a copy of, but for what is written into it then; None if there is none."""
+        return None
+
+    def update_plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        """The plan where the output is that operand already: what is written into it alone."""
+        raise NotImplementedError
+
+    def as_rows(
+        self, inputs: Inputs, result: Layout, limits: Limits
+    ) -> tuple[Operation, Inputs, Attributes] | None:
+        """The same as a reduction, which fuses with what comes before and after; None where it is slower as one.
+
+        The reduction has as many operands, laid out as given, and the same result.
+        """
+        return None
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.

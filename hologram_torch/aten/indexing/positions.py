@@ -35,7 +35,11 @@ def check(
         found = hg.min(index).item()
         return f"index {found if found < low else hg.max(index).item()} {beyond}"
 
-    outside = hg.any_outside(index, low=low, high=extent)
+    if index.size == 1 and deferred():  # so that it fuses with what is made of the position
+        only = index.reshape(())
+        outside = hg.logical_or(hg.less(only, low), hg.greater_equal(only, extent))
+    else:
+        outside = hg.any_outside(index, low=low, high=extent)
     refuse(name, outside, words, kind, f"an index {beyond}")
 
 
