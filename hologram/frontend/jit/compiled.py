@@ -122,7 +122,7 @@ def compile_traced(
     replay = Replay(executor, assembly.plan, len(graph.inputs), outputs, assembly.donations)
     found = maker(tree, made)
     wanted = formulas.wanted or formulas.returned
-    numbers = Numbers(formulas, executor.tensor, call.numbers) if wanted else None
+    numbers = Numbers(formulas, executor, call.numbers) if wanted else None
     asked = {**dict.fromkeys(fixed, ""), **formulas.asked}
     in_order = positions == tuple(range(len(outputs))) and layouts == outputs
     return Compiled(

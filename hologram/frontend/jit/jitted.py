@@ -15,6 +15,7 @@ from hologram.frontend.jit.compiled import Compiled, compile_traced
 from hologram.frontend.jit.number import Unfit
 from hologram.frontend.jit.retraces import Retraces
 from hologram.frontend.jit.signature import Call, call_of, layout_of, tensors_of
+from hologram.frontend.tensor import Tensor
 from hologram.records import frozen
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.validation import exactly
@@ -27,6 +28,7 @@ else:  # needed by who asks, not by who calls
     explain = lazy.module("hologram.frontend.jit.explain")
 
 tracers = Dispatch.tracers
+PLAIN = {Tensor}
 MAX_SIGNATURES = 256  # that one function is kept compiled for; then the one not called for longest goes
 IN_ORDER = MAX_SIGNATURES // 2  # from how many on it is noted which was called last
 MAX_PULLBACKS = 16  # by which arguments are differentiated
@@ -61,12 +63,9 @@ class Jitted(Generic[P, R]):
     else:
 
         def __call__(self, *args, **kwargs):
-            if not kwargs and not tracers:
-                try:  # the layouts of plain tensors are the signature
-                    key = (args[0].buffer.executor, *map(layout_of, args))
-                    met = self._compiled.get(key)
-                except (AttributeError, IndexError):  # an argument is no tensor, or there is none
-                    met = None
+            if not kwargs and not tracers and set(map(type, args)) == PLAIN:
+                key = (args[0].buffer.executor, *map(layout_of, args))  # the signature of plain tensors
+                met = self._compiled.get(key)
                 if met is not None:
                     if len(self._compiled) > IN_ORDER:
                         self._touch(key)

@@ -15,18 +15,33 @@ import operator
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly, held
 from hologram.strided import Strided
 
 PACKAGE = __name__.partition(".")[0]
 # What is a number: a bool is a choice, and long doubles have more digits than a call passes on.
 KINDS = frozenset({int, float, *(np.dtype(kind).type for kind in "efdbBhHiIlLqQ")})
+CODES = {
+    "f32": "f",
+    "f64": "d",
+    "i8": "b",
+    "u8": "B",
+    "i16": "h",
+    "u16": "H",
+    "i32": "i",
+    "u32": "I",
+    "i64": "q",
+    "u64": "Q",
+}  # of dtypes that `struct` packs as they are rounded anywhere
 SCALARS = (int, float, np.generic)
 OF_KIND = frozenset(
     {"dtype", "itemsize", "nbytes", "ndim", "shape", "size"}
@@ -114,35 +129,61 @@ class Formulas:
         places = self.places(given)
         return [places[number.place] for number in self.returned]
 
-    def values(self, given: Sequence[Any]) -> list[np.ndarray]:
-        """What the kernels read at a call, by dtype; raises TypeError where Python makes a complex one, and Unfit."""
-        places = self.places(given)
-        found = []
-        for dtype, numbers in self.wanted.items():
-            values = [places[n.place] for n in numbers]
-            for number, value in zip(numbers, values, strict=True):
-                if isinstance(value, complex):  # (-4.0) ** 0.5, where the trace was made with another base
-                    raise TypeError(f"a tensor takes real numbers, and of those given Python makes {value}")
-                if is_integer(value) is not is_integer(number):  # 2 ** -1, where it was made with 2 ** 1
-                    raise Unfit(number.behind, f"a number of a call: {value} is of another kind than before")
-            try:
-                found.append(held(values, dtype, "a number of a call"))
-            except UnsupportedDType as error:
-                raise Unfit(_beyond(dtype, numbers, values), str(error)) from None
-        return found
+    def memory(self, dtype: DType, places: Sequence[Any]) -> bytes:
+        """What kernels read, of all numbers of a call; raises TypeError where Python makes a complex one, and Unfit."""
+        numbers = self.wanted[dtype]
+        values = [places[n.place] for n in numbers]
+        for number, value in zip(numbers, values, strict=True):
+            if isinstance(value, complex):  # (-4.0) ** 0.5, where the trace was made with another base
+                raise TypeError(f"a tensor takes real numbers, and of those given Python makes {value}")
+            if is_integer(value) is not is_integer(number):  # 2 ** -1, where it was made with 2 ** 1
+                raise Unfit(number.behind, f"a number of a call: {value} is of another kind than before")
+        try:
+            return held(values, dtype, "a number of a call").tobytes()
+        except UnsupportedDType as error:
+            raise Unfit(_beyond(dtype, numbers, values), str(error)) from None
+
+
+class Held:
+    """The numbers of one dtype, packed in one go where each is of the type that it had in the trace."""
+
+    def __init__(self, formulas: Formulas, executor: Engine, dtype: DType) -> None:
+        numbers = formulas.wanted[dtype]
+        self._formulas = formulas
+        self._executor = executor
+        self._dtype = dtype
+        self._kind = executor.kind((len(numbers),), dtype)
+        self._places = [n.place for n in numbers]
+        self._types = [type(n.known) for n in numbers]
+        code = CODES.get(dtype.name)
+        self._pack = None if code is None else struct.Struct(f"={len(numbers)}{code}").pack
+
+    def tensor(self, places: Sequence[Any]) -> Tensor:
+        """Those of a call, of all numbers of which `places` are some."""
+        values = [places[k] for k in self._places]
+        data = None
+        if self._pack is not None and list(map(type, values)) == self._types:
+            with suppress(struct.error, OverflowError):  # too large: infinite as a float, else refused
+                data = self._pack(*values)
+        if data is None:
+            data = self._formulas.memory(self._dtype, places)
+        buffer = self._executor.new_buffer(self._kind)
+        block = buffer.live_block("a number of a call")
+        self._executor.device.write(block.memory, block.offset, memoryview(data))
+        return Tensor(buffer, self._kind.layout)
 
 
 class Numbers:
     """The numbers of calls as tensors; those of the last call are kept, for most calls give the same."""
 
-    def __init__(self, formulas: Formulas, tensor: Callable[[np.ndarray], Any], given: Sequence[Any]) -> None:
-        self._formulas = formulas
-        self._tensor = tensor
+    def __init__(self, formulas: Formulas, executor: Engine, given: Sequence[Any]) -> None:
+        self._places = formulas.places
+        self._held = [Held(formulas, executor, dtype) for dtype in formulas.wanted]
         self._pack = struct.Struct("".join("q" if is_integer(x) else "d" for x in given)).pack
         self._last: tuple[Any, list[Any]] = (None, [])
         self.results = formulas.results if formulas.returned else None
 
-    def __call__(self, given: Sequence[Any]) -> list[Any]:
+    def __call__(self, given: Sequence[Any]) -> list[Tensor]:
         """A tensor for each dtype."""
         try:
             key: Any = self._pack(*given)  # by their bits: NaN is NaN, and -0.0 is not 0.0
@@ -150,7 +191,8 @@ class Numbers:
             key = tuple(map(exactly, given))
         last = self._last
         if last[0] != key:
-            last = self._last = (key, [self._tensor(values) for values in self._formulas.values(given)])
+            places = self._places(given)
+            last = self._last = (key, [held.tensor(places) for held in self._held])
         return last[1]
 
 

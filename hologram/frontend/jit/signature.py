@@ -19,6 +19,7 @@ from hologram.frontend.tensor import Tensor, as_tensor, constant
 from hologram.frontend.tree import branches, leaves, mapped, ordered
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly
 
@@ -43,13 +44,32 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     tensors: list[Any] = []
     numbers: list[Any] = []
     for tree in args:
-        _walk(who, tree, structure, tensors, numbers)
-    for name in sorted(kwargs):
+        if type(tree) is Tensor:
+            structure.append(Tensor)
+            tensors.append(tree)
+        else:
+            _walk(who, tree, structure, tensors, numbers)
+    for name in sorted(kwargs) if kwargs else ():
         structure.append(name)
         _walk(who, kwargs[name], structure, tensors, numbers)
-    kinds = set(map(type, tensors))
-    if Traced in kinds:
+    executor = tensors[0].buffer.executor if tensors and type(tensors[0]) is Tensor else None
+    for tensor in tensors:
+        if type(tensor) is not Tensor or tensor.buffer.executor is not executor:
+            executor, tensors = _united(who, tensors)
+            break
+    if not tensors:
+        _united(who, tensors)  # raises
+    if executor is None or (Dispatch.tracers and executor.tracer is not None):
         return Call(tensors, [], (), traced=True)
+    # Of plain tensors the layouts say it all: such a call is looked up without being taken apart.
+    form = () if len(tensors) == len(args) == len(structure) - 1 else (tuple(structure),)
+    return Call(tensors, numbers, (executor, *form, *map(layout_of, tensors)), traced=False)
+
+
+def _united(who: str, tensors: list[Any]) -> tuple[Any, list[Any]]:
+    """The executor of all, and what is no tensor yet as one of it; None where one is traced."""
+    if any(type(t) is Traced for t in tensors):
+        return None, tensors
     executors = {t.executor for t in tensors if not isinstance(t, np.ndarray)}
     if tensors and not executors:
         executors = {default_executor()}  # arrays alone say nothing of where to run
@@ -60,12 +80,8 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         )
     (executor,) = executors
     if executor.tracer is not None:
-        return Call(tensors, [], (), traced=True)
-    if kinds != {Tensor}:
-        tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
-    # Of plain tensors the layouts say it all: such a call is looked up without being taken apart.
-    form = () if len(tensors) == len(args) == len(structure) - 1 else (tuple(structure),)
-    return Call(tensors, numbers, (executor, *form, *map(layout_of, tensors)), traced=False)
+        return executor, tensors
+    return executor, [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
 
 
 def _tensor(executor: Engine, array: Any) -> Tensor:
