@@ -45,8 +45,10 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
 
 def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
-    if isinstance(other, _ARRAYS):
+    if isinstance(other, np.ndarray):
         return x.executor.tensor(other)
+    if isinstance(other, np.generic):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
+        other = other.item()
     if isinstance(other, complex):
         raise no_complex(name, other)
     return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
@@ -137,6 +139,5 @@ class Operators:
 
 
 _EQUAL, _NOT_EQUAL = _binary("equal"), _binary("not_equal")
-_ARRAYS = (np.ndarray, np.generic)
 _NUMBERS = frozenset({bool, int, float})
 _tracers = Dispatch.tracers

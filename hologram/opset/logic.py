@@ -33,9 +33,10 @@ class Comparison(Elementwise):
         x, y = operands
         if type(x) is type(y):  # the common case
             return operands, attributes
-        if type(y) is int or isinstance(y, np.integer):
+        # By type: a number that stands for others, while a function is traced, is not asked for.
+        if type(y) is int or issubclass(type(y), np.integer):
             y = _held(int(y), x)
-        elif type(x) is int or isinstance(x, np.integer):
+        elif type(x) is int or issubclass(type(x), np.integer):
             x = _held(int(x), y)
         return (x, y), attributes
 

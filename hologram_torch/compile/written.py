@@ -39,7 +39,7 @@ def over_arguments(
 
 def settle(target: Tensor, result: Tensor) -> None:
     """Gives an argument what it becomes: its memory back, or a copy where the result is in another."""
-    if target.buffer.key is None:
+    if target.buffer.freed:
         take_back(target.buffer, result.buffer)
     else:
         target.executor.copy(result, target)

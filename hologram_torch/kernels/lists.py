@@ -178,14 +178,14 @@ def _alone(tree: Any, k: int, places: int) -> Any:
 
 
 def _form(tree: Any, tensors: list[torch.Tensor], numbers: list[float]) -> Any:
-    """What is neither tensor nor float in a tree, and where these are; both are appended in the order of a trace's."""
+    """What is neither tensor nor number in a tree, and where these are; both are appended in the order of a trace's."""
     if isinstance(tree, torch.Tensor):
         tensors.append(tree)
         return torch.Tensor
     kind = type(tree)
-    if kind is float:
+    if kind is float or kind is int:
         numbers.append(tree)
-        return float
+        return kind
     if kind is list and tree and isinstance(tree[0], torch.Tensor):  # and so are the others
         tensors += tree
         return len(tree)

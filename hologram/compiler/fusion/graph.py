@@ -22,12 +22,12 @@ from hologram.records import frozen
 class Read:
     """Elements of a value, seen through a layout over its storage.
 
-    One that is `weak` holds a Python number, for the operation too: it has no say in dtypes.
+    One that is `weak` holds a Python number of a kind, for the operation too: it has hardly a say in dtypes.
     """
 
     value: int
     layout: Layout
-    weak: bool = False
+    weak: type[int] | type[float] | None = None
 
 
 Operand = Read | Number | None
@@ -84,7 +84,7 @@ class Node:
 
 def _seen(x: Any) -> Any:
     if isinstance(x, Read):
-        return 1.0 if x.weak else x.layout
+        return x.layout if x.weak is None else x.weak(1)
     return x
 
 

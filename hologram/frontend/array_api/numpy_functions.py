@@ -86,7 +86,8 @@ def of_ufunc(
     if operation is None or method not in ("__call__", "reduce", "accumulate", "outer"):
         raise _refused(who, "hologram has no counterpart")
     executor: Any = tensor.executor
-    operands = [executor.tensor(x) if isinstance(x, (np.ndarray, np.generic, list)) else x for x in inputs]
+    operands = [x.item() if isinstance(x, np.generic) else x for x in inputs]
+    operands = [executor.tensor(x) if isinstance(x, (np.ndarray, list)) else x for x in operands]
     if folds is None:
         settings = _settled(who, settings, {})
     else:

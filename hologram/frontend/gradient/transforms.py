@@ -283,8 +283,11 @@ def _float(who: str, engine: Any, x: Any) -> Tensor:
     """An argument's leaf as a tensor of floats."""
     if isinstance(x, Buffer):
         x = tensors.as_tensor(x)
-    elif isinstance(x, (np.ndarray, np.generic, float)):
-        x = tensors.constant(engine, x, dtypes.f32 if isinstance(x, float) else None)
+    elif isinstance(x, np.ndarray):
+        x = tensors.constant(engine, x)
+    elif isinstance(x, (np.generic, float)):  # a number of a function that is traced stays one of each call
+        number: Any = x
+        x = tensors.full(engine, (), number, dtypes.f32 if isinstance(x, float) else x.dtype)
     if not isinstance(x, Tensor) or not x.dtype.is_float:
         kind = f"{x.dtype} of shape {x.shape}" if isinstance(x, Tensor) else repr(x)
         raise GradientError(f"{who}: it can be differentiated with respect to float tensors, got {kind}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
@@ -29,7 +30,9 @@ class Compiled:
     results: Callable[[Sequence[Buffer]], Any]  # what the function returned, from the outputs of the plan
     replay: Replay
     numbers: Numbers | None  # of each call, where kernels read any
-    asked: frozenset[int]  # floats among the arguments for whose values alone it was traced
+    asked: Mapping[
+        int, str
+    ]  # numbers among the arguments for whose values alone it was traced, and who asked
     in_order: bool = False  # the results are the outputs, all of each, in order
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
 
@@ -44,6 +47,8 @@ class Compiled:
             buffer = tensors[number].buffer
             if buffer.block is not None:  # nobody has its memory now
                 buffer.free()
+        if self.numbers is not None and self.numbers.results is not None:
+            outputs = [*outputs, *self.numbers.results(numbers)]
         return self.results(outputs)
 
     def over(self, buffers: Sequence[Buffer], numbers: Sequence[float]) -> bool:
@@ -94,10 +99,7 @@ def compile_traced(
     formulas = Formulas(call.numbers)
     recorder = Recorder(executor, who, formulas)
     arguments = [recorder.argument(t.layout) for t in call.tensors]
-    floats = [
-        x if k in fixed else TracedNumber(formulas, k, x, frozenset({k})) for k, x in enumerate(call.numbers)
-    ]
-    positional, named = filled(args, kwargs, arguments, floats)
+    positional, named = filled(args, kwargs, arguments, formulas.numbers(call.numbers, fixed))
     returned = recorder.recorded(function, positional, named)
     tree = mapped(returned, recorder.returned)
     recording, positions = recorder.finish(donated)
@@ -106,6 +108,9 @@ def compile_traced(
     layouts: list[Layout] = []
 
     def made(leaf: Any) -> Callable[[Sequence[Buffer]], Any]:
+        if isinstance(leaf, TracedNumber):
+            formulas.returned.append(leaf)
+            return itemgetter(len(outputs) + len(formulas.returned) - 1)
         if not isinstance(leaf, Traced):
             return lambda outputs: leaf
         layouts.append(leaf.layout)
@@ -115,9 +120,10 @@ def compile_traced(
     assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
-    numbers = Numbers(formulas, executor.tensor) if formulas.wanted else None
-    asked = frozenset(formulas.asked.union(fixed))
     found = maker(tree, made)
+    wanted = formulas.wanted or formulas.returned
+    numbers = Numbers(formulas, executor, call.numbers) if wanted else None
+    asked = {**dict.fromkeys(fixed, ""), **formulas.asked}
     in_order = positions == tuple(range(len(outputs))) and layouts == outputs
     return Compiled(
         who, assembly, recording.captured, found, replay, numbers, asked, in_order, tuple(donated)

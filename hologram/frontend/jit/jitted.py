@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from hologram import lazy
 from hologram.errors import TraceError
 from hologram.frontend.jit.compiled import Compiled, compile_traced
-from hologram.frontend.jit.signature import Call, call_of, known_tree
+from hologram.frontend.jit.number import Unfit
+from hologram.frontend.jit.retraces import Retraces
+from hologram.frontend.jit.signature import Call, call_of, layout_of, tensors_of
 from hologram.frontend.tensor import Tensor
 from hologram.records import frozen
 from hologram.runtime.dispatch import Dispatch
@@ -27,8 +28,10 @@ else:  # needed by who asks, not by who calls
     explain = lazy.module("hologram.frontend.jit.explain")
 
 tracers = Dispatch.tracers
-layout_of = attrgetter("layout")
-MAX_SIGNATURES = 256  # that one function is kept compiled for
+PLAIN = {Tensor}
+MAX_SIGNATURES = 256  # that one function is kept compiled for; then the one not called for longest goes
+IN_ORDER = MAX_SIGNATURES // 2  # from how many on it is noted which was called last
+MAX_PULLBACKS = 16  # by which arguments are differentiated
 P = ParamSpec("P")  # of the function, as is
 R = TypeVar("R")
 
@@ -48,14 +51,11 @@ class Jitted(Generic[P, R]):
             raise TypeError(f"jit: donate must be numbers of positional arguments, got {donate!r}")
         self.fast_math = fast_math
         self.who = getattr(function, "__name__", None) or getattr(function, "name", type(function).__name__)
-        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
-        self._asked: dict[Any, Sequence[int]] = {}  # by signature, the floats whose values tell calls apart
-        self._pullbacks: dict[
-            tuple[bool, ...], Jitted
-        ] = {}  # by which leaves of arguments are differentiated
-        self._met: dict[
-            Any, Compiled
-        ] = {}  # for calls with nothing but tensors or trees of them, by their layouts
+        # By signature what a call runs (Compiled); or, where values of numbers have a say, of which (Asked): what runs
+        # is then found by signature and values.
+        self._compiled: OrderedDict[Any, Any] = OrderedDict()
+        self._pullbacks: OrderedDict[tuple[bool, ...], Jitted] = OrderedDict()
+        self._retraces = Retraces(self.who)
 
     if TYPE_CHECKING:
 
@@ -63,11 +63,14 @@ class Jitted(Generic[P, R]):
     else:
 
         def __call__(self, *args, **kwargs):
-            try:
-                met = None if kwargs else self._met.get((args[0].buffer.executor, *map(layout_of, args)))
-            except (AttributeError, IndexError):  # an argument is no tensor, or there is none
-                met = None
-            return self._sorted_out(args, kwargs) if met is None or tracers else met(args)
+            if not kwargs and not tracers and set(map(type, args)) == PLAIN:
+                key = (args[0].buffer.executor, *map(layout_of, args))  # the signature of plain tensors
+                met = self._compiled.get(key)
+                if met is not None:
+                    if len(self._compiled) > IN_ORDER:
+                        self._touch(key)
+                    return met(args)
+            return self._sorted_out(args, kwargs)
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Jitted[P, R]: ...
@@ -89,21 +92,13 @@ class Jitted(Generic[P, R]):
 
     def _sorted_out(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The general path: any arguments, a signature that may be new."""
-        tensors: list[Tensor] = []
-        key = None if kwargs or tracers else known_tree(args, tensors)
-        met = self._met.get(key) if key is not None else None
-        if met is not None:
-            return met(tensors)
         call = call_of(self.who, args, kwargs)
         if call.traced:
             return self._traced(args, kwargs)
-        compiled = self._of(call, args, kwargs)
-        if key is not None:
-            if len(self._met) >= MAX_SIGNATURES:
-                self._met.clear()
-            plain = all(type(a) is Tensor for a in args)
-            self._met[(args[0].executor, *map(layout_of, args)) if plain else key] = compiled
-        return compiled(call.tensors, call.numbers)
+        try:
+            return self._of(call, args, kwargs)(call.tensors, call.numbers)
+        except Unfit as unfit:
+            return self._of(call, args, kwargs, unfit.numbers)(call.tensors, call.numbers)
 
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call while another function is traced: its operations, or compiled where that is only differentiated."""
@@ -122,11 +117,18 @@ class Jitted(Generic[P, R]):
         if found is None:
             back = differentiated.pullback(self.function, followed)
             found = self._pullbacks[followed] = Jitted(back, fast_math=self.fast_math)
+            _drop_oldest(self._pullbacks, MAX_PULLBACKS)
         return found
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
-        return self._of(call_of(self.who, args, kwargs), args, kwargs)
+        return self._compiled_for(call_of(self.who, args, kwargs), args, kwargs)
+
+    def _compiled_for(self, call: Call, args: Any, kwargs: Any) -> Compiled:
+        try:
+            return self._of(call, args, kwargs)
+        except Unfit as unfit:
+            return self._of(call, args, kwargs, unfit.numbers)
 
     def dispatches(self, *args: Any, **kwargs: Any) -> int:
         """Kernels that a call with these arguments launches."""
@@ -139,34 +141,48 @@ class Jitted(Generic[P, R]):
             raise TraceError(
                 f"{self.who}: explain is called while another function is traced; call it outside"
             )
-        return explain.explained(self._of(call, args, kwargs), call.tensors[0].executor)
+        return explain.explained(self._compiled_for(call, args, kwargs), call.tensors[0].executor)
 
-    def _of(self, call: Call, args: Any, kwargs: Any) -> Compiled:
-        executor = call.tensors[0].executor
-        signature = (executor, call.structure, *map(layout_of, call.tensors))
-        fixed = self._asked.get(signature, ()) if call.numbers else ()
-        key = _key(signature, call, fixed)
+    def _of(self, call: Call, args: Any, kwargs: Any, unfit: Collection[int] = frozenset()) -> Compiled:
+        """What a call runs; the values of numbers that are `unfit` to be data have a say, at this call alone."""
+        key = call.signature
         found = self._compiled.get(key)
-        if found is not None:
-            with suppress(KeyError):  # another thread may have evicted it
-                self._compiled.move_to_end(key)
+        if type(found) is Asked or unfit:
+            if found is not None:
+                self._touch(key)
+            fixed = {*(found.numbers if type(found) is Asked else ()), *unfit}
+            key = _valued(key, call, fixed)
+            found = self._compiled.get(key)
         else:
-            donated = self._donated(call, args)
-            found = compile_traced(
-                self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math
-            )
-            # Other traces, also those of other threads, may have asked for others: all of them tell calls apart.
-            asked = sorted(found.asked.union(self._asked.get(signature, ())))
-            self._asked[signature] = asked
-            self._compiled[_key(signature, call, asked)] = found
-            if len(self._compiled) > MAX_SIGNATURES:
-                self._compiled.popitem(last=False)
-                self._met.clear()
-            if len(self._asked) > MAX_SIGNATURES:
-                self._asked.clear()
+            fixed = unfit
+        if found is None:
+            return self._trace(call, args, kwargs, fixed, unfit)
+        if len(self._compiled) > IN_ORDER:
+            self._touch(key)
         return found
 
-    def _donated(self, call: Call, args: Sequence[Any]) -> list[int]:
+    def _trace(
+        self, call: Call, args: Any, kwargs: Any, fixed: Collection[int], unfit: Collection[int]
+    ) -> Compiled:
+        """What a new call runs, kept by the values of those numbers that this trace or an earlier one asked for."""
+        donated = self._donated(args)
+        found = compile_traced(self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math)
+        kept = self._compiled
+        before = kept.get(call.signature)  # which another thread may have made
+        asked = {**found.asked, **(before.numbers if type(before) is Asked else {})}
+        lasting = {k: where for k, where in asked.items() if k not in unfit}
+        if lasting:
+            kept[call.signature] = Asked(lasting)
+        kept[_valued(call.signature, call, asked)] = found
+        _drop_oldest(kept, MAX_SIGNATURES)
+        self._retraces.note(self.function, args, kwargs, call, asked)
+        return found
+
+    def _touch(self, key: Any) -> None:
+        with suppress(KeyError):  # another thread may have dropped it
+            self._compiled.move_to_end(key)
+
+    def _donated(self, args: Sequence[Any]) -> list[int]:
         """Numbers of the tensors in the arguments that are given away."""
         found: list[int] = []
         for argument in self.donate:
@@ -174,16 +190,31 @@ class Jitted(Generic[P, R]):
                 raise TraceError(
                     f"{self.who}: donate names argument {argument}, got {len(args)} positional ones"
                 )
-            found += range(call.firsts[argument], call.firsts[argument + 1])
+            found += tensors_of(args, argument)
         return found
 
     def __repr__(self) -> str:
         return f"<jitted {self.who}>"
 
 
-def _key(signature: Any, call: Call, asked: Sequence[int]) -> Any:
-    """What tells calls apart: also which floats a trace asks for, and their values."""
-    return (signature, *[(k, exactly(call.numbers[k])) for k in asked])
+@frozen
+class Asked:
+    """Instead of what a signature runs: the numbers whose values tell its calls apart too, and who asked for them."""
+
+    numbers: Mapping[int, str]
+
+
+def _valued(signature: tuple[Any, ...], call: Call, fixed: Collection[int]) -> tuple[Any, ...]:
+    """A signature together with the values of numbers that are fixed, where there are any."""
+    if not fixed:
+        return signature
+    return (signature, *[(k, exactly(call.numbers[k])) for k in sorted(fixed)])
+
+
+def _drop_oldest(kept: OrderedDict[Any, Any], most: int) -> None:
+    while len(kept) > most:
+        with suppress(KeyError):  # another thread dropped the last
+            kept.popitem(last=False)
 
 
 @frozen

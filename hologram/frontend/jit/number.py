@@ -1,143 +1,308 @@
-"""Python floats among a jitted function's arguments: numbers of each call, not of the trace.
+"""Numbers among a jitted function's arguments, Python's and NumPy's: data of each call, not of the trace.
 
-While a function is traced such a float is a TracedNumber. Where it enters element-wise arithmetic, a kernel reads it
-from memory that a call fills; what Python computes of it alone is computed anew at every call, in double precision as
-before. Wherever its value is asked for (`if`, `float`, `math`, a shape) it gives that of this call, and the trace notes
-that it holds for this value only.
+While a function is traced such a number is a TracedNumber. Where it enters element-wise arithmetic, a kernel reads it
+from memory that a call fills; what Python computes of it alone is computed anew at every call, as it was before: in
+double precision, in integers of any size, or as NumPy's scalars do. Wherever its value is asked for (`if`, `float`,
+`math`, a size, an index) it gives that of this call, and the trace notes that it holds for this value only, and where
+in the function that was.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 import struct
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from hologram.dtypes import DType
-from hologram.runtime.validation import held
+from hologram.errors import UnsupportedDType
+from hologram.frontend.tensor import Tensor
+from hologram.runtime.engine import Engine
+from hologram.runtime.validation import exactly, held
+from hologram.strided import Strided
+
+PACKAGE = __name__.partition(".")[0]
+# What is a number: a bool is a choice, and long doubles have more digits than a call passes on.
+KINDS = frozenset({int, float, *(np.dtype(kind).type for kind in "efdbBhHiIlLqQ")})
+CODES = {
+    "f32": "f",
+    "f64": "d",
+    "i8": "b",
+    "u8": "B",
+    "i16": "h",
+    "u16": "H",
+    "i32": "i",
+    "u32": "I",
+    "i64": "q",
+    "u64": "Q",
+}  # of dtypes that `struct` packs as they are rounded anywhere
+SCALARS = (int, float, np.generic)
+OF_KIND = frozenset(
+    {"dtype", "itemsize", "nbytes", "ndim", "shape", "size"}
+)  # what NumPy's tell by their type
+
+
+def is_integer(number: Any) -> bool:
+    """Whether an operation takes a number for an integer; a traced one, too."""
+    return isinstance(number, (int, np.integer))
+
+
+class Unfit(UnsupportedDType):
+    """A call's numbers are of another kind than the trace, or too large for the memory that kernels read them from.
+
+    Such a call is traced for the values of these `numbers`, and does or raises what the function would without hg.jit.
+    """
+
+    def __init__(self, numbers: frozenset[int], what: str) -> None:
+        super().__init__(what)
+        self.numbers = numbers
 
 
 class Formulas:
     """What a trace computes of its numbers: `places` are given at first, then what Python made of them, in order."""
 
-    def __init__(self, given: Sequence[float]) -> None:
+    def __init__(self, given: Sequence[Any]) -> None:
         self.count = len(given)
-        self.made: list[tuple[Callable[..., float], tuple[int, ...]]] = []
-        self.asked: set[int] = set()  # given numbers whose value has a say in the trace
-        self.wanted: dict[DType, list[int]] = {}  # places that kernels read, by the dtype they are read in
+        self.made: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+        self.asked: dict[
+            int, str
+        ] = {}  # given numbers whose value has a say in the trace, and where it was asked for
+        self.wanted: dict[DType, list[TracedNumber]] = {}  # what kernels read, by the dtype they read it in
+        self.returned: list[TracedNumber] = []  # results of the function
+        self._items: dict[int, TracedNumber] = {}  # by the place of a number of NumPy's, the same as Python's
+
+    def numbers(self, given: Sequence[Any], fixed: Any) -> list[Any]:
+        """What a trace is given for the numbers of a call: those that are fixed stay as they are."""
+        return [x if k in fixed else number_of(self, k, x, frozenset({k})) for k, x in enumerate(given)]
 
     def offset(self, number: TracedNumber, dtype: DType) -> int:
         """Which of the numbers of a dtype this one is for the kernels."""
         wanted = self.wanted.setdefault(dtype, [])
-        if number.place not in wanted:
-            wanted.append(number.place)
-        return wanted.index(number.place)
+        for k, other in enumerate(wanted):
+            if other.place == number.place:
+                return k
+        wanted.append(number)
+        return len(wanted) - 1
 
-    def values(self, given: Sequence[float]) -> list[np.ndarray]:
-        """What the kernels read at a call, by dtype; raises TypeError where Python makes a complex one."""
+    def pair(self, first: TracedNumber, second: TracedNumber, dtype: DType) -> int:
+        """Where two numbers lie side by side for the kernels."""
+        wanted = self.wanted.setdefault(dtype, [])
+        wanted += first, second
+        return len(wanted) - 2
+
+    def constant(self, value: Any) -> TracedNumber:
+        """The same number at every call."""
+        return self.formula(lambda: value, (), value, frozenset())
+
+    def item(self, number: TracedNumber) -> TracedNumber:
+        """A number of NumPy's as one of Python's."""
+        found = self._items.get(number.place)
+        if found is None:
+            item = operator.methodcaller("item")
+            found = self._items[number.place] = self.formula(
+                item, (number.place,), number.known.item(), number.behind
+            )
+        return found
+
+    def formula(
+        self, compute: Callable[..., Any], operands: tuple[int, ...], known: Any, behind: frozenset[int]
+    ) -> TracedNumber:
+        """A number that is computed of others at every call."""
+        self.made.append((compute, operands))
+        return number_of(self, self.count + len(self.made) - 1, known, behind)
+
+    def places(self, given: Sequence[Any]) -> list[Any]:
+        """All numbers of a call."""
         places = list(given)
         for compute, operands in self.made:
             places.append(compute(*[places[k] for k in operands]))
-        strange = [places[k] for at in self.wanted.values() for k in at if type(places[k]) is complex]
-        if strange:  # (-4.0) ** 0.5, where the trace was made with another base
-            raise TypeError(f"a tensor takes real numbers, and of those given Python makes {strange[0]}")
-        return [held([places[k] for k in at], d, "a number of a call") for d, at in self.wanted.items()]
+        return places
+
+    def results(self, given: Sequence[Any]) -> list[Any]:
+        """Those that the function returns; they may be of any kind, as without a trace."""
+        places = self.places(given)
+        return [places[number.place] for number in self.returned]
+
+    def memory(self, dtype: DType, places: Sequence[Any]) -> bytes:
+        """What kernels read, of all numbers of a call; raises TypeError where Python makes a complex one, and Unfit."""
+        numbers = self.wanted[dtype]
+        values = [places[n.place] for n in numbers]
+        for number, value in zip(numbers, values, strict=True):
+            if isinstance(value, complex):  # (-4.0) ** 0.5, where the trace was made with another base
+                raise TypeError(f"a tensor takes real numbers, and of those given Python makes {value}")
+            if is_integer(value) is not is_integer(number):  # 2 ** -1, where it was made with 2 ** 1
+                raise Unfit(number.behind, f"a number of a call: {value} is of another kind than before")
+        try:
+            return held(values, dtype, "a number of a call").tobytes()
+        except UnsupportedDType as error:
+            raise Unfit(_beyond(dtype, numbers, values), str(error)) from None
+
+
+class Held:
+    """The numbers of one dtype, packed in one go where each is of the type that it had in the trace."""
+
+    def __init__(self, formulas: Formulas, executor: Engine, dtype: DType) -> None:
+        numbers = formulas.wanted[dtype]
+        self._formulas = formulas
+        self._executor = executor
+        self._dtype = dtype
+        self._kind = executor.kind((len(numbers),), dtype)
+        self._places = [n.place for n in numbers]
+        self._types = [type(n.known) for n in numbers]
+        code = CODES.get(dtype.name)
+        self._pack = None if code is None else struct.Struct(f"={len(numbers)}{code}").pack
+
+    def tensor(self, places: Sequence[Any]) -> Tensor:
+        """Those of a call, of all numbers of which `places` are some."""
+        values = [places[k] for k in self._places]
+        data = None
+        if self._pack is not None and list(map(type, values)) == self._types:
+            with suppress(struct.error, OverflowError):  # too large: infinite as a float, else refused
+                data = self._pack(*values)
+        if data is None:
+            data = self._formulas.memory(self._dtype, places)
+        buffer = self._executor.new_buffer(self._kind)
+        block = buffer.live_block("a number of a call")
+        self._executor.device.write(block.memory, block.offset, memoryview(data))
+        return Tensor(buffer, self._kind.layout)
 
 
 class Numbers:
     """The numbers of calls as tensors; those of the last call are kept, for most calls give the same."""
 
-    def __init__(self, formulas: Formulas, tensor: Callable[[np.ndarray], Any]) -> None:
-        self._formulas = formulas
-        self._tensor = tensor
-        self._pack = struct.Struct(f"{formulas.count}d").pack
-        self._last: tuple[bytes, list[Any]] = (b"none", [])
+    def __init__(self, formulas: Formulas, executor: Engine, given: Sequence[Any]) -> None:
+        self._places = formulas.places
+        self._held = [Held(formulas, executor, dtype) for dtype in formulas.wanted]
+        self._pack = struct.Struct("".join("q" if is_integer(x) else "d" for x in given)).pack
+        self._last: tuple[Any, list[Any]] = (None, [])
+        self.results = formulas.results if formulas.returned else None
 
-    def __call__(self, given: Sequence[float]) -> list[Any]:
+    def __call__(self, given: Sequence[Any]) -> list[Tensor]:
         """A tensor for each dtype."""
-        key = self._pack(*given)  # by their bits: NaN is NaN, and -0.0 is not 0.0
+        try:
+            key: Any = self._pack(*given)  # by their bits: NaN is NaN, and -0.0 is not 0.0
+        except struct.error:  # an integer of more than 64 bits
+            key = tuple(map(exactly, given))
         last = self._last
         if last[0] != key:
-            last = self._last = (key, [self._tensor(values) for values in self._formulas.values(given)])
+            places = self._places(given)
+            last = self._last = (key, [held.tensor(places) for held in self._held])
         return last[1]
 
 
-def _asked(name: str) -> Any:
-    method = getattr(float, name)
+def holds(dtype: DType, value: Any) -> bool:
+    """Whether a dtype has a number."""
+    try:
+        held(value, dtype, "a number")
+    except UnsupportedDType:
+        return False
+    return True
 
+
+def _beyond(dtype: DType, numbers: Sequence[TracedNumber], values: Sequence[Any]) -> frozenset[int]:
+    """The given numbers behind those that a dtype cannot hold."""
+    unfit = [n.behind for n, value in zip(numbers, values, strict=True) if not holds(dtype, value)]
+    return frozenset().union(*unfit)
+
+
+def plain(x: Any) -> Any:
+    """What stands for a size, an axis, an option: traced numbers by their value, in sequences too."""
+    if isinstance(x, TracedNumber):
+        return x.value
+    return type(x)(map(plain, x)) if type(x) in (tuple, list) else x
+
+
+def _asked(compute: Callable[..., Any], swapped: bool = False) -> Any:
     def ask(self: TracedNumber, *others: Any) -> Any:
-        for other in others:
-            if name != "__format__" and not isinstance(other, (int, float)):
-                return NotImplemented
-        return method(self.value, *(o.value if type(o) is TracedNumber else o for o in others))
+        if not all(isinstance(other, SCALARS) for other in others):
+            return NotImplemented
+        known = [plain(other) for other in others]
+        return compute(*known, self.value) if swapped else compute(self.value, *known)
 
     return ask
 
 
 def _computed(compute: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
     def method(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, (int, float)):
+        if not isinstance(other, SCALARS):
             return NotImplemented
-        a, b = (other, self) if swapped else (self, other)
-        return _made(self.formulas, compute, (a, b))
+        return _made(self.formulas, compute, (other, self) if swapped else (self, other))
 
     return method
 
 
 def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """What Python makes of numbers; the plain result where it is no float (a negative number to the power of 0.5)."""
-    traced = [o for o in operands if type(o) is TracedNumber]
-    found = compute(*(o.known if type(o) is TracedNumber else o for o in operands))
-    if type(found) is not float:
-        return compute(*(o.value if type(o) is TracedNumber else o for o in operands))
-    fixed = [None if type(o) is TracedNumber else o for o in operands]
+    """What is made of numbers; the plain result where it is none (a negative number to the power of 0.5)."""
+    traced = [o for o in operands if isinstance(o, TracedNumber)]
+    found = compute(*(o.known if isinstance(o, TracedNumber) else o for o in operands))
+    if type(found) not in KINDS:
+        return compute(*map(plain, operands))
+    fixed = [None if isinstance(o, TracedNumber) else o for o in operands]
 
-    def again(*numbers: float) -> float:
+    def again(*numbers: Any) -> Any:
         rest = iter(numbers)
         return compute(*(next(rest) if o is None else o for o in fixed))
 
-    formulas.made.append((again, tuple(o.place for o in traced)))
-    place = formulas.count + len(formulas.made) - 1
-    return TracedNumber(formulas, place, found, frozenset().union(*(o.behind for o in traced)))
+    behind = frozenset().union(*(o.behind for o in traced))
+    return formulas.formula(again, tuple(o.place for o in traced), found, behind)
+
+
+def caller() -> tuple[str, int]:
+    """The line that runs now outside of hologram, and how many calls up it is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}", level
 
 
 class TracedNumber:
-    """A float that may be another at the next call; `known` is what it is at this one, and `value` asks for that."""
+    """A number that may be another at the next call; `known` is what it is at this one, and `value` asks for that."""
 
     __slots__ = ("behind", "formulas", "known", "place")
 
-    def __init__(self, formulas: Formulas, place: int, known: float, behind: frozenset[int]) -> None:
+    def __init__(self, formulas: Formulas, place: int, known: Any, behind: frozenset[int]) -> None:
         self.formulas = formulas
         self.place = place
         self.known = known
         self.behind = behind  # the given numbers that it depends on
 
     @property
-    def value(self) -> float:
+    def value(self) -> Any:
         """This call's, which the trace depends on from now on."""
-        self.formulas.asked |= self.behind
+        asked = self.formulas.asked
+        if not self.behind <= asked.keys():
+            where, _ = caller()
+            for number in self.behind:
+                asked.setdefault(number, where)
         return self.known
 
     @property
     def __class__(self) -> type:  # type: ignore[override]  # so that isinstance(x, float) holds, as it does outside a trace
-        return float
+        return type(self.known)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.value if hasattr(float, name) else 0.0, name)
-
-    def __float__(self) -> float:
-        return self.value
+        if name == "item" and isinstance(self.known, np.generic):
+            return functools.partial(self.formulas.item, self)
+        asks = name not in OF_KIND and hasattr(self.known, name)
+        return getattr(self.value if asks else self.known, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
-        """NumPy takes it for the number of Python's that it is, not for an array."""
-        return getattr(ufunc, method)(
-            *(x.value if type(x) is TracedNumber else x for x in inputs), **settings
-        )
+        """NumPy takes it for the number that it is, not for an array; what it makes of numbers alone is a formula."""
+        numbers = all(isinstance(x, SCALARS) for x in inputs)
+        if method == "__call__" and numbers and not settings and ufunc.nout == 1:
+            return _made(self.formulas, ufunc, inputs)
+        if any(isinstance(x, Strided) for x in inputs):
+            return NotImplemented  # theirs comes next
+        return getattr(ufunc, method)(*map(plain, inputs), **settings)
 
     def __neg__(self) -> Any:
         return _made(self.formulas, operator.neg, (self,))
@@ -155,9 +320,37 @@ class TracedNumber:
     __floordiv__, __rfloordiv__ = _computed(operator.floordiv), _computed(operator.floordiv, swapped=True)
     __mod__, __rmod__ = _computed(operator.mod), _computed(operator.mod, swapped=True)
     __pow__, __rpow__ = _computed(operator.pow), _computed(operator.pow, swapped=True)
-    __divmod__, __rdivmod__ = _asked("__divmod__"), _asked("__rdivmod__")
-    __lt__, __le__, __gt__, __ge__ = map(_asked, ("__lt__", "__le__", "__gt__", "__ge__"))
-    __eq__, __ne__, __hash__ = map(_asked, ("__eq__", "__ne__", "__hash__"))
-    __bool__, __int__, __trunc__ = map(_asked, ("__bool__", "__int__", "__trunc__"))
-    __round__, __floor__, __ceil__ = map(_asked, ("__round__", "__floor__", "__ceil__"))
-    __repr__, __str__, __format__ = map(_asked, ("__repr__", "__str__", "__format__"))
+    __divmod__, __rdivmod__ = _asked(divmod), _asked(divmod, swapped=True)
+    __lt__, __le__, __gt__, __ge__ = map(_asked, (operator.lt, operator.le, operator.gt, operator.ge))
+    __eq__, __ne__, __hash__ = map(_asked, (operator.eq, operator.ne, hash))
+    __bool__, __int__, __trunc__, __float__, __complex__ = map(
+        _asked, (bool, int, math.trunc, float, complex)
+    )
+    __round__, __floor__, __ceil__ = map(_asked, (round, math.floor, math.ceil))
+    __repr__, __str__ = map(_asked, (repr, str))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+
+class TracedInteger(TracedNumber):
+    """One that Python also takes for a size or an index, which asks for its value."""
+
+    __slots__ = ()
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __invert__(self) -> Any:
+        return _made(self.formulas, operator.invert, (self,))
+
+    __and__, __rand__ = _computed(operator.and_), _computed(operator.and_, swapped=True)
+    __or__, __ror__ = _computed(operator.or_), _computed(operator.or_, swapped=True)
+    __xor__, __rxor__ = _computed(operator.xor), _computed(operator.xor, swapped=True)
+    __lshift__, __rlshift__ = _computed(operator.lshift), _computed(operator.lshift, swapped=True)
+    __rshift__, __rrshift__ = _computed(operator.rshift), _computed(operator.rshift, swapped=True)
+
+
+def number_of(formulas: Formulas, place: int, known: Any, behind: frozenset[int]) -> TracedNumber:
+    """What stands for a number while a function is traced."""
+    return (TracedInteger if is_integer(known) else TracedNumber)(formulas, place, known, behind)

@@ -14,13 +14,24 @@ from hologram.errors import TraceError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.tape import ClosedOver, detached
 from hologram.frontend.gradient.tracked import Tracked
-from hologram.frontend.jit.number import Formulas, TracedNumber
+from hologram.frontend.jit.number import (
+    Formulas,
+    TracedInteger,
+    TracedNumber,
+    Unfit,
+    holds,
+    is_integer,
+    plain,
+)
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Operation
+from hologram.opset.logic import Comparison
+from hologram.opset.math import Power
 from hologram.opset.movement import cast, overwrite
+from hologram.opset.random import PARAMETERS, Key
 from hologram.records import frozen
 from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
@@ -81,6 +92,11 @@ class Recorder:
 
     def full(self, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Traced:
         """A tensor filled with a number."""
+        if isinstance(value, TracedNumber) and self._readable(value, dtype):
+            at = Layout(dtype, (), (), self.formulas.offset(value, dtype))
+            shown, layout = self._number(dtype, at).expand(shape), Layout.contiguous(dtype, shape)
+            return self._record(cast, [shown], {"dtype": dtype.name}, (layout,))[0]
+        value = plain(value)
         return self.apply(fill, (), {"value": value, "shape": shape, "dtype": dtype.name})
 
     def constant(self, values: np.ndarray) -> Traced:
@@ -91,6 +107,7 @@ class Recorder:
     def apply(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
         given = self._operands(operation, operands)
+        attributes = self._attributes(operation, given, attributes)
         layouts = self._infer(operation, given, attributes)
         if operation.parts is not None:
             taken_apart = operation.parts(operation, *given, **attributes)
@@ -160,13 +177,15 @@ class Recorder:
         if isinstance(leaf, Tensor):
             self._returned.append(leaf if isinstance(leaf, Traced) else self.capture(leaf))
             return self._returned[-1]
+        if isinstance(leaf, TracedNumber):
+            return leaf
         if isinstance(leaf, (Iterator, Awaitable, AsyncIterator)) or any(
             isinstance(x, Traced) for x in _inside(leaf)
         ):
             raise TraceError(
                 f"{self.who}: tensors are returned in tuples, lists, named tuples and dicts, got {type(leaf).__name__}"
             )
-        return leaf.value if type(leaf) is TracedNumber else leaf
+        return leaf
 
     def finish(self, donated: Sequence[int] = ()) -> tuple[Recording, tuple[int, ...]]:
         """The recording that keeps the values of tensors that were returned, and which output each of them is.
@@ -203,7 +222,62 @@ class Recorder:
             if isinstance(operand, Traced) and operand.buffer.trace is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             found.append(operand)
+        return self._told(operation, found) if any(isinstance(o, TracedNumber) for o in found) else found
+
+    def _told(self, operation: Operation, operands: list[Any]) -> list[Any]:
+        """Operands with those integers by value that the operation must know: exponents, and what no dtype holds."""
+        taken = operation.taken([o.layout if isinstance(o, Traced) else o for o in operands], {})
+
+        def told(name: str, x: Any) -> Any:
+            if not isinstance(x, TracedInteger):
+                return x
+            data = self._readable(x, taken.get(name)) and not isinstance(operation, Power)
+            return x if data else x.value
+
+        found = list(map(told, operation.operand_names(len(operands)), operands))
+        if isinstance(operation, Comparison):  # which takes what is too large for infinite
+            found = list(operation.bind(tuple(found), {})[0])
         return found
+
+    def _attributes(
+        self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Attributes as an operation infers from: traced numbers by value, but for those that kernels can read."""
+        given = dict(attributes)
+        if isinstance(given.get("seed"), TracedInteger):
+            given |= self._keyed(given["seed"], given["offset"])
+        taken: Mapping[str, DType] = {}
+        if any(isinstance(x, TracedNumber) for x in given.values()):
+            taken = operation.taken([o.layout if isinstance(o, Traced) else o for o in operands], given)
+        return {name: x if name in taken else plain(x) for name, x in given.items()}
+
+    def _keyed(self, seed: TracedNumber, offset: Any) -> dict[str, Any]:
+        """A seed that is another at each call, and with it the offset, as the attributes of random numbers."""
+        dtype = PARAMETERS["seed"]
+        assert dtype is not None
+        if not self._readable(seed, dtype):
+            return {}
+        traced = isinstance(offset, TracedInteger) and self._readable(offset, dtype)
+        first = offset if traced else self.formulas.constant(0)
+        place = self.formulas.pair(seed, first, dtype)
+        words = self._number(dtype, Layout(dtype, (2,), (1,), place))
+        return {"seed": Key(words), "offset": 0 if traced else offset}
+
+    def _readable(self, number: TracedNumber, dtype: DType | None) -> bool:
+        """Whether kernels can read a number as one of a dtype; raises Unfit where that holds, but not of this one."""
+        if dtype is None or dtype.is_float:
+            return dtype is not None
+        if not dtype.is_integer or not is_integer(number):
+            return False
+        if not holds(dtype, number.known):
+            raise Unfit(number.behind, f"a number of a call: {dtype} cannot hold {number.known}")
+        return True
+
+    def _number(self, dtype: DType, layout: Layout) -> Traced:
+        """Numbers of a call as a tensor."""
+        if dtype not in self._places:
+            self._places[dtype] = next(self._numbers)
+        return Traced(self._storage(self._places[dtype], layout, is_input=True), layout)
 
     def _plain(self, operand: Any) -> Tensor:
         if isinstance(operand, Buffer):
@@ -220,8 +294,9 @@ class Recorder:
         taken = operation.taken(inputs, attributes)
         given = dict(zip(operation.operand_names(len(operands)), operands, strict=True)) | dict(attributes)
         for name, dtype in taken.items():
-            if isinstance(given[name], (bool, int, float)) and not dtype.is_float:
-                fitted(given[name], dtype, f"{operation.name}, {name}")  # as a launch would refuse it
+            number = given[name].known if isinstance(given[name], TracedNumber) else given[name]
+            if isinstance(number, (bool, int, float)) and not dtype.is_float:
+                fitted(number, dtype, f"{operation.name}, {name}")  # as a launch would refuse it
         for layout in (*(o.layout for o in operands if isinstance(o, Traced)), *layouts):
             self.executor.supported(layout.dtype, operation.name)
         return layouts
@@ -235,7 +310,7 @@ class Recorder:
     ) -> list[Traced]:
         reads = [Read(self._value(o), o.layout) if isinstance(o, Traced) else o for o in operands]
         settings = dict(attributes)
-        if any(type(x) is TracedNumber for x in (*reads, *settings.values())):
+        if any(isinstance(x, TracedNumber) for x in (*reads, *settings.values())):
             reads, settings = self._with_numbers(operation, reads, settings)
         results = tuple(next(self._numbers) for _ in layouts)
         self.nodes.append(Node(operation, tuple(reads), settings, results, tuple(layouts)))
@@ -244,20 +319,18 @@ class Recorder:
     def _with_numbers(
         self, operation: Operation, operands: list[Any], attributes: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Operands and attributes with numbers of a call as reads where the operation takes floats, else by value."""
+        """Operands and attributes with numbers of a call as reads where the operation takes numbers, else by value."""
         inputs = [o.layout if isinstance(o, Read) else o for o in operands]
         taken = operation.taken(inputs, attributes)
 
         def read(name: str, x: Any) -> Any:
-            if type(x) is not TracedNumber:
+            if not isinstance(x, TracedNumber):
                 return x
             dtype = taken.get(name)
-            if dtype is None or not dtype.is_float:
+            if dtype is None or not self._readable(x, dtype):
                 return x.value
-            if dtype not in self._places:
-                self._places[dtype] = next(self._numbers)
             at = Layout(dtype, (), (), self.formulas.offset(x, dtype))
-            return Read(self._places[dtype], at, weak=True)
+            return Read(self._value(self._number(dtype, at)), at, weak=int if is_integer(x) else float)
 
         names = operation.operand_names(len(operands))
         return list(map(read, names, operands)), {n: read(n, x) for n, x in attributes.items()}

@@ -1,68 +1,77 @@
 """What a call is told apart by: the structure of its arguments, the layouts of tensors, the values of all else.
 
-A float's value counts where the trace asked for it (number.py).
+A number's value counts where the trace asked for it (number.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from hologram.errors import ShapeError, TraceError
 from hologram.frontend.default import default_executor
-from hologram.frontend.jit.number import TracedNumber
+from hologram.frontend.jit.number import KINDS, TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
-from hologram.frontend.tree import branches, mapped, ordered
+from hologram.frontend.tree import branches, leaves, mapped, ordered
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.validation import exactly
 
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
-
-
-@frozen(eq=False)  # told apart by identity, at every call
-class _Hole:
-    """Where something stands among the arguments that is not the same at every call."""
-
-    what: str
-
-    def __repr__(self) -> str:
-        return self.what
-
-
-TENSOR, NUMBER = _Hole("a tensor"), _Hole("a float")
+FIXED = frozenset({str, bool, type(None)})  # what tells itself apart
+layout_of = attrgetter("layout")
 
 
 @frozen(eq=False)
 class Call:
-    """The arguments of a call: tensors and floats in order, and the structure they stand in, hashable."""
+    """The arguments of a call: tensors and numbers in order, and what tells it apart from others, hashable."""
 
     tensors: list[Tensor]
-    numbers: list[float]
-    structure: Any
-    firsts: tuple[int, ...]  # number of each positional argument's first tensor; then how many there are
+    numbers: list[Any]
+    signature: tuple[Any, ...]
     traced: bool  # whether the call is made while another function is traced
 
 
 def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
-    """Takes arguments apart; raises TraceError where no tensor is among them, TypeError for what cannot be hashed."""
-    walk = _Walk(who)
-    firsts = []
-    structure = []
-    for branch in args:
-        firsts.append(len(walk.tensors))
-        structure.append(walk.of(branch))
-    firsts.append(len(walk.tensors))
-    named = tuple((name, walk.of(kwargs[name])) for name in sorted(kwargs))
-    kinds = set(map(type, walk.tensors))
-    if Traced in kinds:
-        return Call(walk.tensors, [], (), (), traced=True)
-    executors = {t.executor for t in walk.tensors if not isinstance(t, np.ndarray)}
-    if walk.tensors and not executors:
+    """Takes arguments apart; raises TraceError where no tensor is among them, or what cannot be hashed."""
+    structure: list[Any] = [len(args)]
+    tensors: list[Any] = []
+    numbers: list[Any] = []
+    for tree in args:
+        if type(tree) is Tensor:
+            structure.append(Tensor)
+            tensors.append(tree)
+        else:
+            _walk(who, tree, structure, tensors, numbers)
+    for name in sorted(kwargs) if kwargs else ():
+        structure.append(name)
+        _walk(who, kwargs[name], structure, tensors, numbers)
+    executor = tensors[0].buffer.executor if tensors and type(tensors[0]) is Tensor else None
+    for tensor in tensors:
+        if type(tensor) is not Tensor or tensor.buffer.executor is not executor:
+            executor, tensors = _united(who, tensors)
+            break
+    if not tensors:
+        _united(who, tensors)  # raises
+    if executor is None or (Dispatch.tracers and executor.tracer is not None):
+        return Call(tensors, [], (), traced=True)
+    # Of plain tensors the layouts say it all: such a call is looked up without being taken apart.
+    form = () if len(tensors) == len(args) == len(structure) - 1 else (tuple(structure),)
+    return Call(tensors, numbers, (executor, *form, *map(layout_of, tensors)), traced=False)
+
+
+def _united(who: str, tensors: list[Any]) -> tuple[Any, list[Any]]:
+    """The executor of all, and what is no tensor yet as one of it; None where one is traced."""
+    if any(type(t) is Traced for t in tensors):
+        return None, tensors
+    executors = {t.executor for t in tensors if not isinstance(t, np.ndarray)}
+    if tensors and not executors:
         executors = {default_executor()}  # arrays alone say nothing of where to run
     if len(executors) != 1:
         found = " and ".join(sorted(map(str, executors))) or "none"
@@ -71,84 +80,86 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
         )
     (executor,) = executors
     if executor.tracer is not None:
-        return Call(walk.tensors, [], (), (), traced=True)
-    tensors = walk.tensors
-    if kinds != {Tensor}:
-        tensors = [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
-    return Call(tensors, walk.numbers, (tuple(structure), named), tuple(firsts), traced=False)
+        return executor, tensors
+    return executor, [t if isinstance(t, Tensor) else _tensor(executor, t) for t in tensors]
 
 
 def _tensor(executor: Engine, array: Any) -> Tensor:
     return as_tensor(array) if isinstance(array, Buffer) else constant(executor, array)
 
 
+def _walk(who: str, tree: Any, structure: list[Any], tensors: list[Any], numbers: list[Any]) -> None:
+    """Takes a tree apart; every branch begins with a kind, and what follows for each is of a known length."""
+    kind: Any = type(tree)
+    if kind is Tensor:
+        structure.append(Tensor)
+        tensors.append(tree)
+    elif kind in KINDS:
+        structure.append(kind)
+        numbers.append(tree)
+    elif kind is list or kind is tuple:
+        structure += kind, len(tree)
+        for branch in tree:
+            _walk(who, branch, structure, tensors, numbers)
+    elif kind is dict:
+        structure += kind, len(tree)
+        for key in ordered(tree):
+            structure.append(key)
+            _walk(who, tree[key], structure, tensors, numbers)
+    elif kind in FIXED:
+        structure += kind, tree
+    elif isinstance(tree, LEAVES):
+        structure.append(Tensor)
+        tensors.append(tree)
+    elif isinstance(tree, TracedNumber):
+        numbers.append(tree)
+    else:
+        found = branches(tree)
+        if found is None:
+            structure += kind, _fixed(who, tree)
+            return
+        structure += kind, len(found)
+        for key, branch in found.items():
+            structure.append(key)
+            _walk(who, branch, structure, tensors, numbers)
+
+
+def _fixed(who: str, leaf: Any) -> Any:
+    """What stands for a leaf that is neither a tensor nor a number."""
+    kind = type(leaf).__name__
+    if isinstance(leaf, Iterator):
+        raise TraceError(f"{who}: an argument can be read only once: pass a list, got {kind}")
+    try:
+        hash(leaf)
+    except TypeError as error:
+        raise TraceError(
+            f"{who}: an argument that is no tensor is part of what a trace depends on, so it must be hashable, "
+            f"got {kind}"
+        ) from error
+    return exactly(leaf)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf of the arguments is a number of each call."""
+    return type(leaf) in KINDS or isinstance(leaf, TracedNumber)
+
+
+def tensors_of(args: Sequence[Any], chosen: int) -> range:
+    """Which of a call's tensors are those of a positional argument."""
+    counts = [sum(isinstance(x, LEAVES) for x in leaves(tree)) for tree in args[: chosen + 1]]
+    return range(sum(counts[:-1]), sum(counts))
+
+
 def filled(
     args: Sequence[Any], kwargs: Mapping[str, Any], tensors: Sequence[Any], numbers: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """The arguments with others in the places of tensors and floats."""
+    """The arguments with others in the places of tensors and numbers."""
     rest, floats = iter(tensors), iter(numbers)
 
     def leaf(found: Any) -> Any:
-        if type(found) is float:
+        if is_number(found):
             return next(floats)
         return next(rest) if isinstance(found, LEAVES) else found
 
     positional = tuple(mapped(branch, leaf) for branch in args)
     return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}
-
-
-def known_tree(tree: Any, tensors: list[Tensor]) -> Any:
-    """What tells trees of nothing but tensors of an executor apart, quickly; None for all others.
-
-    Appends the tensors in the order of a Call.
-    """
-    kind = type(tree)
-    if kind is Tensor:
-        tensors.append(tree)
-        return (tree.buffer.executor, tree.layout)
-    if kind is dict:
-        keys = ordered(tree)
-        parts = [known_tree(tree[key], tensors) for key in keys]
-        return None if None in parts else (kind, *keys, *parts)
-    if kind is tuple or kind is list:
-        parts = [known_tree(branch, tensors) for branch in tree]
-        return None if None in parts else (kind, *parts)
-    return None
-
-
-class _Walk:
-    """Takes trees apart."""
-
-    def __init__(self, who: str) -> None:
-        self.who = who
-        self.tensors: list[Any] = []
-        self.numbers: list[float] = []
-
-    def of(self, tree: Any) -> Any:
-        """The structure of a tree, with TENSOR and NUMBER for every tensor and float."""
-        kind: Any = type(tree)
-        if kind is Tensor or isinstance(tree, LEAVES):
-            self.tensors.append(tree)
-            return TENSOR
-        if kind is float or kind is TracedNumber:
-            self.numbers.append(tree)
-            return NUMBER
-        if kind is list or kind is tuple:  # the common case, again and again
-            return (kind, *[self.of(branch) for branch in tree])
-        if kind is dict:
-            return (kind, *[(key, self.of(tree[key])) for key in ordered(tree)])
-        found = branches(tree)
-        if found is not None:
-            return (kind, *[(key, self.of(branch)) for key, branch in found.items()])
-        if isinstance(tree, Iterator):
-            raise TraceError(
-                f"{self.who}: an argument can be read only once: pass a list, got {kind.__name__}"
-            )
-        try:
-            hash(tree)
-        except TypeError as error:
-            raise TraceError(
-                f"{self.who}: an argument that is no tensor is part of what a trace depends on, so it must be "
-                f"hashable, got {kind.__name__}"
-            ) from error
-        return (kind, exactly(tree))

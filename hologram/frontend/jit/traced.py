@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from hologram.errors import TraceError
-from hologram.frontend.tensor import Tensor
+from hologram.frontend.jit.number import TracedNumber
+from hologram.frontend.tensor import Tensor, full
 from hologram.layout import Layout
 from hologram.runtime.engine import Engine
 
@@ -63,6 +64,12 @@ class Traced(Tensor):
 
     def _view(self, layout: Layout) -> Traced:
         return Traced(self.buffer, layout)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, TracedNumber):
+            number: Any = value  # it passes for one
+            value = full(self.executor, (), number, self.dtype)
+        super().__setitem__(index, value)
 
     def __repr__(self) -> str:
         return f"Tensor(traced, shape={self.shape}, dtype={self.dtype})"
