@@ -155,8 +155,9 @@ def test_a_lane_takes_its_updates_in_turn_where_that_is_less_work():
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_cpu_takes_the_updates_of_one_lane_in_parts(way):
+def test_a_cpu_takes_the_updates_of_one_lane_in_parts(way, monkeypatch):
     """As many as the shapes say, so the bits are the same on any number of threads."""
+    monkeypatch.setattr(updates, "LEAST_OF_A_PART", 8192)
     rng = np.random.default_rng(3)
     index, x = rng.integers(-3, 5, 20_001), numbers(rng, dtypes.i64, (3,), way)
     source = numbers(rng, dtypes.i64, index.shape, way)
@@ -176,9 +177,9 @@ def test_a_cpu_takes_the_updates_of_one_lane_in_parts(way):
 
 
 def test_sums_in_parts_keep_the_sign_of_zero_and_values_beside_gaps(executor):
-    index = np.zeros((30_000, 2), np.int64)
-    source = np.full((2, 30_000), 2.0).T  # the other way round in memory
+    index = np.zeros((40_000, 2), np.int64)
+    source = np.full((2, 40_000), 2.0).T  # the other way round in memory
     x = np.array([[-0.0, 5.0, 7.0], [-0.0, 2.0, 3.0]])
     got = combined(executor, x, index, source, 0, "add", dtypes.f64)
-    np.testing.assert_array_equal(got, [[60_000, 60_005, 7], [0, 2, 3]])
+    np.testing.assert_array_equal(got, [[80_000, 80_005, 7], [0, 2, 3]])
     assert np.signbit(got[1, 0])
