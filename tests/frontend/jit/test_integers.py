@@ -229,6 +229,16 @@ def test_written_into_a_part_it_is_data(executor: hg.Executor, x: hg.Tensor) -> 
     assert once(jitted)
 
 
+@pytest.mark.parametrize("value", [0.5, 300, -1])
+def test_a_fill_that_the_dtype_cannot_hold_is_refused(
+    executor: hg.Executor, x: hg.Tensor, value: float
+) -> None:
+    with pytest.raises(hg.UnsupportedDType, match="cannot hold"):
+        hg.jit(lambda t: t.executor.full((3,), value, "u8"))(x)
+    with pytest.raises(hg.UnsupportedDType, match="cannot hold"):
+        hg.jit(lambda t, n: t.executor.full((3,), n, "u8"))(x, value)
+
+
 @pytest.mark.parametrize("kind", [int, np.uint32, np.int64])
 def test_a_seed_is_data(executor: hg.Executor, x: hg.Tensor, kind: Any) -> None:
     def noisy(t, seed):
