@@ -16,7 +16,7 @@ from hologram.atlas.program import Program
 from hologram.dtypes import DType, Number
 from hologram.errors import InteropError, ShapeError
 from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.plan import Given, Tile
 from hologram.recent import Recent
 from hologram.records import frozen
 
@@ -376,7 +376,8 @@ class Rebinding:
             bindings = [
                 Binding(*self._find(place), nbytes) for place, nbytes in call.spans(arguments)
             ]
-            launches.append(call.kernel.bind(bindings, call.scalars, call.grid))
+            scalars = [arguments[x.argument] if type(x) is Given else x for x in call.scalars]
+            launches.append(call.kernel.bind(bindings, scalars, call.grid))
         return self._device.sequence(launches)
 
 

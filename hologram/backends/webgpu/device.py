@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hologram import forks
 from hologram.atlas.program import Program
-from hologram.backends.webgpu import blit
+from hologram.backends.webgpu import blit, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import Facilities, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
@@ -18,7 +19,8 @@ from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.compiling import CompilingDevice
-from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.device import Binding, Call, DeviceInfo, Find, Launch, Prepared, Timeline, check_range
+from hologram.dtypes import DType, f32
 from hologram.errors import BackendUnavailable, DeviceLost
 from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
@@ -152,6 +154,18 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.device.Device."""
         return sequence(self.encoder, launches)
+
+    @property
+    def told(self) -> frozenset[DType]:  # type: ignore[override]
+        return frozenset({f32})
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+        """See hologram.device.Device: one call that appends dispatches, whose bind groups are found by place."""
+        with self.encoder.lock:
+            found = told.slots(calls, arguments, find, self.pipelines)
+        if found is None:
+            return super().prepare(calls, arguments, find)
+        return told.launch_of(self.encoder, self.pipelines, found, find)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.device."""
