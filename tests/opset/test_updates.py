@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def numbers(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], way:
 
 def expected(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int, way: str) -> np.ndarray:
     out: np.ndarray = np.array(x)
-    places: list[np.ndarray] = list(np.indices(index.shape))
+    places: list[Any] = [*np.indices(index.shape)]
     size = x.shape[dim]
     wrapped: np.ndarray = np.where(index < 0, index + size, index)
     inside = (wrapped >= 0) & (wrapped < size)

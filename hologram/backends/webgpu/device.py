@@ -34,7 +34,9 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         adapter, limits = logical.adapter, info.limits
         mappable = limits.unified_memory and "MappablePrimaryBuffers" in adapter.features
         immediates = adapter.limits["maxImmediateSize"] if "Immediates" in adapter.features else 0
-        self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
+        self.encoder = (
+            Encoder(logical, BATCH_SOFTWARE, blocks=True) if limits.software else Encoder(logical, BATCH)
+        )
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.unfinished = Unfinished(self.transfers, limits.loop_turns)

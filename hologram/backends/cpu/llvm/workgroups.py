@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.program import Block, Instruction, Program, SharedArray
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
-from hologram.backends.cpu.llvm.writer import Writer, register_type
+from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.dtypes import DType
 from hologram.records import frozen
 
@@ -237,6 +237,17 @@ def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     return frozenset(found)
 
 
+def _zero(w: Writer, memory: str, array: SharedArray) -> None:
+    """Fills a shared array with what Atlas says it begins with."""
+    t = memory_type(array.dtype)
+
+    def body(place: str, _: list[str]) -> list[str]:
+        w.do(f"store {t} zeroinitializer, ptr {w.element(memory, t, place)}, align {array.dtype.itemsize}")
+        return []
+
+    w.loop("0", str(array.size), "1", [], body)
+
+
 def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
     """Workgroups from begin to end."""
     frame = open_frame(w, program, variant)
@@ -252,6 +263,8 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         first = w(f"mul nsw i64 {number}, {size}")
         rest = w(f"sub nsw i64 {lanes}, {first}")
         threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
+        for array in program.shared:
+            _zero(w, frame.shared[array.name], array)
         group = _Workgroup(w, frame, number, first, threads, size, definitions, kept)
         group.run(pieces)
         return []
