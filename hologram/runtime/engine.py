@@ -41,7 +41,11 @@ else:  # needed to compute, not to open
 
 MAX_STRUCTURES = 8192
 recordings = Recording.open
-OVER, OUT, COPY = "over", "out", "copy"  # in keys: results in an operand, in given outputs; elements of a view
+OVER, OUT, COPY = (
+    "over",
+    "out",
+    "copy",
+)  # in keys: results in an operand, in given outputs; elements of a view
 
 
 class Engine(Allocation):
@@ -376,7 +380,9 @@ class Engine(Allocation):
         if found is None:
             step = Step(kernel, tuple(range(len(views))), values, grid)
             plan = recognition.chosen(step, [v.size for v in views], self.target, not shared)
-            found = self.bound.structure(plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views]))
+            found = self.bound.structure(
+                plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views])
+            )
             self.structures.keep(key, found)
         if recordings:
             launching(found, arguments)

@@ -1,6 +1,6 @@
 """Replay: a plan made once, run again and again on other buffers with next to no Python.
 
-A plan's kernels are prepared once; a call takes memory for outputs and scratch, says where all of it lies, and launches.
+A plan's kernels are prepared once; a call takes memory for outputs and scratch, says where it lies, and launches.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hologram.runtime import checks
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
-from hologram.runtime.memory_pool import Block, storage_bytes
 from hologram.runtime.launches import Structure
+from hologram.runtime.memory_pool import Block, storage_bytes
 from hologram.runtime.recording import Recording, launching
 from hologram.runtime.succession import hand_over, take_back
 from hologram.runtime.view import View
@@ -108,7 +108,9 @@ class Replay:
         for buffer in buffers:
             blocks.append(buffer.block)
         count = len(self._outputs)
-        if not self._writable(blocks[:count], blocks) or any(b.executor is not self._executor for b in buffers):
+        if not self._writable(blocks[:count], blocks) or any(
+            b.executor is not self._executor for b in buffers
+        ):
             return False
         arguments = [block.place for block in blocks]
         self._launch(self._structure_for(self._donated), arguments + arguments[:count])
@@ -184,7 +186,9 @@ class Replay:
             for k, j in self._donated.items()
             if _may_take(self._kinds[k], buffers[j]) and (once or buffers.count(buffers[j]) == 1)
         }
-        memories = {k: self._executor.new_buffer(kind) for k, kind in enumerate(self._kinds) if k not in taken}
+        memories = {
+            k: self._executor.new_buffer(kind) for k, kind in enumerate(self._kinds) if k not in taken
+        }
         for k, j in self._donated.items():
             if k not in taken:
                 layout = inputs[j].layout.reshape(self._kinds[k].shape)  # of a contiguous part of its buffer

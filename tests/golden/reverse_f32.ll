@@ -43,34 +43,32 @@ head31:
   br i1 %v37, label %body32, label %done34
 body32:
   %v38 = add nsw i64 %v20, %i35
-  %v39 = urem i64 %v38, 64
-  %v40 = getelementptr inbounds float, ptr %v2, i64 %v38
-  %v41 = load float, ptr %v40, align 4, !llvm.access.group !0
-  %v42 = getelementptr inbounds float, ptr %a11, i64 %v39
-  store float %v41, ptr %v42, align 4, !llvm.access.group !0
+  %v39 = getelementptr inbounds float, ptr %v2, i64 %v38
+  %v40 = load float, ptr %v39, align 4, !llvm.access.group !0
+  %v41 = getelementptr inbounds float, ptr %a11, i64 %i35
+  store float %v40, ptr %v41, align 4, !llvm.access.group !0
   br label %latch33
 latch33:
   %i36 = add nsw i64 %i35, 1
   br label %head31, !llvm.loop !3
 done34:
-  br label %head43
-head43:
-  %i47 = phi i64 [ 0, %done34 ], [ %i48, %latch45 ]
-  %v49 = icmp slt i64 %i47, %v22
-  br i1 %v49, label %body44, label %done46
-body44:
-  %v50 = add nsw i64 %v20, %i47
-  %v51 = urem i64 %v50, 64
-  %v52 = sub nsw i64 63, %v51
-  %v53 = getelementptr inbounds float, ptr %a11, i64 %v52
-  %v54 = load float, ptr %v53, align 4, !llvm.access.group !0
-  %v55 = getelementptr inbounds float, ptr %v4, i64 %v50
-  store float %v54, ptr %v55, align 4, !llvm.access.group !0
-  br label %latch45
-latch45:
-  %i48 = add nsw i64 %i47, 1
-  br label %head43, !llvm.loop !4
-done46:
+  br label %head42
+head42:
+  %i46 = phi i64 [ 0, %done34 ], [ %i47, %latch44 ]
+  %v48 = icmp slt i64 %i46, %v22
+  br i1 %v48, label %body43, label %done45
+body43:
+  %v49 = add nsw i64 %v20, %i46
+  %v50 = sub nsw i64 63, %i46
+  %v51 = getelementptr inbounds float, ptr %a11, i64 %v50
+  %v52 = load float, ptr %v51, align 4, !llvm.access.group !0
+  %v53 = getelementptr inbounds float, ptr %v4, i64 %v49
+  store float %v52, ptr %v53, align 4, !llvm.access.group !0
+  br label %latch44
+latch44:
+  %i47 = add nsw i64 %i46, 1
+  br label %head42, !llvm.loop !4
+done45:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, 1

@@ -22,10 +22,7 @@ from hologram.records import frozen
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
 _HEADER = 4
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_CALLED = (
-    "PyLong_AsVoidPtr PyLong_AsLongLong PyFloat_AsDouble PyErr_Occurred PyErr_NoMemory PyList_GetItem "
-    "PyEval_SaveThread PyEval_RestoreThread PyMem_RawMalloc PyMem_RawFree Py_IncRef"
-).split()
+_CALLED = ["PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyErr_Occurred", "PyErr_NoMemory", "PyList_GetItem", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree", "Py_IncRef"]
 
 
 @frozen(slots=True)

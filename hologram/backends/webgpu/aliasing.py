@@ -31,7 +31,7 @@ def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[in
 
 
 def written_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
-    """As `shared_parameters`, where all are declared read-write: only what is written, and what is read there, is merged.
+    """As `shared_parameters`, where all are declared read-write: what is written is merged with what is read there.
 
     That is the same for all launches of one structure; whether two that are only read are one memory is not.
     """

@@ -19,7 +19,7 @@ from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.compiling import CompilingDevice
-from hologram.device import Binding, Call, DeviceInfo, Find, Launch, Prepared, Timeline, check_range
+from hologram.device import Binding, Call, DeviceInfo, Launch, Places, Prepared, Timeline, check_range
 from hologram.dtypes import DType, f32
 from hologram.errors import BackendUnavailable, DeviceLost
 from hologram.limits import ALIGNMENT
@@ -161,13 +161,13 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def told(self) -> frozenset[DType]:  # type: ignore[override]
         return frozenset({f32})
 
-    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.device.Device: one call that appends dispatches, whose bind groups are found by place."""
         with self.encoder.lock:
-            found = told.slots(calls, arguments, find, self.pipelines)
+            found = told.slots(calls, arguments, places, self.pipelines)
         if found is None:
-            return super().prepare(calls, arguments, find)
-        return told.launch_of(self.encoder, self.pipelines, found, find)
+            return super().prepare(calls, arguments, places)
+        return told.launch_of(self.encoder, self.pipelines, found, places)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.device."""

@@ -15,7 +15,7 @@ from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.kernel import Bound, WebGPUKernel
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.compiler.dialect import words
-from hologram.device import Binding, Call, Find, Prepared
+from hologram.device import Binding, Call, Places, Prepared
 from hologram.dtypes import f32
 from hologram.plan import Given
 from hologram.records import frozen
@@ -36,14 +36,16 @@ class Slot:
     groups: tuple[int, int, int]
 
 
-def slots(calls: Sequence[Call], arguments: Sequence[Any], find: Find, pipelines: Pipelines) -> list[Slot] | None:
+def slots(
+    calls: Sequence[Call], arguments: Sequence[Any], places: Places, pipelines: Pipelines
+) -> list[Slot] | None:
     """The dispatches of calls on memory like this; None where one takes pages, or numbers that are no immediates."""
     found: list[Slot] = []
     for call in calls:
         kernel: Any = call.kernel
         assert isinstance(kernel, WebGPUKernel)
         spans = call.spans(arguments)
-        bindings = [Binding(*find(place), nbytes) for place, nbytes in spans]
+        bindings = [Binding(*places.find(place), nbytes) for place, nbytes in spans]
         bound = kernel.told(bindings, call.scalars, call.grid)
         if bound is None:
             return None
@@ -71,9 +73,7 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
     immediates = pipelines.ffi.new("char[]", content) if size else None
     handle = bound.made.pipeline.handle
     kept = object() if uniform is not None else sizes  # a uniform buffer is this slot's own
-    return Slot(
-        handle, layout, tuple(areas), (kept, sizes), uniform, immediates, size, numbers, bound.groups
-    )
+    return Slot(handle, layout, tuple(areas), (kept, sizes), uniform, immediates, size, numbers, bound.groups)
 
 
 def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
@@ -90,7 +90,7 @@ def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
     return tuple(found)
 
 
-def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot], find: Find) -> Prepared:
+def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot], places: Places) -> Prepared:
     """One call that appends the dispatches to the open pass."""
     lib, ffi = encoder.lib, encoder.ffi
     set_pipeline = lib.wgpuComputePassEncoderSetPipeline
@@ -102,8 +102,8 @@ def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot]
     def launch(arguments: list[Any]) -> None:
         with lock:
             for slot in dispatches:
-                places = tuple([arguments[k] + first for k, first in slot.areas])
-                group = placed(slot.layout, slot.sizes, places, slot.uniform, find)
+                at_places = tuple([arguments[k] + first for k, first in slot.areas])
+                group = placed(slot.layout, slot.sizes, at_places, slot.uniform, places)
                 for at, argument in slot.numbers:
                     number = arithmetic.number(float(arguments[argument]), f32)
                     ffi.memmove(slot.immediates + at, struct.pack("<f", number), 4)

@@ -12,7 +12,16 @@ import math
 
 from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
-from hologram.compiler.fusion.groups import Group, covers, cut_for, lanes_in_order, lanes_of, rows_of, same, widened_by
+from hologram.compiler.fusion.groups import (
+    Group,
+    covers,
+    cut_for,
+    lanes_in_order,
+    lanes_of,
+    rows_of,
+    same,
+    widened_by,
+)
 from hologram.layout import Layout, compose
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -101,7 +110,12 @@ class Fusion:
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
         behind = self.rows_behind.get(value)
-        if times > size and behind is not None and rows_of(behind).count == size and not self.takes(behind, users):
+        if (
+            times > size
+            and behind is not None
+            and rows_of(behind).count == size
+            and not self.takes(behind, users)
+        ):
             return f"{name}: it is computed where the rows that it comes from are"
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"

@@ -27,5 +27,7 @@ def test_arenas_need_no_other_form_of_a_program(index: int, n: int) -> None:
         replay = Replay(executor, steps.plan(), (layout,), (layout,))
         (out,) = replay([executor.tensor(np.arange(n, dtype=np.float32))])
         np.testing.assert_array_equal(out.to_numpy(), np.arange(n) * 512)
-        kernels: list[Any] = [executor.device.compile(placed.step.kernel) for placed in replay._structure.steps]
+        kernels: list[Any] = [
+            executor.device.compile(placed.step.kernel) for placed in replay._structure.steps
+        ]
         assert all(sum(bool(form._compiled) for form in kernel._forms.values()) == 1 for kernel in kernels)

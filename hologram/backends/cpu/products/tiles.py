@@ -222,7 +222,9 @@ def _product(call: TileCall, product: Product) -> Launch:
     pieces = None if call.host is None else product_pieces(product, call.host)
     if pieces is not None and call.host is not None:
         launch = prepared(pieces, call.host.pool(), call.host.engine())
-        return functools.partial(_on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product)
+        return functools.partial(
+            _on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product
+        )
     a, b, out = (x[0] if len(x) == 1 else x for x in (product.a, product.b, product.out))
     return functools.partial(np.matmul, a, b, out=out)
 
