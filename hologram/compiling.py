@@ -15,6 +15,7 @@ from hologram.device import (
     DeviceInfo,
     Kernel,
     Launch,
+    Span,
     check_bindings,
     dtypes_of,
     nothing,
@@ -156,7 +157,7 @@ class TextKernel(Kernel):
         source = self.generator.source(self.generator.variant(grid, scalars, lengths))
         return math.prod(source.groups(grid, self.limits))
 
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         return self.generator.mapping(grid)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:

@@ -12,7 +12,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from hologram.atlas.program import Program
 from hologram.dtypes import DType, Number
@@ -21,6 +21,8 @@ from hologram.limits import Limits
 from hologram.plan import Given, Tile
 from hologram.recent import Recent
 from hologram.records import frozen
+
+T = TypeVar("T")
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
@@ -85,7 +87,7 @@ class Places(Protocol):
         """The memory and the offset that a place stands for."""
         ...
 
-    def with_room(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def with_room(self, call: Callable[..., T], *arguments: Any) -> T:
         """Calls what takes memory of the device's; once more with the caches released, where there was no room."""
         ...
 

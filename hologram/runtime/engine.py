@@ -211,8 +211,8 @@ class Engine(Allocation):
         """
         inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
         told = self.device.told if operation.hands_numbers_on else frozenset()
-        floats = [k for k, x in enumerate(inputs) if type(x) is float] if told else []
-        marked = [Given.of(x, k) if k in floats else x for k, x in enumerate(inputs)]
+        floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
+        marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
         plan = operation.plan(marked, targets, attributes, self.target)
         nbytes = self._nbytes([x if isinstance(x, Layout) else None for x in (*inputs, *targets)])
         handed = handed_on(plan, told)

@@ -23,9 +23,9 @@ def way(
     """Both ways that a CPU has; elsewhere there are steps alone."""
     if request.param == "steps":
         monkeypatch.setattr(recurrent_whole, "MOST_WEIGHTS", 0)
-    executor.launches.clear()
+    executor.structures.clear()
     yield request.param
-    executor.launches.clear()
+    executor.structures.clear()
 
 
 BOUND = {"f32": 2e-5, "f64": 1e-12}

@@ -17,10 +17,9 @@ from hologram.plan import Given
 
 def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
     """The calls in order as one launch; see hologram.device.Device.prepare."""
-    parts: list[Prepared] = []
-    for compiled, group in itertools.groupby(
-        (_part(c, arguments, host) for c in calls), lambda x: type(x) is list
-    ):
+    parts: list[Any] = []
+    found: list[Any] = [_part(c, arguments, host) for c in calls]
+    for compiled, group in itertools.groupby(found, lambda x: type(x) is list):
         if compiled and host is not None:
             pieces = [piece for part in group for piece in part]
             if pieces:

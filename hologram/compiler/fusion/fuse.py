@@ -279,9 +279,10 @@ class Fusion:
             shape = node.layouts[0].shape
             pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
             cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
-            if group.anchor is not None or None in cuts:
+            first = cuts[0]
+            if group.anchor is not None or first is None or None in cuts:
                 return False
-            group.become(group.split(*cuts[0]))
+            group.become(group.split(*first))
         return True
 
     def inline(self, group: Group, node: Node) -> None:

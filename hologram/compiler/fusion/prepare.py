@@ -21,7 +21,7 @@ def prepared(graph: Graph, limits: Limits) -> Graph:
 
 
 def without_repeats(graph: Graph) -> Graph:
-    """Nodes that compute what an earlier one does go, but for values that are returned: these have memory of their own."""
+    """Nodes that compute what an earlier one does go, but those of values that are returned."""
     instead: dict[int, tuple[int, int]] = {}
     first: dict[Any, Node] = {}
     nodes: list[Node] = []

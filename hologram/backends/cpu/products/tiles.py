@@ -166,7 +166,7 @@ def _compiled(call: TileCall) -> list[Piece] | None:
     names = ("a", "b", "out")
     found = [_told(piece, [(places[n], firsts[n]) for n in names]) for piece in multiplied]
     if epilogue is not None:
-        ends = dict.fromkeys(("value", "result"), "out")
+        ends: dict[str, str] = dict.fromkeys(("value", "result"), "out")
         named = [ends.get(p.name, p.name) for p in epilogue.buffers]
         arrays = [product.out if n == "out" else call.arrays[n] for n in named]
         spans = [(x.ctypes.data, x.nbytes) for x in arrays]
