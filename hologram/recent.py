@@ -19,11 +19,13 @@ class Oldest(dict[K, V]):
         self.most = most
         self._lock = threading.Lock()
 
-    def keep(self, key: K, value: V) -> None:
+    def keep(self, key: K, value: V) -> V:
+        """Keeps the value, and gives it."""
         with self._lock:
-            while len(self) >= self.most:
+            while len(self) >= self.most and key not in self:
                 self.pop(next(iter(self)), None)
             self[key] = value
+        return value
 
 
 class Recent(Generic[K, V]):

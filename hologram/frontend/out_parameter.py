@@ -20,6 +20,7 @@ from hologram.runtime import checks
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import OUT
+from hologram.runtime.recording import Recording
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import View
 
@@ -118,6 +119,9 @@ def _remember(
         ex.structures.keep(key, found)
 
 
+recordings = Recording.open
+
+
 def _function(operation: Operation, name: str) -> Callable[..., None]:
     """The function of one operation; calls on buffers of kinds that it met take the short way."""
     arity = len(operation.operands) + operation.results
@@ -129,18 +133,24 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
         launch: Any = None
         places: Any = None
         try:
-            blocks = [a.block for a in args]
-            out = blocks[-1]
-            if not (kwargs or tracers or out.adopted or blocks.count(out) > 1) and ex.usable:
-                key = (operation, *[a.kind for a in args])
-                places = [block.place for block in blocks]
-                launch = ex.structures[key].launch
-        except (
-            AttributeError,
-            KeyError,
-            IndexError,
-        ):  # not all are buffers, one was freed, or their kinds are new
-            pass
+            if kwargs or tracers or recordings or not ex.usable:
+                raise KeyError
+            if len(args) == 3:  # the commonest, spelled out
+                x, y, z = args
+                a, b, out = x.block, y.block, z.block
+                if out is not a and out is not b and not out.adopted:
+                    key = (operation, x.kind, y.kind, z.kind)
+                    places = [a.place, b.place, out.place]
+            else:
+                blocks = [x.block for x in args]
+                out = blocks[-1]
+                if blocks.count(out) == 1 and not out.adopted:
+                    key = (operation, *[x.kind for x in args])
+                    places = [block.place for block in blocks]
+            launch = ex.structures[key].launch
+        # Not all are buffers, one was freed, or their kinds are new.
+        except (AttributeError, KeyError, IndexError):
+            launch = None
         if launch is not None:
             launch(places)
             return

@@ -12,6 +12,7 @@ from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
+from hologram.recent import Oldest
 from hologram.runtime import recording
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
@@ -47,21 +48,19 @@ class Allocation(Dispatch):
         self.boundary = BoundaryPool(self.pool)
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
-        self._kinds: dict[tuple[tuple[int, ...], DType], Kind] = {}
+        self._kinds: Oldest[tuple[tuple[int, ...], DType], Kind] = Oldest(MAX_KINDS)
         opened.add(self)
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> Kind:
         """What all buffers of a shape and dtype share."""
         found = self._kinds.get((shape, dtype))
         if found is None:
-            if len(self._kinds) >= MAX_KINDS:
-                self._kinds.clear()
             nbytes = math.prod(shape) * dtype.itemsize
             small = nbytes <= CLASS_BYTES
             free_list = (
                 self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
             )
-            found = self._kinds.setdefault((shape, dtype), Kind(shape, dtype, free_list))
+            found = self._kinds.keep((shape, dtype), Kind(shape, dtype, free_list))
         return found
 
     def block(self, kind: Kind) -> Block:

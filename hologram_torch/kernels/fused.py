@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 import hologram as hg
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram.recent import Oldest
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.validation import exactly
 from hologram_torch.kernels.operators import operator
@@ -31,7 +32,7 @@ class Fused:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.__name__ = getattr(function, "__name__", "fused")
-        self._kept: dict[Any, Callable[..., Any]] = {}
+        self._kept: Oldest[Any, Callable[..., Any]] = Oldest(MAX_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if deferred():
@@ -42,9 +43,7 @@ class Fused:
             return self.function(*args, **kwargs)
         found = self._kept.get(key)
         if found is None:
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            found = self._kept[key] = self._compiled(args, kwargs)
+            found = self._kept.keep(key, self._compiled(args, kwargs))
         return found(*tensors)
 
     def _compiled(self, args: Any, kwargs: Any) -> Callable[..., Any]:

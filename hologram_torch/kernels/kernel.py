@@ -18,6 +18,7 @@ from hologram.dtypes import DType
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.recent import Oldest
 from hologram.records import frozen
 from hologram_torch.kernels import refusals
 from hologram_torch.kernels.beside import beside, on_device
@@ -92,7 +93,7 @@ class Kernel:
             (k for k, a in enumerate(arguments) if str(a.type) == "List[Optional[Tensor]]"), None
         )
         self._outputs = tuple(a.name for a in arguments if is_output(a))
-        self._known: dict[Any, Expected] = {}
+        self._known: Oldest[Any, Expected] = Oldest(MAX_SIGNATURES)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(args, kwargs)[0]
@@ -154,9 +155,7 @@ class Kernel:
                 self._ask(refusals.of_signature(self.asked, args, kwargs))
             if self._outputs and self._plain(args, kwargs) != [kwargs[name].dtype for name in self._outputs]:
                 self._ask(refusals.of_outputs(self.overload, self.base, args, kwargs, self._outputs))
-            if len(self._known) >= MAX_SIGNATURES:
-                self._known.clear()
-            self._known[key] = found
+            self._known.keep(key, found)
         return found
 
     def _learned(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:

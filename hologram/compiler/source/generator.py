@@ -31,6 +31,7 @@ from hologram.compiler.source.shader import Shader, load
 from hologram.dtypes import Number
 from hologram.limits import Limits
 from hologram.plan import Tile
+from hologram.recent import Oldest
 from hologram.records import frozen
 
 VARIANTS_KEPT = 1024
@@ -82,7 +83,7 @@ class ProgramGenerator:
         self.limits = limits
         self.folder = folder
         self.checks = not dialect.checks_bounds and bool(program.buffers or program.shared)
-        self._schedules: dict[tuple[int, ...], Schedule] = {}
+        self._schedules: Oldest[tuple[int, ...], Schedule] = Oldest(VARIANTS_KEPT)
 
     @cached_property
     def _lowered(self) -> Program:
@@ -134,11 +135,8 @@ class ProgramGenerator:
     def _schedule(self, grid: tuple[int, ...]) -> Schedule | None:
         if not self.program.reduced:
             return None
-        if grid not in self._schedules:
-            if len(self._schedules) >= VARIANTS_KEPT:
-                self._schedules.clear()
-            self._schedules[grid] = choose(self._lowered, self.dialect, self.limits, grid)
-        return self._schedules[grid]
+        found = self._schedules.get(grid)
+        return found or self._schedules.keep(grid, choose(self._lowered, self.dialect, self.limits, grid))
 
     def _guarded(
         self, grid: Sequence[int], scalars: Sequence[Number], lengths: Sequence[int]
