@@ -56,7 +56,7 @@ def test_other_floats_prepare_nothing_where_launches_are_told_them(
     executor: Any, prepared: list[Any]
 ) -> None:
     x, a = vector(executor)
-    for k in range(50):
+    for _ in range(50):
         number = float(RNG.standard_normal())
         np.testing.assert_allclose((x * number).to_numpy(), a * np.float32(number), rtol=1e-6)
     assert len(prepared) == (1 if executor.device.told else 50)
