@@ -47,6 +47,8 @@ def _alone(node: Node) -> Program:
     """One element of a node as a program."""
     b = Builder("weighed", rank=1, reduced=1)
     place = b.coordinate(0)
+    if node.updating:  # a store at a position of its own
+        return b.build()
     if node.operation.placed:
         reads = [
             Reached(b, b.buffer(f"x{k}", o.layout.dtype, Access.READ), o.layout, {})

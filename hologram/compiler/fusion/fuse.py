@@ -58,7 +58,9 @@ class Fusion:
 
     def place(self, node: Node, users: list[Group]) -> None:
         simple = all(n.size for n in node.layouts) and all(r.layout.size for r in node.reads)
-        if simple and (node.operation.pointwise or (node.operation.placed and is_short(node))):
+        if node.updating:
+            self.update(node)
+        elif simple and (node.operation.pointwise or (node.operation.placed and is_short(node))):
             self.pointwise(node, users)
         elif simple and isinstance(node.operation, Row) and len(node.results) == 1:
             self.row(node, users)
@@ -154,6 +156,17 @@ class Fusion:
                 if before in found:
                     found[node.results[0]] = found[before]
         return found
+
+    def update(self, node: Node) -> None:
+        """A kernel over what is written into the memory of an operand."""
+        (value,) = node.results
+        over = Layout.contiguous(node.layouts[0].dtype, node.domain)
+        group = self.opened(
+            Group(over.shape), f"{node.operation.name}: it writes at positions that it computes"
+        )
+        group.need(value, over)
+        self.inline(group, node)
+        self.store(group, value, over)
 
     def row(self, node: Node, users: list[Group]) -> None:
         """A reduction becomes the row of a kernel that needs its result, where their domains agree."""
@@ -264,7 +277,7 @@ class Fusion:
     def composed(self, group: Group, node: Node) -> list[tuple[int, Layout]] | None:
         """The layouts at which a group that computes a node needs its operands; None where one has none."""
         found: list[tuple[int, Layout]] = []
-        shape = node.layouts[0].shape
+        shape = node.domain
         for at in group.needs[node.results[0]]:
             for read in node.pulled:
                 layout = compose(read.layout.expand(shape), at)
@@ -276,7 +289,7 @@ class Fusion:
     def follows(self, group: Group, node: Node) -> bool:
         """Whether a group can compute a node; its axes are split where those of what the node reads end."""
         while self.composed(group, node) is None:
-            shape = node.layouts[0].shape
+            shape = node.domain
             pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
             cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
             first = cuts[0]

@@ -11,7 +11,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.compiler.fusion.graph import PLACES, Graph, Node, Read
 from hologram.compiler.fusion.groups import Group, rows_of
-from hologram.compiler.fusion.reached import Reached, scalar
+from hologram.compiler.fusion.reached import Pulled, Reached, scalar
 from hologram.layout import Layout, collapse, collapse_apart, compose, row_major
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
@@ -169,8 +169,13 @@ class _Writer:
             access = Access.READ_WRITE if value in in_place else Access.WRITE
             targets[value] = self.builder.buffer(name, self.graph.layouts[value].dtype, access)
         self.buffers |= {source: targets[value] for value, source in in_place.items()}
-        results = {value: self.pull(value, at) for value, at in stores.items()}
+        updating = [value for value in stores if self.group.inlined[value].updating]
+        results = {value: self.pull(value, at) for value, at in stores.items() if value not in updating}
+        for value in updating:
+            self._update(value, stores[value], targets[value])
         for value, at in stores.items():
+            if value in updating:
+                continue
             self.builder.store(targets[value], self.places[at].position(self.scalars), results[value])
         return Kernel(self.builder.build(), tuple(values), tuple(self.scalars.values()), grid)
 
@@ -227,6 +232,18 @@ class _Writer:
         attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
         return node.operation.fused(self.builder, operands, node.inputs, attributes)[0]
 
+    def _update(self, value: int, at: Layout, target: BufferParameter) -> None:
+        """Writes what a node writes into memory that holds the rest of its result."""
+        node, b = self.group.inlined[value], self.builder
+        known = iter([self.pull(*wanted) for wanted in self._operands(value, at)])
+        places = [next(known) for _ in node.domain]
+        out, base = Reached(b, target, node.layouts[0], self.scalars), node.base
+        operands = [
+            out if o is base else Pulled(next(known)) if isinstance(o, Read) else o for o in node.operands
+        ]
+        attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
+        node.operation.write_at(b, places, out, operands, attributes)
+
     def _placed(self, node: Node, known: Iterator[Value]) -> Value:
         """What is made of coordinates, which are known, then attributes."""
         layout = node.layouts[0]
@@ -249,6 +266,6 @@ class _Writer:
 
 def _through(node: Node, at: Layout) -> list[Layout]:
     """The layouts at which an element-wise node reads what it reads, where its result is needed at `at`."""
-    found = [compose(r.layout.expand(node.layouts[0].shape), at) for r in node.pulled]
+    found = [compose(r.layout.expand(node.domain), at) for r in node.pulled]
     assert None not in found
     return found  # type: ignore[return-value]

@@ -43,11 +43,27 @@ class Node:
     attributes: Mapping[str, Any]
     results: tuple[int, ...]
     layouts: tuple[Layout, ...]
+    updating: bool = (
+        False  # whether the result is in the memory of the operand that it is a copy of, but for some of it
+    )
 
     @property
     def reads(self) -> tuple[Read, ...]:
         """The operands, then the attributes, that are values."""
         return tuple(o for o in (*self.operands, *self.attributes.values()) if isinstance(o, Read))
+
+    @property
+    def domain(self) -> tuple[int, ...]:
+        """The shape of what is computed: of the result, or of what is written into it."""
+        over = self.operation.written_over(self.inputs) if self.updating else None
+        return self.layouts[0].shape if over is None else over
+
+    @property
+    def base(self) -> Read | None:
+        """The operand that the result is a copy of, but for what is written into it then."""
+        place = self.operation.updates(self.inputs)
+        found = None if place is None else self.operands[place]
+        return found if isinstance(found, Read) else None
 
     @property
     def reached(self) -> tuple[Read, ...]:
@@ -60,13 +76,16 @@ class Node:
 
         For what is made of coordinates these, of every axis, and attributes.
         """
+        if self.updating:
+            base = self.base
+            return (*self._coordinates, *(r for r in self.reads if r is not base))
         if not self.operation.placed:
             return self.reads
         return (*self._coordinates, *(x for x in self.attributes.values() if isinstance(x, Read)))
 
     @property
     def _coordinates(self) -> Iterator[Read]:
-        shape = self.layouts[0].shape
+        shape = self.domain
         for axis in range(len(shape)):
             strides = tuple(int(k == axis) for k in range(len(shape)))
             yield Read(PLACES, Layout(dtypes.index, shape, strides))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ MOST_JOINED = 4  # products, which is as many matrices as joined_rows takes
 
 def prepared(graph: Graph, limits: Limits) -> Graph:
     """The same graph, for a device of these limits."""
-    return joined_products(reductions(without_repeats(graph), limits))
+    return updates(joined_products(reductions(without_repeats(graph), limits)))
 
 
 def without_repeats(graph: Graph) -> Graph:
@@ -35,6 +36,28 @@ def without_repeats(graph: Graph) -> Graph:
         else:
             instead |= {a: (b, 0) for a, b in zip(node.results, found.results, strict=True)}
     return replace(graph, nodes=tuple(nodes))
+
+
+def updates(graph: Graph) -> Graph:
+    """Writes into donated inputs that nothing else reads, whose memory their results then are."""
+    if not graph.donated:
+        return graph
+    readers = Counter(r.value for node in graph.nodes for r in node.reads)
+    return replace(graph, nodes=tuple(_updating(node, graph, readers) for node in graph.nodes))
+
+
+def _updating(node: Node, graph: Graph, readers: Mapping[int, int]) -> Node:
+    base = node.base
+    if base is None or base.value not in graph.donated or readers[base.value] != 1:
+        return node
+    (value,) = node.results
+    whole = base.layout.is_contiguous and graph.may_take(value, base.value) and value in graph.outputs
+    inside = (
+        whole
+        and node.operation.written_over(node.inputs) is not None
+        and all(r.layout.size for r in node.reads)
+    )
+    return replace(node, updating=True) if inside else node
 
 
 def reductions(graph: Graph, limits: Limits) -> Graph:

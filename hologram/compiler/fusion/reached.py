@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import BufferParameter
@@ -38,6 +40,10 @@ class Reached:
         return self.layout.dtype
 
     @property
+    def parameter(self) -> BufferParameter:
+        return self.buffer
+
+    @property
     def computed(self) -> DType:
         return types.computing(self.layout.dtype)
 
@@ -48,6 +54,14 @@ class Reached:
 
     def at(self, *coordinates: Value) -> Value:
         """The element there, in the dtype that kernels compute with."""
+        return self.builder.load(self.buffer, self.position(coordinates)).to(self.computed)
+
+    def put(self, value: Value, *coordinates: Value) -> None:
+        """Stores a value there, converted to the operand's dtype."""
+        self.builder.store(self.buffer, self.position(coordinates), value.to(self.layout.dtype))
+
+    def position(self, coordinates: Sequence[Value]) -> Value:
+        """The element's place in memory."""
         b, total = self.builder, None
         for place, stride in zip(coordinates, self.layout.strides or (0,), strict=True):
             if stride:
@@ -56,4 +70,15 @@ class Reached:
         if self.layout.offset or total is None:
             offset = scalar(b, "offset", self.layout.offset, self.scalars)
             total = offset if total is None else total + offset
-        return b.load(self.buffer, total).to(self.computed)
+        return total
+
+
+@frozen
+class Pulled:
+    """An operand whose element at the lane's own coordinates, the only one that is asked for, is computed already."""
+
+    value: Value
+
+    def at(self, *coordinates: Value) -> Value:
+        """The element, in the dtype that kernels compute with."""
+        return self.value.to(types.computing(self.value.dtype))

@@ -47,14 +47,15 @@ class Siblings:
         free = [
             v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads
         ]
-        written = [value for value in group.stores if value in graph.outputs]
+        updating = {v: n.base.value for v, n in group.inlined.items() if n.updating and n.base is not None}
+        written = [value for value in group.stores if value in graph.outputs and value not in updating]
         pairs = [
             (value, source)
             for value in written
             for source in free
             if graph.may_take(value, source) and group.loads[source] == [group.stores[value]]
         ]
-        return matched(graph, pairs)
+        return matched(graph, pairs) | updating
 
     def updated(self, group: Group, node: Node) -> dict[int, int]:
         """The output that is a donated input but for what is written into it, which nobody else reads."""

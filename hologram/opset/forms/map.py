@@ -144,6 +144,24 @@ class Indexed(Kernelled):
     def update_plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         return Plan(self.lanes(inputs, outputs, attributes))
 
+    def written_over(self, inputs: Inputs) -> tuple[int, ...] | None:
+        if self.updates(inputs) is None or not self.over:
+            return None
+        over = inputs[self.operands.index(self.over)]
+        others = [i for name, i in zip(self.operands, inputs, strict=True) if name != self.base]
+        alike = all(
+            isinstance(i, Layout) and isinstance(over, Layout) and i.shape == over.shape for i in others
+        )
+        return over.shape if alike and isinstance(over, Layout) and over.ndim else None
+
+    def write_at(
+        self, builder: Builder, at: Sequence[Value], out: Any, operands: Sequence[Any], attributes: Attributes
+    ) -> None:
+        static, runtime = self.split_attributes(attributes)
+        scalars = self.runtime_scalars()
+        numbers = {n: converted(builder, x, scalars[n] or out.computed) for n, x in runtime.items()}
+        self.function(tuple(at), out, *operands, **dict(static), **numbers)
+
     def lanes(self, inputs: Inputs, outputs: Layouts, attributes: Attributes) -> tuple[Step, ...]:
         """The step that runs the declaration; none where there is nothing to go over."""
         names = [n for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)]

@@ -233,6 +233,16 @@ class Operation:
         """The plan where the output is that operand already: what is written into it alone."""
         raise NotImplementedError
 
+    def written_over(self, inputs: Inputs) -> tuple[int, ...] | None:
+        """The shape of what is written where the output is that operand already, if `write_at` writes each element."""
+        return None
+
+    def write_at(
+        self, builder: Builder, at: Sequence[Value], out: Any, operands: Sequence[Any], attributes: Attributes
+    ) -> None:
+        """Writes an element of `written_over` into `out`, as part of a larger program; operands as in `made_at`."""
+        raise NotImplementedError
+
     def as_rows(
         self, inputs: Inputs, result: Layout, limits: Limits
     ) -> tuple[Operation, Inputs, Attributes] | None:
