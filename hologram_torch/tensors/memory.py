@@ -68,10 +68,10 @@ MAX_RECORDS = 65536
 
 
 def _record(layout: Layout, index: int) -> tuple[int, _Managed]:
-    """What is said of a layout without gaps, on a device."""
+    """What is said of a layout that begins where its memory does, on a device."""
     ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
-    strides = (ctypes.c_int64 * max(ndim, 1))(*row_major(layout.shape))
+    strides = (ctypes.c_int64 * max(ndim, 1))(*_strides(layout))
     record = _Managed(
         device_type=EXTENSION,
         device_id=index,
@@ -85,6 +85,11 @@ def _record(layout: Layout, index: int) -> tuple[int, _Managed]:
         _records.clear()
     found = _records[layout, index] = (ctypes.addressof(record), record)
     return found
+
+
+def _strides(layout: Layout) -> tuple[int, ...]:
+    """As PyTorch counts them: also along axes of one element."""
+    return row_major(layout.shape) if layout.is_contiguous else layout.strides
 
 
 def _element(dtype: DType) -> int:
@@ -130,7 +135,7 @@ _local = _Local()
 
 
 def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
-    """A tensor over all of a buffer, which lies without gaps."""
+    """A tensor over all of a buffer, whose elements it sees in this layout; see `spans`."""
     record = _records.get((layout, index)) or _record(layout, index)
     block = buffer.block if type(buffer) is Buffer else None
     token = next(_numbers) if block is None else block.token
@@ -143,12 +148,24 @@ def torch_tensor(x: Tensor) -> torch.Tensor:
     layout = x.layout
     index = devices.number(buffer.executor)
     whole = whole_of(buffer)
-    if layout is whole:
+    if spans(layout, whole):
         return fresh(buffer, layout, index)
     if layout.dtype is not whole.dtype:
         whole = Layout.contiguous(layout.dtype, (whole.size * whole.dtype.itemsize // layout.dtype.itemsize,))
-    strides = row_major(layout.shape) if layout.is_contiguous else layout.strides
-    return as_strided(HOST_KEYS, fresh(buffer, whole, index), layout.shape, strides, layout.offset)
+    flat = fresh(buffer, whole, index)
+    return as_strided(HOST_KEYS, flat, layout.shape, _strides(layout), layout.offset)
+
+
+def spans(layout: Layout, whole: Layout) -> bool:
+    """Whether what a layout sees begins and ends where the whole does, so that PyTorch takes it for all there is."""
+    if layout is whole:
+        return True
+    return (
+        layout.dtype is whole.dtype
+        and not layout.offset
+        and layout.size > 0
+        and layout.span == (0, whole.size)
+    )
 
 
 def whole_of(buffer: Any) -> Layout:
