@@ -14,21 +14,21 @@ import torch
 
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
 from hologram.recent import Oldest
 from hologram.records import frozen
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.joining import joined
-from hologram.runtime.launches import Structure
 from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
+from hologram_torch.kernels.entries import compiled, entry, swift
 from hologram_torch.kernels.kernel import Kernel
 from hologram_torch.kernels.numbers import bounds
 from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.tensors.memory import fresh, hologram_tensor, spans, torch_tensor
 from hologram_torch.watch import Complaint, unread
 
@@ -42,49 +42,6 @@ default_dtype = torch.get_default_dtype
 TorchTensor = torch.Tensor
 
 
-@frozen(slots=True)
-class Made:
-    """A result: what a layout sees of the new buffer of that number; `whole` where it spans all of it."""
-
-    number: int
-    layout: Layout
-    whole: bool
-
-
-@frozen(slots=True)
-class Same:
-    """A result: the tensor among the arguments of that number."""
-
-    number: int
-
-
-@frozen(slots=True)
-class Recipe:
-    """What a call launches, on the tensors' places, new buffers of these kinds, its floats and these numbers.
-
-    Results are new tensors (Made), tensors among the arguments (Same), or what all such calls give; `form` puts them
-    together. `only` is the layout of a single one that is the first new buffer, whole. Floats are arguments of the
-    launch within `bounds`; beyond them PyTorch may refuse them. `flags` are numbers of new buffers whose element says
-    that a complaint is due.
-    """
-
-    engine: Any
-    structure: Structure
-    kinds: tuple[Kind, ...]
-    numbers: tuple[Any, ...]
-    results: tuple[Any, ...]
-    form: Callable[[Sequence[Any]], Any]
-    only: Layout | None
-    index: int
-    bounds: tuple[float, float]
-    flags: tuple[tuple[int, Complaint], ...]
-
-
-def _only(results: Sequence[Any]) -> Any:
-    return results[0]
-
-
-BY_VALUE = object()  # in a recipe's place: its floats are part of the key
 UNKNOWN = object()
 REFUSED = object()
 
@@ -196,7 +153,7 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             floats = []
         elif floats:
             low, high = recipe.bounds
-            if not all([low <= x <= high for x in floats]):
+            if not all(low <= x <= high for x in floats):
                 return kernel(*args, **kwargs)
         try:
             found = follow(recipe, sources, places, floats)
@@ -204,25 +161,44 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             raise kernel.refusal(error) from error
         return kernel(*args, **kwargs) if found is REFUSED else found
 
-    return call
+    if not compiled:
+        return call
+    entries: Oldest[Any, Any] = Oldest(MAX_RECIPES)  # for compiled code, by its own keys
+
+    def learn(key: Any, exact: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Goes the short way here, and keeps its recipe, by the key with the floats where they are part of it."""
+
+        def note(recipe: Recipe | None, by_value: bool) -> None:
+            told = not by_value and not kwargs and len(args) == operands
+            if by_value:
+                entries.keep(key, BY_VALUE)
+            entries.keep(exact if by_value else key, entry(recipe, told))
+
+        return run(args, kwargs or {}, note)
+
+    def refuse(error: Exception) -> None:
+        raise kernel.refusal(error) if isinstance(error, HologramError) else error
+
+    return swift(operands, entries, kernel, call, learn, refuse)
 
 
-def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[int], floats: list[float]) -> Any:
+def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], floats: list[float]) -> Any:
     """Launches what was learnt, on tensors at places; REFUSED where an argument turns out malformed."""
     engine = recipe.engine
     if not engine.usable:
         engine.check_open()
+    arguments = places
     made: list[Buffer] = []
     for kind in recipe.kinds:
         block = engine.block(kind)
-        places.append(block.place)
+        arguments.append(block.place)
         made.append(Buffer(engine, block, kind))
-    places += floats
-    places += recipe.numbers
+    arguments += floats
+    arguments += recipe.numbers
     structure = recipe.structure
     if recordings:
-        launching(structure, places)
-    structure.launch(places)
+        launching(structure, arguments)
+    structure.launch(arguments)
     if recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
@@ -238,7 +214,7 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[int], f
             )
         else:
             results.append(sources[result.number] if type(result) is Same else result)
-    return recipe.form(results)
+    return results[0] if recipe.form is None else recipe.form(results)
 
 
 def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:
@@ -311,7 +287,6 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
     whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
     if whole is None:
         return None
-    form: Callable[[Sequence[Any]], Any] = type(found) if several else _only
     held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
     alone = None if several or type(results[0]) is not Made or not results[0].whole else results[0].layout
     return Recipe(
@@ -320,7 +295,7 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
         kinds=tuple(kinds),
         numbers=whole.numbers,
         results=tuple(results),
-        form=form,
+        form=type(found) if several else None,
         only=alone,
         index=devices.number(engine),
         bounds=held,
