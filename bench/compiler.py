@@ -69,7 +69,7 @@ def measure_recognition(executor: hg.Executor) -> None:
         buffers = [executor.allocate(n).from_numpy(rng.normal(size=n).astype(np.float32)) for n in sizes]
         named = dict(zip((b.name for b in program.buffers), buffers, strict=True))
         step = Step(program, tuple(range(len(buffers))), (), grid)
-        naive = executor.bound.prepare(None, Plan((step,)), buffers)
+        naive = executor.bound.call(Plan((step,)), buffers)
         slow = best(executor, naive)
         fast = best(executor, lambda named=named, p=program, g=grid: executor.run(p, named, lanes=g))
         print(

@@ -15,6 +15,7 @@ from hologram.device import (
     DeviceInfo,
     Kernel,
     Launch,
+    Span,
     check_bindings,
     dtypes_of,
     nothing,
@@ -109,13 +110,26 @@ class TextKernel(Kernel):
 
         Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
         """
+        checked = self.checked(bindings, scalars, grid)
+        if checked is None:
+            return nothing
+        bindings, scalars = checked
+        lengths = [
+            b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(self.kernel), strict=True)
+        ]
+        return self.launch(bindings, scalars, grid, lengths)
+
+    def checked(
+        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
+    ) -> tuple[Sequence[Binding], Sequence[Number]] | None:
+        """What a launch sees, and its scalars; None where there is nothing to launch. Raises as `bind`."""
         kernel = self.kernel
         check_bindings(self.name, kernel, bindings, self.limits.binding_alignment)
         if isinstance(kernel, Tile):
             bindings, scalars = within_reach(kernel, bindings, scalars, self.limits.binding_alignment)
         reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
         if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
-            return nothing
+            return None
         lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
         most = schedule.most_lanes(INDEX_BITS)
         longest = max((lengths[k] for k in read_by_epilogue(kernel)), default=0)
@@ -123,7 +137,7 @@ class TextKernel(Kernel):
             raise ShapeError(
                 f"{self.name}: its epilogue reads {most} elements of a buffer at most, got {longest}"
             )
-        return self.launch(bindings, scalars, grid, lengths)
+        return bindings, scalars
 
     @abstractmethod
     def launch(
@@ -143,7 +157,7 @@ class TextKernel(Kernel):
         source = self.generator.source(self.generator.variant(grid, scalars, lengths))
         return math.prod(source.groups(grid, self.limits))
 
-    def schedule(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
         return self.generator.mapping(grid)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:

@@ -6,19 +6,23 @@ packed scalars, group counts) is computed by `bind`, once.
 
 from __future__ import annotations
 
+import functools
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from hologram.atlas.program import Program
 from hologram.dtypes import DType, Number
 from hologram.errors import InteropError, ShapeError
 from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.plan import Given, Tile
 from hologram.recent import Recent
 from hologram.records import frozen
+
+T = TypeVar("T")
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
@@ -74,7 +78,18 @@ class Call:
 
 
 Span = tuple[int, int]  # a place, and bytes from there on
-Find = Callable[[int], tuple[Any, int]]  # the memory and the offset that a place stands for
+
+
+class Places(Protocol):
+    """What knows the memory behind places: an executor's pool."""
+
+    def find(self, place: int) -> tuple[Any, int]:
+        """The memory and the offset that a place stands for."""
+        ...
+
+    def with_room(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Calls what takes memory of the device's; once more with the caches released, where there was no room."""
+        ...
 
 
 class Kernel(ABC):
@@ -330,12 +345,23 @@ class Device(ABC):
         """The address of a memory's first byte, where launches are told addresses; None: the pool numbers memories."""
         return None
 
-    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """The calls in order as one launch, for all arguments like these: as large, and apart where these are.
 
         Threads may call it at once. By default kernels are bound anew to memory that was not met lately.
         """
-        return Rebinding(self, calls, find)
+        made = Rebinding(self, calls, places)
+        self._rebinding.add(made)
+        return made
+
+    @functools.cached_property
+    def _rebinding(self) -> weakref.WeakSet[Rebinding]:
+        return weakref.WeakSet()
+
+    def forget(self, place: int, nbytes: int) -> None:
+        """Lets go of what prepared launches keep of memory that is about to be released."""
+        for prepared in tuple(self._rebinding):
+            prepared.forget(place, nbytes)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for bound launches in order; worth having where it can cost less than a call of each."""
@@ -361,22 +387,31 @@ MAX_BOUND = 64  # sets of memory that one prepared launch is bound to
 class Rebinding:
     """Calls that are bound to each set of memory they meet; the last few stay bound."""
 
-    def __init__(self, device: Device, calls: Sequence[Call], find: Find) -> None:
+    def __init__(self, device: Device, calls: Sequence[Call], places: Places) -> None:
         self._device = device
         self._calls = tuple(calls)
-        self._find = find
+        self._places = places
         self._bound: Recent[tuple[Any, ...], Launch] = Recent(MAX_BOUND)
 
     def __call__(self, arguments: list[Any]) -> None:
-        self._bound.get(tuple(arguments), self._bind)()
+        self._bound.get(tuple(arguments), self._with_room)()
+
+    def forget(self, place: int, nbytes: int) -> None:
+        """Drops what is bound to that memory."""
+        end = place + nbytes
+        self._bound.drop(lambda arguments: any(type(x) is int and place <= x < end for x in arguments))
+
+    def _with_room(self, arguments: tuple[Any, ...]) -> Launch:
+        return self._places.with_room(
+            self._bind, arguments
+        )  # code and what a sequence becomes take memory as well
 
     def _bind(self, arguments: tuple[Any, ...]) -> Launch:
         launches = []
         for call in self._calls:
-            bindings = [
-                Binding(*self._find(place), nbytes) for place, nbytes in call.spans(arguments)
-            ]
-            launches.append(call.kernel.bind(bindings, call.scalars, call.grid))
+            bindings = [Binding(*self._places.find(place), nbytes) for place, nbytes in call.spans(arguments)]
+            scalars = [arguments[x.argument] if type(x) is Given else x for x in call.scalars]
+            launches.append(call.kernel.bind(bindings, scalars, call.grid))
         return self._device.sequence(launches)
 
 

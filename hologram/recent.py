@@ -56,6 +56,13 @@ class Recent(Generic[K, V]):
                 self._given_up.pop(self._values.popitem(last=False)[0], None)
         return found
 
+    def drop(self, stale: Callable[[K], bool]) -> None:
+        """Lets go of the values whose keys are stale."""
+        with self._lock:
+            for key in [key for key in self._values if stale(key)]:
+                del self._values[key]
+                self._given_up.pop(key, None)
+
     def give_up(self, key: K) -> None:
         """Says that who asked for a key needs it no more; only others can want it now. Finalizers may call it."""
         self._leaving.append(key)

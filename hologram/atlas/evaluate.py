@@ -2,7 +2,8 @@
 
 A value is an array with one axis per grid axis, of size 1 where the value does not depend on it. Lanes advance in
 lockstep, so a barrier has nothing to do; `if` runs both its sides, `loop` as often as its longest lane, under a mask
-that says which lanes take part in stores, atomics and loops.
+that says which lanes take part in stores, atomics and loops. Shared memory begins as zeros in each workgroup, and the
+last workgroup has only the lanes of the grid: nobody stores for those that are missing.
 """
 
 from __future__ import annotations

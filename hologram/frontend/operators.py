@@ -47,7 +47,9 @@ def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
     if isinstance(other, np.ndarray):
         return x.executor.tensor(other)
-    if isinstance(other, np.generic):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
+    if isinstance(
+        other, np.generic
+    ):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
         other = other.item()
     if isinstance(other, complex):
         raise no_complex(name, other)

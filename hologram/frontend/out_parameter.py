@@ -7,8 +7,7 @@ take a trailing element count: that many elements of every buffer, seen flat, ar
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hologram.errors import BufferFreed, ShapeError
@@ -136,7 +135,11 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
                 key = (operation, *[a.kind for a in args])
                 places = [block.place for block in blocks]
                 launch = ex.structures[key].launch
-        except (AttributeError, KeyError, IndexError):  # not all are buffers, one was freed, or their kinds are new
+        except (
+            AttributeError,
+            KeyError,
+            IndexError,
+        ):  # not all are buffers, one was freed, or their kinds are new
             pass
         if launch is not None:
             launch(places)

@@ -25,8 +25,8 @@ from hologram.runtime import dlpack
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
-from hologram.runtime.validation import sizes
 from hologram.runtime.recording import Recording
+from hologram.runtime.validation import sizes
 from hologram.runtime.view import View
 
 if TYPE_CHECKING:

@@ -68,13 +68,22 @@ class MatMul(Operation):
     ) -> tuple[Operation, Inputs, Attributes] | None:
         """Dot products, if there is one row or column, and both operands lie along k."""
         a, b = inputs
-        if not isinstance(a, Layout) or not isinstance(b, Layout) or min(a.ndim, b.ndim) < 2 or not result.size:
+        if (
+            not isinstance(a, Layout)
+            or not isinstance(b, Layout)
+            or min(a.ndim, b.ndim) < 2
+            or not result.size
+        ):
             return None
         k, along_k = a.shape[-1], a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype
         few = k > 1 and along_k and min(result.shape[-2:]) == 1
         if not few or (limits.own_products and result.size * k > MOST_DOTS):
             return None
-        return dot_along, (a.unsqueeze(-2), b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)).unsqueeze(-3)), {"axis": -1, "keepdims": False}
+        return (
+            dot_along,
+            (a.unsqueeze(-2), b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)).unsqueeze(-3)),
+            {"axis": -1, "keepdims": False},
+        )
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""

@@ -12,9 +12,9 @@ from hologram.dtypes import DType
 from hologram.errors import BackendUnavailable, BufferFreed, UnsupportedDType
 from hologram.layout import Layout
 from hologram.limits import Limits
+from hologram.runtime import recording
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime import recording
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 
 MAX_KINDS = 16384

@@ -41,7 +41,11 @@ else:  # needed to compute, not to open
 
 MAX_STRUCTURES = 8192
 recordings = Recording.open
-OVER, OUT, COPY = "over", "out", "copy"  # in keys: results in an operand, in given outputs; elements of a view
+OVER, OUT, COPY = (
+    "over",
+    "out",
+    "copy",
+)  # in keys: results in an operand, in given outputs; elements of a view
 
 
 class Engine(Allocation):
@@ -207,8 +211,8 @@ class Engine(Allocation):
         """
         inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
         told = self.device.told if operation.hands_numbers_on else frozenset()
-        floats = [k for k, x in enumerate(inputs) if type(x) is float] if told else []
-        marked = [Given.of(x, k) if k in floats else x for k, x in enumerate(inputs)]
+        floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
+        marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
         plan = operation.plan(marked, targets, attributes, self.target)
         nbytes = self._nbytes([x if isinstance(x, Layout) else None for x in (*inputs, *targets)])
         handed = handed_on(plan, told)
@@ -376,7 +380,9 @@ class Engine(Allocation):
         if found is None:
             step = Step(kernel, tuple(range(len(views))), values, grid)
             plan = recognition.chosen(step, [v.size for v in views], self.target, not shared)
-            found = self.bound.structure(plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views]))
+            found = self.bound.structure(
+                plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views])
+            )
             self.structures.keep(key, found)
         if recordings:
             launching(found, arguments)

@@ -139,6 +139,7 @@ class Launches:
         self.structures: weakref.WeakSet[Structure] = weakref.WeakSet()
         self.generation = 0
         self._observers: tuple[Observer, ...] = ()
+        pool.on_release.append(lambda block: device.forget(block.place, block.nbytes))
         if debug.shows(Rung.LAUNCH):
             self.watch(printer.Printer(device))
 
@@ -173,25 +174,29 @@ class Launches:
     def prepared(self, structure: Structure, arguments: list[Any]) -> Prepared:
         """A launch of a structure, for arguments like these."""
         if not structure.arenas:
-            return self.pool.with_room(self._prepared, structure.steps, arguments)  # code takes memory as well
+            return self.pool.with_room(
+                self._prepared, structure.steps, arguments
+            )  # code takes memory as well
         scratch = Scratch(self.pool, structure.arenas)
         blocks = scratch.take()
-        scratch.put_back(blocks)
-        example = [*arguments, *[block.place for block in blocks]]
-        return scratch.around(self.pool.with_room(self._prepared, structure.steps, example))
+        try:
+            example = [*arguments, *[block.place for block in blocks]]
+            return scratch.around(self.pool.with_room(self._prepared, structure.steps, example))
+        finally:
+            scratch.put_back(blocks)
 
     def _prepared(self, steps: Sequence[Placed], example: list[Any]) -> Prepared:
-        device, find = self.device, self.pool.find
+        device = self.device
         calls = [
             Call(device.compile(placed.step.kernel), placed.areas, placed.step.scalars, placed.step.grid)
             for placed in steps
         ]
         if not self._observers:
-            return device.prepare(calls, example, find)
+            return device.prepare(calls, example, self.pool)
         watched = []
         for placed, call in zip(steps, calls, strict=True):
             what = subject(placed.step, call.kernel, call.spans(example))
-            watched.append((what, device.prepare([call], example, find)))
+            watched.append((what, device.prepare([call], example, self.pool)))
         return partial(_watched, self._observers, watched)
 
     def call(self, plan: Plan, buffers: Sequence[Buffer]) -> Launch:

@@ -88,8 +88,8 @@ class Block:
 
     `token` is unique in the process and never used again; a block that is recycled keeps it. Bytes past what a holder
     asked for are padding: a device may write to them to reach its copy alignment. `place` is what launches are told
-    of where it lies: an address, or the number of a memory and an offset (see Pool.find). `free_list` is where it waits while
-    nobody holds it: lists are popped and appended to by any thread, without a lock.
+    of where it lies: an address, or the number of a memory and an offset (see Pool.find). `free_list` is where it waits
+    while nobody holds it: lists are popped and appended to by any thread, without a lock.
     """
 
     __slots__ = ("adopted", "free_list", "holder", "memory", "nbytes", "offset", "place", "pool", "token")

@@ -21,7 +21,9 @@ class Recording:
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
         self.blocks: dict[Block, None] = {}
-        self.asked: list[tuple[Any, Any]] = []  # buffers whose element says that a complaint is due, and the complaints
+        self.asked: list[
+            tuple[Any, Any]
+        ] = []  # buffers whose element says that a complaint is due, and the complaints
         self._before: Recording | None = None
 
     def begin(self) -> Recording:
@@ -57,7 +59,7 @@ def given(block: Block) -> None:
 
 
 def ask(flag: Any, complaint: Any) -> bool:
-    """Whether the one element of a buffer is set, in which case a complaint is due: asked at each call of a recording."""
+    """Whether the one element of a buffer is set, and so a complaint is due: asked at each call of a recording."""
     thread = threading.get_ident()
     recording = Recording.open.pop(thread, None)
     try:

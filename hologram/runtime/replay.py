@@ -1,6 +1,6 @@
 """Replay: a plan made once, run again and again on other buffers with next to no Python.
 
-A plan's kernels are prepared once; a call takes memory for outputs and scratch, says where all of it lies, and launches.
+A plan's kernels are prepared once; a call takes memory for outputs and scratch, says where it lies, and launches.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from typing import Any
 
 from hologram.layout import Layout
 from hologram.plan import Plan, Tile
+from hologram.recent import Oldest
 from hologram.runtime import checks
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.engine import Engine
+from hologram.runtime.launches import Structure
 from hologram.runtime.memory_pool import Block, storage_bytes
 from hologram.runtime.recording import Recording, launching
 from hologram.runtime.succession import hand_over, take_back
 from hologram.runtime.view import View
 
 recordings = Recording.open
+MAX_STRUCTURES = 16  # that outputs in the memory of inputs make of one plan
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
@@ -51,6 +54,8 @@ class Replay:
             inputs_bytes = list(map(storage_bytes, inputs_bytes))
         sizes = [*inputs_bytes, *(storage_bytes(kind.nbytes) for kind in self._kinds)]
         self._structure = executor.bound.structure(plan, sizes)
+        # By which outputs lie in which inputs' memory.
+        self._structures: Oldest[tuple[tuple[int, int], ...], Structure] = Oldest(MAX_STRUCTURES)
         self._plain = len(self._outputs) == 1 and not self._donated
         # Programs are this plan's own, and so are tiles with epilogues; plain tiles are everybody's.
         for kernel in {placed.step.kernel for placed in self._structure.steps}:
@@ -70,15 +75,16 @@ class Replay:
         if self._plain:
             return (self._one(inputs),)
         given = inputs
+        taken: Mapping[int, int] = _NOTHING
         if self._donated:
-            inputs, memories = self._claimed(given)
+            inputs, memories, taken = self._claimed(given)
         else:
             memories = [Buffer(self._executor, self._executor.block(kind), kind) for kind in self._kinds]
         try:
             arguments = self._places(inputs)
             for memory in memories:
                 arguments.append(memory.live_block().place)
-            self._launch(arguments)
+            self._launch(self._structure_for(taken) if taken else self._structure, arguments)
         except BaseException:
             for before, now in zip(given, inputs, strict=True):
                 if before is not now:
@@ -102,16 +108,29 @@ class Replay:
         for buffer in buffers:
             blocks.append(buffer.block)
         count = len(self._outputs)
-        if not self._writable(blocks[:count], blocks) or any(b.executor is not self._executor for b in buffers):
+        if not self._writable(blocks[:count], blocks) or any(
+            b.executor is not self._executor for b in buffers
+        ):
             return False
         arguments = [block.place for block in blocks]
-        self._launch(arguments + arguments[:count])
+        self._launch(self._structure_for(self._donated), arguments + arguments[:count])
         return True
 
-    def _launch(self, arguments: list[Any]) -> None:
+    def _structure_for(self, taken: Mapping[int, int]) -> Structure:
+        """What runs where outputs take the memory of inputs."""
+        key = tuple(taken.items())
+        found = self._structures.get(key)
+        if found is None:
+            first = self._structure
+            found = Structure(self._executor.bound, first.steps, first.sizes, first.arenas)
+            self._structures.keep(key, found)
+        return found
+
+    @staticmethod
+    def _launch(structure: Structure, arguments: list[Any]) -> None:
         if recordings:
-            launching(self._structure, arguments)
-        self._structure.launch(arguments)
+            launching(structure, arguments)
+        structure.launch(arguments)
 
     def _writable(self, targets: Sequence[Block | None], blocks: Sequence[Block | None]) -> bool:
         """Whether outputs fit into memory, each of which is one input's and of our own allocating."""
@@ -147,11 +166,11 @@ class Replay:
         block = executor.block(kind)
         arguments.append(block.place)
         memory = Buffer(executor, block, kind)
-        self._launch(arguments)
+        self._launch(self._structure, arguments)
         return memory
 
-    def _claimed(self, inputs: Sequence[View]) -> tuple[Sequence[View], list[Buffer]]:
-        """The inputs, and the buffers that outputs are written to: new ones, and donated ones where they may be.
+    def _claimed(self, inputs: Sequence[View]) -> tuple[Sequence[View], list[Buffer], Mapping[int, int]]:
+        """The inputs, the buffers that outputs are written to, and which of these are inputs': those that may be.
 
         These end for everybody else before anything is written: of threads that donate the same one, one gets it. A
         call that fails gives them back.
@@ -167,7 +186,9 @@ class Replay:
             for k, j in self._donated.items()
             if _may_take(self._kinds[k], buffers[j]) and (once or buffers.count(buffers[j]) == 1)
         }
-        memories = {k: self._executor.new_buffer(kind) for k, kind in enumerate(self._kinds) if k not in taken}
+        memories = {
+            k: self._executor.new_buffer(kind) for k, kind in enumerate(self._kinds) if k not in taken
+        }
         for k, j in self._donated.items():
             if k not in taken:
                 layout = inputs[j].layout.reshape(self._kinds[k].shape)  # of a contiguous part of its buffer
@@ -177,7 +198,7 @@ class Replay:
         for k, j in taken.items():
             memories[k] = hand_over(buffers[j], self._kinds[k])
             found[j] = View(memories[k], inputs[j].layout)
-        return found, [memories[k] for k in range(len(self._kinds))]
+        return found, [memories[k] for k in range(len(self._kinds))], taken
 
 
 def _fits(kind: Kind, buffer: Buffer) -> bool:

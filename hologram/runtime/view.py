@@ -52,7 +52,8 @@ def overlaps(a: View, b: View) -> bool:
         return False
     if not a.size or not b.size:
         return False
-    assert one is not None and other is not None
+    assert one is not None
+    assert other is not None
     return _meet(a.layout, one.place, b.layout, other.place)
 
 

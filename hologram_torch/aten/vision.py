@@ -131,7 +131,9 @@ def roi_align(
     sizes = (pooled_height, pooled_width)
     found = pixels.new_zeros(rois.shape[0], *sizes, channels)
     if rois.shape[0]:
-        for place, weight in _corners(rois, spatial_scale, sizes, sampling_ratio, aligned, tuple(extents)):
+        for place, weight in _corners(
+            rois, spatial_scale, sizes, sampling_ratio, aligned, (extents[0], extents[1])
+        ):
             found += pixels[place] * weight[..., None]
     return found.movedim(3, 1).to(input.dtype).contiguous()
 

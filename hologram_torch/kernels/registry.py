@@ -77,9 +77,9 @@ def _over(operation: Operation, compute: Callable[..., Any]) -> Callable[..., An
 
     def over(x: Any, *operands: Any, **settings: Any) -> Any:
         alone = not settings and len(operands) + 1 == len(operation.operands)
-        if alone and not operation.composite and not deferred() and 0 not in x.layout.strides:
-            if x.executor._update(operation, (x, *operands), x):
-                return x
+        apart = alone and not operation.composite and not deferred() and 0 not in x.layout.strides
+        if apart and x.executor._update(operation, (x, *operands), x):
+            return x
         return compute(x, *operands, **settings)
 
     return over

@@ -85,8 +85,8 @@ def _replaced(x: torch.Tensor, value: torch.Tensor) -> None:
     moved = torch.Tensor._make_subclass(kept, value.detach(), x.requires_grad)
     if x.grad is not None:
         moved.grad = x.grad.to(value.device)
-    moved.__class__ = type(x)
-    moved.__dict__.update(x.__dict__)
+    moved.__class__ = type(x)  # pyright: ignore[reportAttributeAccessIssue]
+    vars(moved).update(vars(x))
     torch.utils.swap_tensors(x, moved)
 
 

@@ -26,38 +26,49 @@ body14:
   br label %head23
 head23:
   %i27 = phi i64 [ 0, %body14 ], [ %i28, %latch25 ]
-  %v29 = icmp slt i64 %i27, %v22
+  %v29 = icmp slt i64 %i27, 64
   br i1 %v29, label %body24, label %done26
 body24:
-  %v30 = add nsw i64 %v20, %i27
-  %v31 = urem i64 %v30, 64
-  %v32 = getelementptr inbounds float, ptr %v2, i64 %v30
-  %v33 = load float, ptr %v32, align 4, !llvm.access.group !0
-  %v34 = getelementptr inbounds float, ptr %a11, i64 %v31
-  store float %v33, ptr %v34, align 4, !llvm.access.group !0
+  %v30 = getelementptr inbounds float, ptr %a11, i64 %i27
+  store float zeroinitializer, ptr %v30, align 4
   br label %latch25
 latch25:
   %i28 = add nsw i64 %i27, 1
-  br label %head23, !llvm.loop !3
+  br label %head23
 done26:
-  br label %head35
-head35:
-  %i39 = phi i64 [ 0, %done26 ], [ %i40, %latch37 ]
-  %v41 = icmp slt i64 %i39, %v22
-  br i1 %v41, label %body36, label %done38
-body36:
-  %v42 = add nsw i64 %v20, %i39
-  %v43 = urem i64 %v42, 64
-  %v44 = sub nsw i64 63, %v43
-  %v45 = getelementptr inbounds float, ptr %a11, i64 %v44
-  %v46 = load float, ptr %v45, align 4, !llvm.access.group !0
-  %v47 = getelementptr inbounds float, ptr %v4, i64 %v42
-  store float %v46, ptr %v47, align 4, !llvm.access.group !0
-  br label %latch37
-latch37:
-  %i40 = add nsw i64 %i39, 1
-  br label %head35, !llvm.loop !4
-done38:
+  br label %head31
+head31:
+  %i35 = phi i64 [ 0, %done26 ], [ %i36, %latch33 ]
+  %v37 = icmp slt i64 %i35, %v22
+  br i1 %v37, label %body32, label %done34
+body32:
+  %v38 = add nsw i64 %v20, %i35
+  %v39 = getelementptr inbounds float, ptr %v2, i64 %v38
+  %v40 = load float, ptr %v39, align 4, !llvm.access.group !0
+  %v41 = getelementptr inbounds float, ptr %a11, i64 %i35
+  store float %v40, ptr %v41, align 4, !llvm.access.group !0
+  br label %latch33
+latch33:
+  %i36 = add nsw i64 %i35, 1
+  br label %head31, !llvm.loop !3
+done34:
+  br label %head42
+head42:
+  %i46 = phi i64 [ 0, %done34 ], [ %i47, %latch44 ]
+  %v48 = icmp slt i64 %i46, %v22
+  br i1 %v48, label %body43, label %done45
+body43:
+  %v49 = add nsw i64 %v20, %i46
+  %v50 = sub nsw i64 63, %i46
+  %v51 = getelementptr inbounds float, ptr %a11, i64 %v50
+  %v52 = load float, ptr %v51, align 4, !llvm.access.group !0
+  %v53 = getelementptr inbounds float, ptr %v4, i64 %v49
+  store float %v52, ptr %v53, align 4, !llvm.access.group !0
+  br label %latch44
+latch44:
+  %i47 = add nsw i64 %i46, 1
+  br label %head42, !llvm.loop !4
+done45:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, 1

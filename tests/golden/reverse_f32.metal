@@ -18,11 +18,17 @@ kernel void atlas_reverse_f32(
     threadgroup float kept[64];
     const uint group = groups.y * 32768u + groups.x;
     const uint lanes = p.extent_0;
+    for (uint place = thread_index; place < 64u; place += 64u) {
+        kept[place] = 0.0f;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint number = group * 64u + thread_index;
     const bool inside = number < lanes;
     const uint lane = min(number, lanes - 1u);
     const float v2 = a[lane];
-    kept[thread_index] = v2;
+    if (inside) {
+        kept[thread_index] = v2;
+    }
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint v4 = 63u - thread_index;
     const float v5 = kept[v4];

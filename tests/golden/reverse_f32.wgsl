@@ -11,11 +11,17 @@ var<workgroup> kept: array<f32, 64>;
 fn atlas_reverse_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread_index: u32) {
     let group = groups.y * 32768u + groups.x;
     let lanes = p.extent_0;
+    for (var place = thread_index; place < 64u; place += 64u) {
+        kept[place] = 0.0f;
+    }
+    workgroupBarrier();
     let number = group * 64u + thread_index;
     let inside = number < lanes;
     let lane = min(number, lanes - 1u);
     let v2 = a[lane];
-    kept[thread_index] = v2;
+    if (inside) {
+        kept[thread_index] = v2;
+    }
     workgroupBarrier();
     let v4 = 63u - thread_index;
     let v5 = kept[v4];

@@ -46,7 +46,7 @@ def run(executor: hg.Executor, plan: Plan, operands: list[np.ndarray], shape: An
     """What a plan leaves in an output that held something else."""
     out = executor.full(shape, STRANGE)
     tensors = [executor.tensor(o) for o in operands]
-    executor.bound.prepare(None, plan, [t.buffer for t in [*tensors, out]])()
+    executor.bound.call(plan, [t.buffer for t in [*tensors, out]])()
     return out.to_numpy()
 
 
@@ -130,5 +130,5 @@ def test_a_product_of_integers_has_its_epilogue_after_it(executor: hg.Executor) 
     plan = product_plan(first, second, product, dtypes.i32, executor.target, builder.build())
     out = executor.full((6, 5), 77, dtypes.i32)
     tensors = [executor.tensor(a), executor.tensor(b), out]
-    executor.bound.prepare(None, plan, [t.buffer for t in tensors])()
+    executor.bound.call(plan, [t.buffer for t in tensors])()
     np.testing.assert_array_equal(out.to_numpy(), 3 * (a @ b))

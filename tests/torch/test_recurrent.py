@@ -290,6 +290,18 @@ def test_few_operators() -> None:
     assert names[0] == names[1]
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_compiled(name: str) -> None:
+    """Dynamo breaks the graph at networks unless it is told not to; then they are in it as they are."""
+    host, ours = _pair(name, num_layers=2, bidirectional=True)
+    x, states = torch.randn(6, 3, 5), _states(host, 3)
+    wanted = _everything(host, x, states, "cpu")
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(allow_rnn=True):
+        compiled = torch.compile(ours, backend="hologram", fullgraph=True)
+        _same(_everything(compiled, x, states, "hologram"), wanted)
+
+
 def test_refused() -> None:
     _, ours = _pair("lstm")
     x = torch.randn(4, 3, 5, device="hologram")

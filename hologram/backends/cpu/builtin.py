@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-FASTCALL, ONE = 0x80, 0x8  # METH_FASTCALL: an array of arguments, and how many they are; METH_O: the one there is
+FASTCALL, ONE = (
+    0x80,
+    0x8,
+)  # METH_FASTCALL: an array of arguments, and how many they are; METH_O: the one there is
 
 
 class _Method(ctypes.Structure):

@@ -21,9 +21,9 @@ from hologram.device import (
     Call,
     Clock,
     DeviceInfo,
-    Find,
     HostTimeline,
     Kernel,
+    Places,
     Prepared,
     Timeline,
 )
@@ -186,6 +186,6 @@ class CpuDevice(CompilingDevice[Kernel]):
     def place(self, memory: Memory) -> int:
         return memory.address
 
-    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], find: Find) -> Prepared:
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.device.Device: neighbours that are compiled code become one call of it."""
         return preparing.prepared(calls, arguments, self._host if _compiles() else None)

@@ -23,9 +23,10 @@ ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
 _HEADER = 4
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _CALLED = (
-    "PyLong_AsVoidPtr PyLong_AsLongLong PyFloat_AsDouble PyErr_Occurred PyErr_NoMemory PyList_GetItem "
-    "PyEval_SaveThread PyEval_RestoreThread PyMem_RawMalloc PyMem_RawFree Py_IncRef"
-).split()
+    *("PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyList_GetItem", "PyErr_Occurred"),
+    *("PyErr_NoMemory", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
+    "Py_IncRef",
+)
 
 
 @frozen(slots=True)

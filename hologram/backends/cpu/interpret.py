@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
-from hologram.device import Binding, Kernel, Launch
+from hologram.device import Binding, Kernel, Launch, Span
 from hologram.records import frozen
 
 
@@ -28,7 +28,7 @@ class InterpretedKernel(Kernel):
         return lambda: evaluate(program, buffers, numbers, sizes)
 
     def schedule(
-        self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
+        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> str:
         return "interpreted"
 

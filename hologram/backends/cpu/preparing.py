@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hologram.backends.cpu.image import ADDRESS, Piece, prepared as image
+from hologram.backends.cpu.image import ADDRESS, Piece
+from hologram.backends.cpu.image import prepared as image
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.memory import borrowed
 from hologram.device import Binding, Call, Prepared
@@ -16,8 +17,9 @@ from hologram.plan import Given
 
 def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
     """The calls in order as one launch; see hologram.device.Device.prepare."""
-    parts: list[Prepared] = []
-    for compiled, group in itertools.groupby((_part(c, arguments, host) for c in calls), lambda x: type(x) is list):
+    parts: list[Any] = []
+    found: list[Any] = [_part(c, arguments, host) for c in calls]
+    for compiled, group in itertools.groupby(found, lambda x: type(x) is list):
         if compiled and host is not None:
             pieces = [piece for part in group for piece in part]
             if pieces:

@@ -30,6 +30,20 @@ def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[in
     return tuple(merged)
 
 
+def written_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
+    """As `shared_parameters`, where all are declared read-write: what is written is merged with what is read there.
+
+    That is the same for all launches of one structure; whether two that are only read are one memory is not.
+    """
+    pairs = list(zip(program.buffers, bindings, strict=True))
+    written = {(b.memory, b.offset) for p, b in pairs if p.access is not Access.READ}
+    first: dict[tuple, int] = {}
+    return tuple(
+        first.setdefault((b.memory, b.offset, p.dtype), k) if (b.memory, b.offset) in written else k
+        for k, (p, b) in enumerate(pairs)
+    )
+
+
 def mixed_access(program: Program, bindings: Sequence[Binding], shared: Sequence[int]) -> bool:
     """Whether, after merging, a memory is bound to one parameter that is only read and to another that is written."""
     written = {s for p, s in zip(program.buffers, shared, strict=True) if p.access is not Access.READ}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from hologram import forks
 from hologram.atlas.program import Program
-from hologram.backends.webgpu import blit
+from hologram.backends.webgpu import blit, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import Facilities, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
@@ -18,7 +19,8 @@ from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.compiling import CompilingDevice
-from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.device import Binding, Call, DeviceInfo, Launch, Places, Prepared, Timeline, check_range
+from hologram.dtypes import DType, f32
 from hologram.errors import BackendUnavailable, DeviceLost
 from hologram.limits import ALIGNMENT
 from hologram.plan import Tile
@@ -32,7 +34,9 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         adapter, limits = logical.adapter, info.limits
         mappable = limits.unified_memory and "MappablePrimaryBuffers" in adapter.features
         immediates = adapter.limits["maxImmediateSize"] if "Immediates" in adapter.features else 0
-        self.encoder = Encoder(logical, BATCH_SOFTWARE if limits.software else BATCH)
+        self.encoder = (
+            Encoder(logical, BATCH_SOFTWARE, blocks=True) if limits.software else Encoder(logical, BATCH)
+        )
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.unfinished = Unfinished(self.transfers, limits.loop_turns)
@@ -152,6 +156,18 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.device.Device."""
         return sequence(self.encoder, launches)
+
+    @property
+    def told(self) -> frozenset[DType]:  # type: ignore[override]
+        return frozenset({f32})
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
+        """See hologram.device.Device: one call that appends dispatches, whose bind groups are found by place."""
+        with self.encoder.lock:
+            found = told.slots(calls, arguments, places, self.pipelines)
+        if found is None:
+            return super().prepare(calls, arguments, places)
+        return told.launch_of(self.encoder, self.pipelines, found, places)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.device."""

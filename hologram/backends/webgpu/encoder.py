@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -22,6 +23,9 @@ from hologram.errors import DeviceLost, HologramError, OutOfMemory
 # submission blocks until the one before has run, so it pays to submit less often.
 BATCH = 64
 BATCH_SOFTWARE = 256
+# Sleep between two looks whether the GPU is done: none at first, since it takes 60 us at least, but where a CPU plays
+# the GPU and would lose what looking takes.
+SPIN_S, LONGEST_LOOK_S = 200e-6, 0.02
 
 _OUT_OF_MEMORY = 3  # WGPUErrorType
 _SUCCESS = 1  # WGPUMapAsyncStatus
@@ -60,8 +64,9 @@ def sequence(encoder: Encoder, launches: Sequence[Launch]) -> Launch:
 class Encoder:
     """Commands on their way to the queue; every method may be called from any thread."""
 
-    def __init__(self, device: LogicalDevice, batch: int) -> None:
+    def __init__(self, device: LogicalDevice, batch: int, *, blocks: bool = False) -> None:
         self.device = device
+        self.blocks = blocks  # a submission waits until the one before has run
         self.lib, self.ffi = device.library.lib, device.library.ffi
         self.batch = batch
         self.lock = threading.RLock()
@@ -170,6 +175,7 @@ class Encoder:
             if self.commands is None:
                 self._submit_writes()
                 return
+            self._before_submission()
             self._end_pass()
             lib = self.lib
             encoder, self.commands, self.count = self.commands, None, 0
@@ -183,8 +189,10 @@ class Encoder:
 
     def idle(self) -> bool:
         """Whether everything written and flushed is done; does not wait."""
+        if self.blocks and not self._done():
+            return False
         self._submit_writes()
-        return bool(self.lib.wgpuDevicePoll(self.device.handle, 0, self.ffi.NULL))
+        return self._done()
 
     def wait(self) -> None:
         """Flushes, and waits until everything is done."""
@@ -221,12 +229,41 @@ class Encoder:
 
     def _poll(self) -> None:
         self._submit_writes()
-        self.lib.wgpuDevicePoll(self.device.handle, 1, self.ffi.NULL)
+        self._settle()
         self.writes = 0
+
+    def _done(self) -> bool:
+        """Whether all that was submitted has run.
+
+        wgpu-native 29 gives a byte where its header says a WGPUBool: what the other three hold is chance. May go when
+        this gives 0 or 1 while the GPU works.
+        """
+        return bool(self.lib.wgpuDevicePoll(self.device.handle, 0, self.ffi.NULL) & 0xFF)
+
+    def _settle(self) -> None:
+        """Waits until all that was submitted has run, by looks that come the rarer the longer it takes.
+
+        Python hears Ctrl-C between them, in the main thread only; the library's own wait would keep it from that.
+        """
+        if threading.current_thread() is threading.main_thread():
+            begun = time.perf_counter()
+            while not self._done():
+                waited = time.perf_counter() - begun
+                spins = waited < SPIN_S and not self.blocks
+                time.sleep(0 if spins else min(waited / 8, LONGEST_LOOK_S))
+        self.lib.wgpuDevicePoll(
+            self.device.handle, 1, self.ffi.NULL
+        )  # which also tells who waits for a mapping
+
+    def _before_submission(self) -> None:
+        """Waits here, where Ctrl-C is heard, for what the library would wait for."""
+        if self.blocks:
+            self._settle()
 
     def _submit_writes(self) -> None:
         """An empty submission carries the queue's writes, which wait for one."""
         if self.unsubmitted:
+            self._before_submission()
             self.lib.wgpuQueueSubmit(self.device.queue, 0, self.ffi.NULL)
             self.unsubmitted = False
 

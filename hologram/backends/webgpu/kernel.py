@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hologram.atlas.program import Program
-from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
+from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, written_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
@@ -56,6 +56,22 @@ class Compiled:
 
     pipeline: Pipeline
     source: Source | Shader
+
+
+@frozen
+class Bound:
+    """A dispatch that nothing is bound to yet: what it sees of each memory, and which operands these are."""
+
+    made: Compiled
+    positions: tuple[int, ...]
+    bindings: tuple[Binding, ...]
+    scalars: tuple[Number, ...]
+    groups: tuple[int, int, int]
+
+    @property
+    def dispatched(self) -> bool:
+        """Whether there is anything to do."""
+        return math.prod(self.groups) > 0
 
 
 class Form:
@@ -144,6 +160,32 @@ class WebGPUKernel(TextKernel):
         form = self._form(replace(shape, cut=cut))
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
         return sequence(self.facilities.encoder, launches)
+
+    def told(
+        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
+    ) -> Bound | None:
+        """A launch on any memory that lies like this; None where it takes pages, or watches its loops."""
+        checked = self.checked(bindings, scalars, grid)
+        if checked is None:
+            return Bound(self.plain.compiled(PLAIN), (), (), (), (0, 0, 0)) if not scalars else None
+        bindings, scalars = checked
+        if any(b.nbytes > self.facilities.limits.max_binding_bytes for b in bindings):
+            return None
+        form, bound = self.plain, list(bindings)
+        positions = self._distinct
+        if isinstance(self.kernel, Program):
+            shared = written_parameters(self.kernel, bindings)
+            form = self._form(Shape(shared, True))
+            if shared != self._distinct:
+                bound, positions = _merged(bindings, shared), tuple(sorted(set(shared)))
+        with self.facilities.encoder.lock:
+            variant = form.generator.variant(grid, scalars)
+            if variant.watched:
+                return None
+            made = form.compiled(variant)
+            groups = made.source.groups(grid, self.facilities.limits)
+        padded = tuple([Binding(b.memory, b.offset, _padded(b)) for b in bound])
+        return Bound(made, positions, padded, tuple(scalars), groups)
 
     def _program(self, shape: Shape) -> Program:
         assert isinstance(self.kernel, Program)

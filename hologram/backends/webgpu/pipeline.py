@@ -9,7 +9,7 @@ from typing import Any
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
-from hologram.device import Binding
+from hologram.device import Binding, Places
 from hologram.errors import CompileError, HologramError
 from hologram.records import frozen
 
@@ -91,13 +91,29 @@ class Pipelines:
             self._groups.move_to_end(key)
             return self._groups[key][0]
         group = self._create_group(layout, bindings, None)
-        memories = [b.memory for b in bindings]
+        self._keep(key, group, [b.memory for b in bindings])
+        return group
+
+    def placed(
+        self, layout: Layout, sizes: Any, at: tuple[int, ...], uniform: tuple[Any, int] | None, places: Places
+    ) -> Any:
+        """A bind group that sees memory from places `at` on, kept by them; `sizes` are a key, and the bytes of each."""
+        key = (layout, sizes, at)
+        known = self._groups.get(key)
+        if known is not None:
+            self._groups.move_to_end(key)
+            return known[0]
+        bindings = [Binding(*places.find(place), nbytes) for place, nbytes in zip(at, sizes[1], strict=True)]
+        group = self._create_group(layout, bindings, uniform)
+        self._keep(key, group, [b.memory for b in bindings])
+        return group
+
+    def _keep(self, key: tuple, group: Any, memories: list[Memory]) -> None:
         self._groups[key] = group, memories
         for memory in memories:
             memory.groups.add(key)
         if len(self._groups) > GROUPS_KEPT:
             self._drop(next(iter(self._groups)))
-        return group
 
     def forget(self, memory: Memory) -> None:
         """Drops the cached bind groups that see a memory."""

@@ -12,7 +12,16 @@ import math
 
 from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
-from hologram.compiler.fusion.groups import Group, covers, cut_for, lanes_in_order, lanes_of, rows_of, same, widened_by
+from hologram.compiler.fusion.groups import (
+    Group,
+    covers,
+    cut_for,
+    lanes_in_order,
+    lanes_of,
+    rows_of,
+    same,
+    widened_by,
+)
 from hologram.layout import Layout, compose
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -101,7 +110,12 @@ class Fusion:
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
         behind = self.rows_behind.get(value)
-        if times > size and behind is not None and rows_of(behind).count == size and not self.takes(behind, users):
+        if (
+            times > size
+            and behind is not None
+            and rows_of(behind).count == size
+            and not self.takes(behind, users)
+        ):
             return f"{name}: it is computed where the rows that it comes from are"
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"
@@ -265,9 +279,10 @@ class Fusion:
             shape = node.layouts[0].shape
             pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
             cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
-            if group.anchor is not None or None in cuts:
+            first = cuts[0]
+            if group.anchor is not None or first is None or None in cuts:
                 return False
-            group.become(group.split(*cuts[0]))
+            group.become(group.split(*first))
         return True
 
     def inline(self, group: Group, node: Node) -> None:

@@ -159,7 +159,9 @@ class _Writer:
 
     def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
         stores, taken = self.group.stores, set(in_place.values())
-        self._declare([v for v in dict.fromkeys((*self.group.loads, *sorted(self.group.reads))) if v not in taken])
+        self._declare(
+            [v for v in dict.fromkeys((*self.group.loads, *sorted(self.group.reads))) if v not in taken]
+        )
         values = [*self.buffers, *stores]
         targets = {}
         for k, value in enumerate(stores):

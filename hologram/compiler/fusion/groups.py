@@ -16,7 +16,6 @@ from hologram.layout import Layout, collapse, compose, row_major, settled
 from hologram.opset.forms.row import Row
 from hologram.records import frozen
 
-
 MOST_ANEW = 1 << 18  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
 
@@ -189,7 +188,11 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
     if group.reduced:
         outer = math.prod(group.shape[: len(group.shape) - group.reduced])
         anew = rows.count == 1 < outer <= MOST_ANEW // math.prod(rows.shape) and not rows.keeps_shape
-        if anew and group.reduced == rows.reduced and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]:
+        if (
+            anew
+            and group.reduced == rows.reduced
+            and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]
+        ):
             over = rows.over(group.shape)
             if over is not None and all(same(at, over.result) for at in group.needs[value]):
                 return group, ""
@@ -210,7 +213,8 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
 
 def cut_for(group: Group, inner: Layout, outer: Layout) -> tuple[int, int] | None:
     """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: that axis, and by how
-    many elements it is to be split."""
+    many elements it is to be split.
+    """
     (plain,) = collapse([inner])
     weights = row_major(plain.shape)
     for axis in range(len(group.shape) - group.reduced):

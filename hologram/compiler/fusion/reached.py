@@ -33,6 +33,11 @@ class Reached:
         return max(self.layout.ndim, 1)
 
     @property
+    def dtype(self) -> DType:
+        """Of the elements as they lie in memory."""
+        return self.layout.dtype
+
+    @property
     def computed(self) -> DType:
         return types.computing(self.layout.dtype)
 

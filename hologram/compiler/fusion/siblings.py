@@ -44,7 +44,9 @@ class Siblings:
             return {}
         if group.anchor is not None:
             return self.updated(group, group.anchor)
-        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads]
+        free = [
+            v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads
+        ]
         written = [value for value in group.stores if value in graph.outputs]
         pairs = [
             (value, source)

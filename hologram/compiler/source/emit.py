@@ -49,7 +49,7 @@ class Emitter:
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
         self.fragile = fragile(program) if dialect.hidden else frozenset()
-        self.guard = ""  # a condition under which effects on buffers happen
+        self.guard = ""  # a condition under which effects on memory happen
 
     # Text.
 
@@ -141,7 +141,7 @@ class Emitter:
                 self.names[i.result] = self.extent(int(i.attribute or 0))
             case Opcode.LANE | Opcode.WORKGROUP | Opcode.THREAD:
                 name = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}.get(i.opcode, "lane")
-                self.names[i.result] = name if i.opcode is Opcode.LANE else self._index(name)
+                self.names[i.result] = name if i.opcode is Opcode.LANE else self.index(name)
             case Opcode.CONSTANT:
                 self.names[i.result] = self.literal(i.attribute, i.type)  # type: ignore[arg-type]
                 self.constants.add(i.result)
@@ -150,9 +150,7 @@ class Emitter:
             case Opcode.STORE:
                 self.store(i, *operands)
             case Opcode.SHARED_STORE:
-                template = self.dialect.shared_stores.get(self._shared(i), "{buffer}[{position}] = {value};")
-                name = self.shared_names[str(i.attribute)]
-                self.line(template.format(buffer=name, position=operands[0], value=operands[1]))
+                self.guarded(self.shared_store(str(i.attribute), self._shared(i), *operands))
             case Opcode.BARRIER:
                 self.line(self.dialect.barrier)
             case Opcode.IF:
@@ -183,7 +181,7 @@ class Emitter:
         self.var(name, self.program.types[i.operands[0]], text)
         return name
 
-    def _index(self, text: str) -> str:
+    def index(self, text: str) -> str:
         return text if self.dialect.index_bits == 32 else f"({self.type(dtypes.index)}){text}"
 
     def _scalar(self, i: Instruction) -> None:
@@ -241,12 +239,20 @@ class Emitter:
             table = self.dialect.atomic_stores if buffer.atomic else self.dialect.stores
             template = table.get(buffer.dtype, "{buffer}[{position}] = {value};")
             self.help("store", buffer.dtype, buffer.name)
-        text = template.format(buffer=buffer.name, position=position, value=value)
+        self.guarded(template.format(buffer=buffer.name, position=position, value=value))
+
+    def shared_store(self, name: str, dtype: DType, position: str, value: str) -> str:
+        """The statement that stores an element of a shared array."""
+        template = self.dialect.shared_stores.get(dtype, "{buffer}[{position}] = {value};")
+        return template.format(buffer=self.shared_names[name], position=position, value=value)
+
+    def guarded(self, statement: str) -> None:
+        """A statement with an effect, which only lanes of the grid may have."""
         if not self.guard:
-            self.line(text)
+            self.line(statement)
             return
         with self.scope(f"if ({self.guard}) {{"):
-            self.line(text)
+            self.line(statement)
 
     def _atomic(self, i: Instruction, position: str, value: str) -> None:
         name = self.buffer_names[str(i.attribute)]

@@ -50,9 +50,11 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     emitter.lines += opening
     emitter.depth = 1
     emitter.let("lanes", dtypes.index, lanes(emitter, program.rank))
+    if program.shared:
+        _zeroes(emitter, schedule)
     here = f"group * {emitter.number(schedule.workgroup)} + thread_index"
     if Opcode.BARRIER in program.opcodes:
-        # Every thread must reach the barriers: those past the end repeat the last lane, without effect on buffers.
+        # Every thread must reach the barriers: those past the end repeat the last lane, without effect on memory.
         emitter.let("number", dtypes.index, here)
         emitter.let("inside", dtypes.bool_, "number < lanes")
         emitter.let("lane", dtypes.index, f"min(number, lanes - {emitter.number(1)})")
@@ -64,6 +66,16 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     emitter.instructions(program.body.instructions)
     emitter.depth = 0
     emitter.line("}")
+
+
+def _zeroes(emitter: Emitter, schedule: Schedule) -> None:
+    """Fills the shared arrays with what Atlas says they begin with. So does WGSL say, but not wgpu-native 29."""
+    index, step = dtypes.index, emitter.number(schedule.workgroup)
+    for array in emitter.program.shared:
+        zero = emitter.literal({"float": 0.0, "bool": False}.get(array.dtype.kind, 0), array.dtype)
+        with emitter.loop("place", index, emitter.index("thread_index"), emitter.number(array.size), step):
+            emitter.line(emitter.shared_store(array.name, array.dtype, "place", zero))
+    emitter.line(emitter.dialect.barrier)
 
 
 class _Vectors:

@@ -96,7 +96,7 @@ class Recorder:
             at = Layout(dtype, (), (), self.formulas.offset(value, dtype))
             shown, layout = self._number(dtype, at).expand(shape), Layout.contiguous(dtype, shape)
             return self._record(cast, [shown], {"dtype": dtype.name}, (layout,))[0]
-        value = plain(value)
+        value = fitted(plain(value), dtype, "full")
         return self.apply(fill, (), {"value": value, "shape": shape, "dtype": dtype.name})
 
     def constant(self, values: np.ndarray) -> Traced:

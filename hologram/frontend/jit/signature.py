@@ -44,9 +44,13 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
     tensors: list[Any] = []
     numbers: list[Any] = []
     for tree in args:
-        if type(tree) is Tensor:
-            structure.append(Tensor)
+        kind: Any = type(tree)
+        if kind is Tensor:  # as in _walk, without a call
+            structure.append(kind)
             tensors.append(tree)
+        elif kind in KINDS:
+            structure.append(kind)
+            numbers.append(tree)
         else:
             _walk(who, tree, structure, tensors, numbers)
     for name in sorted(kwargs) if kwargs else ():

@@ -53,6 +53,11 @@ class Operand:
             for axis, step in enumerate(address.steps)
         ]
 
+    @property
+    def dtype(self) -> DType:
+        """Of the elements as they lie in memory."""
+        return self.address.dtype
+
     def position(self, coordinates: Sequence[Value]) -> Value:
         """The element position of the coordinates."""
         total = self._offset

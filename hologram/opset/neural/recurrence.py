@@ -18,6 +18,7 @@ from hologram.opset.matmul import matmul
 from hologram.opset.neural import recurrence_meaning as meaning
 from hologram.opset.neural import recurrent_cells as cells
 from hologram.opset.neural.recurrent_cells import GRU, LSTM, RELU, TANH, Kernel, Kind, kernel, repeated
+from hologram.opset.neural.recurrent_whole import taken, whole
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
@@ -114,9 +115,17 @@ class Recurrence(Layer):
         grid = (batch, total // self.kind.gates)
         if not out.layout.size or not total:
             return steps.plan()
+        weight, own = given["weight"], {"bias": given.get("bias"), "hidden": hidden, "out": out}
+        known: dict[str, Place | None] = {"gates": gates, "lengths": lengths, "cell": cell, "kept": kept}
+        if taken(self.kind, target.limits, weight.layout, "projection" in given):
+            turned = steps.converted(_turned(weight), gates.layout.dtype)
+            steps.steps.append(
+                whole(self.kind, known | own, turned, times, attributes["reverse"], back=False, grid=grid)
+            )
+            return steps.plan()
         product = steps.place(gates.layout.dtype, (batch, total))
-        to_gates = repeated(steps, lambda: _product(steps, hidden, _turned(given["weight"]), product, target))
-        operands = {"gates": gates, "product": product, "lengths": lengths, "cell": cell, "kept": kept}
+        to_gates = repeated(steps, lambda: _product(steps, hidden, _turned(weight), product, target))
+        operands = known | {"product": product}
         if "projection" in given:
             inner = steps.place(gates.layout.dtype, grid)
             shorter = steps.place(gates.layout.dtype, hidden.layout.shape)
@@ -128,7 +137,6 @@ class Recurrence(Layer):
             last = kernel(self.kind, cells.settled, settle, hidden.layout.shape)
         else:
             projected, last = (), None
-            own = {"bias": given.get("bias"), "hidden": hidden, "out": out}
             step = kernel(self.kind, cells.forward, operands | own, grid)
         for time in reversed(range(times)) if attributes["reverse"] else range(times):
             steps.steps += (*to_gates, step.at(time), *projected, *([last.at(time)] if last else ()))
@@ -179,17 +187,23 @@ class RecurrenceGradient(Layer):
         dtype, grid = grown[0].layout.dtype, (batch, total // self.kind.gates)
         if not grown[0].layout.size or not by_hidden.layout.size:
             return steps.plan()
-        parts, product = steps.place(dtype, (batch, total)), steps.place(dtype, by_hidden.layout.shape)
-        through = repeated(steps, lambda: _product(steps, parts, weight, product, target))
         operands: dict[str, Place | None] = {
             "kept": given["kept"], "lengths": lengths, "by_cell": by_cell, "grown": grown[0],
-            "grown_hidden": grown[1] if self.kind.parted else None, "parts": parts,
+            "grown_hidden": grown[1] if self.kind.parted else None,
         }  # fmt: skip
         arriving: dict[str, Place | None] = {
-            "cotangent": given.get("cotangent"),
-            "by_hidden": by_hidden,
-            "lengths": lengths,
-        }
+            "cotangent": given.get("cotangent"), "by_hidden": by_hidden, "lengths": lengths,
+        }  # fmt: skip
+        if taken(self.kind, target.limits, weight.layout, "projection" in given):
+            steps.steps.append(
+                whole(
+                    self.kind, operands | arriving, weight, times, attributes["reverse"], back=True, grid=grid
+                )
+            )
+            return steps.plan()
+        parts, product = steps.place(dtype, (batch, total)), steps.place(dtype, by_hidden.layout.shape)
+        through = repeated(steps, lambda: _product(steps, parts, weight, product, target))
+        operands["parts"] = parts
         projected = ()
         if "projection" in given:
             short, inner = steps.place(dtype, by_hidden.layout.shape), steps.place(dtype, grid)

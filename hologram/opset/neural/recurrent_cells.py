@@ -101,42 +101,53 @@ RELU = Kind("rnn_relu", 1, 0, _plain(relu), _relu_back)
 class Cell:
     """A kernel's operands at one element of a state: a lane is a row of the batch and a column of the state."""
 
-    def __init__(self, builder: Builder, operands: dict[str, Operand]) -> None:
+    def __init__(self, builder: Builder, operands: dict[str, Operand], row: Value, column: Value) -> None:
         self.builder = builder
         self.operands = operands
-        self.row, self.column = builder.coordinate(0), builder.coordinate(1)
+        self.row, self.column = row, column
+        self.width: Value | int | None = None  # of a state; None: the extent of the columns
         self.active: Value | None = None  # whether the row's sequence has not ended; None: none ends early
         if "lengths" in operands:
             length = operands["lengths"].at(self.row).to(dtypes.index)
-            self.active = builder.scalar("time", dtypes.index) < length
+            self.active = self.now() < length
+
+    def now(self) -> Value:
+        """The step's time."""
+        return self.builder.scalar("time", dtypes.index)
+
+    def place(self, name: str, *where: Value) -> tuple[Value, ...]:
+        """The coordinates of an operand's element, whose launch has its time."""
+        return where
 
     def of(self, name: str) -> Value | None:
         """The element of an operand, if it is there."""
         found = self.operands.get(name)
-        return (
-            None if found is None else found.at(*([self.row] * (len(found.address.steps) - 1)), self.column)
-        )
+        if found is None:
+            return None
+        where = (self.column,) if name == "bias" else (self.row, self.column)
+        return found.at(*self.place(name, *where))
 
     def parts(self, name: str, count: int) -> list[Value]:
         """The elements of an operand whose rows are several states wide."""
-        return [self.operands[name].at(self.row, self._part(k)) for k in range(count)]
+        return [self.operands[name].at(*self.place(name, self.row, self._part(k))) for k in range(count)]
 
     def put(self, name: str, value: Value | None) -> None:
         """Stores an element of an operand, if it is there."""
         if name in self.operands and value is not None:
-            self.operands[name].put(value, self.row, self.column)
+            self.operands[name].put(value, *self.place(name, self.row, self.column))
 
     def put_parts(self, name: str, values: Values) -> None:
         if name in self.operands:
             for k, value in enumerate(values):
-                self.operands[name].put(value, self.row, self._part(k))
+                self.operands[name].put(value, *self.place(name, self.row, self._part(k)))
 
     def chosen(self, active: Value, ended: Value | Number) -> Value:
         """One value where the sequence goes on, another where it has ended."""
         return active if self.active is None else select(self.active, active, ended)
 
     def _part(self, k: int) -> Value:
-        return self.column + k * self.builder.extent(1) if k else self.column
+        width = self.builder.extent(1) if self.width is None else self.width
+        return self.column + k * width if k else self.column
 
 
 def forward(kind: Kind, cell: Cell) -> None:
@@ -265,7 +276,7 @@ def _program(kind: Kind, way: Way, described: tuple[tuple[str, Address, Access],
         name: Operand(builder, name, address, access, types.computing(address.dtype))
         for name, address, access in described
     }
-    way(kind, Cell(builder, operands))
+    way(kind, Cell(builder, operands, builder.coordinate(0), builder.coordinate(1)))
     return builder.build()
 
 

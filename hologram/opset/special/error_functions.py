@@ -73,20 +73,20 @@ def _exp_square(x: Value, sign: float) -> Value:
     return atlas.exp(sign * high * high) * atlas.exp(sign * (x - high) * (x + high))
 
 
-def _erfcx_right(x: Value) -> Value:
+def erfcx_right(x: Value) -> Value:
     """From 0 on."""
     return chebyshev(2.0 - 15.0 / (x + 3.75), _ERFCX) / (1.0 + 2.0 * x)
 
 
 def _erfcx(x: Value) -> Value:
-    right = _erfcx_right(atlas.absolute(x))
+    right = erfcx_right(atlas.absolute(x))
     grown = select(atlas.absolute(x) > 30.0, math.inf, 2.0 * _exp_square(x, 1.0))
     return select(x < 0.0, grown - right, right)
 
 
 def _erfc(x: Value) -> Value:
     y = atlas.absolute(x)
-    tail = select(y > 30.0, 0.0, _exp_square(y, -1.0) * _erfcx_right(y))
+    tail = select(y > 30.0, 0.0, _exp_square(y, -1.0) * erfcx_right(y))
     return select(y < 0.5, 1.0 - atlas.erf(x), select(x < 0.0, 2.0 - tail, select(x != x, x, tail)))
 
 
@@ -163,14 +163,14 @@ def ndtri(x):
 
 def _log_normal(x: Value) -> Value:
     t = x * math.sqrt(0.5)
-    left = atlas.log(_erfcx_right(atlas.absolute(t)) * 0.5) - t * t
+    left = atlas.log(erfcx_right(atlas.absolute(t)) * 0.5) - t * t
     return select(x < -1.0, left, atlas.log1p(-0.5 * _erfc(t)))
 
 
 def _log_normal_slope(x: Value) -> Value:
     """The density over the distribution."""
     t = x * math.sqrt(0.5)
-    ratio = 1.0 / _erfcx_right(atlas.absolute(t))
+    ratio = 1.0 / erfcx_right(atlas.absolute(t))
     right = atlas.exp(-(t * t)) / (2.0 - _erfc(t))
     return math.sqrt(2.0 / math.pi) * select(x < 0.0, ratio, right)
 

@@ -17,6 +17,7 @@ from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.polynomials import chebyshev, polynomial
 from hologram.opset.forms.samples import array, unary
+from hologram.opset.special.error_functions import erfcx_right
 
 if TYPE_CHECKING:
     from scipy import special
@@ -183,15 +184,15 @@ def _zeta(x: Value, q: Value) -> Value:
     total, base = x.builder.loop(0, count, turn, first=(_power(q, x), q))
     last = _power(base, x)
     found = total + last * base / (x - 1.0) - 0.5 * last
-    factor, left = x, last / base
-    k = 0.0
+    left, k = last * (x / base), 0.0
     for term in _ZETA_TERMS:
-        found = found + factor * left / term
-        factor = factor * (x + (k + 1.0)) * (x + (k + 2.0))
-        left = left / base / base
+        found = found + left / term
+        left = left * ((x + (k + 1.0)) / base) * ((x + (k + 2.0)) / base)
         k += 2.0
-    negligible = last < total * 1e-17  # what follows may overflow
+    negligible = last <= total * 1e-17  # what follows may overflow
     found = select(negligible, total, found)
+    far = _power(q, x - 1.0) * (1.0 / (x - 1.0) + 0.5 / q + x / (12.0 * q) / q)  # DLMF 25.11.43
+    found = select(q > (1e8 if x.dtype == dtypes.f64 else 1e3), far, found)
     defined = (q > 0.0) | (x == atlas.floor(x))
     pole = (q <= 0.0) & (q == atlas.floor(q))
     found = select(pole, math.inf, select(defined, found, math.nan))
@@ -219,10 +220,14 @@ _SERIES = tuple((-1) ** k / k for k in reversed(range(2, 19)))  # of m - log(1 +
 _OUTER, _INNER = 64, 32  # turns
 
 
+def _bent(m: Value) -> Value:
+    """m - log(1 + m)."""
+    return select(atlas.absolute(m) < _SERIES_LIMIT, m * m * polynomial(m, _SERIES), m - atlas.log1p(m))
+
+
 def gamma_density(a: Value, x: Value) -> Value:
     """x^a exp(-x) / gamma(a): x times the density; of a large a near x from their distance, which is small."""
-    m = (x - a) / a
-    bent = select(atlas.absolute(m) < _SERIES_LIMIT, m * m * polynomial(m, _SERIES), m - atlas.log1p(m))
+    bent = _bent((x - a) / a)
     w = 1.0 / a
     near = atlas.sqrt(a * (0.5 / math.pi)) * atlas.exp(-a * bent - w * polynomial(w * w, _STIRLING))
     plain = atlas.exp(a * atlas.log(x) - x - _log_gamma_right(a))
@@ -282,13 +287,45 @@ def _upper(a: Value, x: Value) -> Value:
     return gamma_density(a, x) * h
 
 
+# Coefficients of Temme's expansion, in eta, for the powers 0, 1 and 2 of 1 / a (DLMF 8.12.9), computed in fractions.
+_UNIFORM = (
+    (-5.0276692801141755e-12, 2.4361948020667415e-11, -5.830772132550426e-11, -2.5514193994946248e-11,
+     9.14769958223679e-10, -4.382036018453353e-09, 1.0261809784240309e-08, 6.707853543401498e-09,
+     -1.7665952736826078e-07, 8.296711340953087e-07, -1.85406221071516e-06, -2.185448510679992e-06,
+     3.919263178522438e-05, -0.0001787551440329218, 0.0003527336860670194, 0.0011574074074074073,
+     -0.014814814814814815, 0.08333333333333333, -0.3333333333333333),
+    (-1.7543241719747647e-11, 1.1951628599778148e-08, -5.752545603517705e-08, 1.378633446915721e-07,
+     4.647127802807434e-09, -1.6120900894563446e-06, 7.64916091608111e-06, -1.8098550334489977e-05,
+     -4.018775720164609e-07, 0.00020576131687242798, -0.0009902263374485596, 0.0026455026455026454,
+     -0.003472222222222222, -0.001851851851851852),
+    (3.423578734096138e-08, -1.2760635188618728e-05, 5.2923448829120125e-05, -0.0001073665322636516,
+     2.0093878600823047e-06, 0.0007716049382716049, -0.0026813271604938273, 0.004133597883597883),
+)  # fmt: skip
+_UNIFORM_FROM, _UNIFORM_WITHIN = 1e4, 0.3  # a at least, and the distance of x from it, in a
+
+
+def _tail(a: Value, x: Value) -> Value:
+    """The smaller one of the two for a large a near x: Temme's uniform asymptotic expansion (1979; DLMF 8.12.3)."""
+    m, w = (x - a) / a, 1.0 / a
+    bent = _bent(m)
+    magnitude = atlas.sqrt(2.0 * bent)
+    eta = select(m < 0.0, -magnitude, magnitude)
+    zeroth, first, second = (polynomial(eta, each) for each in _UNIFORM)
+    rest = (zeroth + w * (first + w * second)) * atlas.sqrt(w * (0.5 / math.pi))
+    half = 0.5 * erfcx_right(atlas.sqrt(a * bent))
+    return atlas.exp(-a * bent) * (half + select(m < 0.0, -rest, rest))
+
+
 def _incomplete(a: Value, x: Value, complement: bool) -> Value:
     inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
-    safe_a, safe_x = select(inside, a, 1.0), select(inside, x, 1.0)
+    uniform = inside & (a > _UNIFORM_FROM) & (atlas.absolute(x - a) < a * _UNIFORM_WITHIN)
+    tail = _tail(select(uniform, a, 1.0), select(uniform, x, 1.0))
+    safe_a, safe_x = (select(uniform, 1.0, select(inside, each, 1.0)) for each in (a, x))
     series = safe_x <= safe_a + 1.0
     lower = _lower(safe_a, select(series, safe_x, safe_a))
     upper = _upper(safe_a, select(series, safe_a + 2.0, safe_x))
     found = select(series, 1.0 - lower, upper) if complement else select(series, lower, 1.0 - upper)
+    found = select(uniform, select((x >= a) if complement else (x < a), tail, 1.0 - tail), found)
     none, all_ = (1.0, 0.0) if complement else (0.0, 1.0)  # of x = 0, and of x infinite
     ends = select(
         x == 0.0, none, select(a == math.inf, select(x == math.inf, math.nan, x * 0.0 + none), all_)

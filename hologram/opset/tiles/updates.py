@@ -36,7 +36,7 @@ SHORTEST_RUN = 16  # of elements side by side that one lane of a CPU folds
 IN_TURN, IN_TURN_SOFTWARE = 64, 8192
 MANY_LANES = 4096  # keep a device busy even so
 # Of a CPU: as many lanes side by side need no parts; parts that are worth their places, and how many there are at most.
-WIDE, LEAST_OF_A_PART, MOST_PARTS = 64, 8192, 16
+WIDE, LEAST_OF_A_PART, MOST_PARTS = 64, 32_768, 16
 
 
 def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:

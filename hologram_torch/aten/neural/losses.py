@@ -11,11 +11,9 @@ import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram.runtime.dispatch import deferred
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import implements
-from hologram_torch.watch import complain
 
 MEAN, SUM = 1, 2  # ATen's numbers of reductions
 
@@ -70,11 +68,7 @@ def nll_loss(x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_inde
     classes = x.shape[_axis(x)]
     if target.size:
         beyond = _beyond(target, classes, ignore_index)
-        wrong = f"hologram, nll_loss: a target is out of bounds: there are {classes} classes"
-        if deferred():
-            complain(beyond, IndexError, wrong)
-        elif beyond.item():
-            raise IndexError(wrong)
+        refuse("nll_loss", beyond, f"a target is out of bounds: there are {classes} classes", IndexError)
     return _forward(x, target, weight, reduction, ignore_index)
 
 

@@ -211,6 +211,32 @@ def test_barriers_inside_a_loop() -> None:
     np.testing.assert_allclose(ours, a @ c, rtol=1e-5)
 
 
+def test_values_that_change_places_in_a_loop_around_barriers() -> None:
+    """Some made by the turn's last piece, some by an earlier one, some carried on as another."""
+    b = Builder("atlas_places", workgroup=16)
+    x, out = b.buffer("x", f32, Access.READ), b.buffer("out", f32, Access.WRITE)
+    shared = b.shared("held", f32, 16)
+    i, thread = b.position(Opcode.LANE), b.position(Opcode.THREAD)
+
+    def turn(k: Value, first: Value, second: Value, third: Value) -> list[Value]:
+        early = first + third
+        b.shared_store(shared, thread, second)
+        b.barrier()
+        late = b.shared_load(shared, 15 - thread) + first
+        b.barrier()
+        return [second, late * 0.5, early]
+
+    value = b.load(x, i)
+    found = b.loop(0, b.scalar("turns", dtypes.index), turn, first=[value, value * 2.0, value * 3.0])
+    b.store(out, i, found[0] + 10.0 * found[1] + 100.0 * found[2])
+    a = np.arange(48, dtype=np.float32)
+    one, two, three = (a.reshape(3, 16) * k for k in (1, 2, 3))
+    for _ in range(5):
+        one, two, three = two, (two[:, ::-1] + one) * 0.5, one + three
+    ours = run(device(), b.build(), [a, np.zeros_like(a)], [48], [5])[1]
+    np.testing.assert_allclose(ours, (one + 10 * two + 100 * three).ravel(), rtol=1e-6)
+
+
 def test_barrier_in_a_branch_and_a_partial_workgroup() -> None:
     """Each workgroup reverses its lanes if a scalar asks for it; the last one is short."""
     b = Builder("atlas_reverse", workgroup=32)

@@ -216,7 +216,7 @@ def freed_at_once(executor: hg.Executor) -> None:
     a, out = executor.allocate(5000).fill(1.0), executor.allocate(5000)
     hg.ops.vector_add(executor, a, a, out)
     executor.device.flush()
-    executor.launches.clear()
+    executor.structures.clear()
     executor.bound.clear()
     a.live_block().memory.buffer = None
     equal(out, np.full(5000, 2, np.float32))

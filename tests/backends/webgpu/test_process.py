@@ -115,3 +115,65 @@ print(json.dumps([what, float(b.to_numpy()[0, 0] * 768)]))
 """
     )
     assert seen == ["KeyboardInterrupt", pytest.approx(1.0, rel=1e-4)]
+
+
+FULL_QUEUE = """
+from hologram.atlas.builder import Builder
+from hologram.atlas.program import Access
+from hologram.dtypes import index, u32
+
+b = Builder("slow")
+data, n, lane = b.buffer("data", u32, Access.READ_WRITE), b.scalar("n", index), b.coordinate(0)
+(total,) = b.loop(0, n, lambda i, t: (t * 3 + i.to(u32),), first=(b.load(data, lane),))
+b.store(data, lane, total)
+program, lanes = b.build(), 1 << 15
+executor = hg.Executor(backend="webgpu")
+data = executor.allocate(lanes, u32)
+data.fill(0)
+
+
+def launch(n):
+    executor.run(program, {"data": data}, lanes=lanes, n=n)
+
+
+def took(n):
+    start = time.perf_counter()
+    launch(n)
+    executor.synchronize()
+    return time.perf_counter() - start
+
+
+n = 64
+while min(took(n), took(n)) < 0.02 and n < 30_000:
+    n *= 2
+sent = 0.0
+
+
+def interrupt():
+    global sent
+    sent = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
+threading.Timer(1.0, interrupt).start()
+heard = "never"
+try:
+    for _ in range(700):
+        launch(n)
+    ACTION
+except KeyboardInterrupt:
+    heard = time.perf_counter() - sent
+print(json.dumps(heard), flush=True)
+os._exit(0)  # without waiting for what is left
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal cannot be sent to oneself")
+@pytest.mark.parametrize(
+    "action", ["executor.synchronize()", "data.to_numpy()", "data.from_numpy(data.to_numpy())"]
+)
+def test_ctrl_c_is_heard_while_the_queue_is_full(index: int, action: str) -> None:
+    heard = said(FULL_QUEUE.replace("ACTION", action))
+    assert isinstance(heard, float), "the queue was not full"
+    assert heard < 1.0

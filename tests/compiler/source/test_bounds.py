@@ -213,6 +213,7 @@ CONDITIONAL = {
     "cummax",
     "cummin",
     "logcumsumexp",
+    "joined_rows",
     "avg_pool1d_gradient",
     "avg_pool2d_gradient",
 }

@@ -41,10 +41,11 @@ def adam(x: Any, state: Any, t: Any, rate: Any) -> Any:
 
 @pytest.mark.parametrize("first", [1, np.int64(1), np.int32(1), 1.0, np.float64(1)])
 def test_a_counter_is_data_also_where_it_is_returned(executor: hg.Executor, x: hg.Tensor, first: Any) -> None:
-    jitted = hg.jit(adam)
-    found = wanted = (x, (x * 0, x * 0), first)
+    jitted: Any = hg.jit(adam)
+    found: Any = (x, (x * 0, x * 0), first)
+    wanted: Any = found
     for _ in range(12):
-        found, wanted = jitted(*found, 0.01), adam(*wanted, 0.01)
+        found, wanted = jitted(*found, 0.01), adam(wanted[0], wanted[1], wanted[2], 0.01)
         assert (found[2], type(found[2])) == (wanted[2], type(wanted[2]))
         np.testing.assert_allclose(found[0].to_numpy(), wanted[0].to_numpy(), rtol=1e-6, atol=1e-7)
     assert once(jitted)
@@ -227,6 +228,16 @@ def test_written_into_a_part_it_is_data(executor: hg.Executor, x: hg.Tensor) -> 
     for n, r in ((1, 0.5), (2, 0.25), (-7, 3.0)):
         assert bits(jitted(x, n, r)) == bits(function(x, n, r))
     assert once(jitted)
+
+
+@pytest.mark.parametrize("value", [0.5, 300, -1])
+def test_a_fill_that_the_dtype_cannot_hold_is_refused(
+    executor: hg.Executor, x: hg.Tensor, value: float
+) -> None:
+    with pytest.raises(hg.UnsupportedDType, match="cannot hold"):
+        hg.jit(lambda t: t.executor.full((3,), value, "u8"))(x)
+    with pytest.raises(hg.UnsupportedDType, match="cannot hold"):
+        hg.jit(lambda t, n: t.executor.full((3,), n, "u8"))(x, value)
 
 
 @pytest.mark.parametrize("kind", [int, np.uint32, np.int64])

@@ -38,7 +38,7 @@ def test_an_index_is_warned_of_once_after_8_retraces(executor: hg.Executor) -> N
     (message,) = said(map(call, range(8, 30)))
     assert "picked was compiled 8 more times" in message
     assert "the value of its argument at['row'] changes: 1, 2, 3, 4, 5, 6, 7, 8" in message
-    assert f"asked for in {__file__}:{picked.__wrapped__.__code__.co_firstlineno + 2}" in message
+    assert f"asked for in {__file__}:{picked.function.__code__.co_firstlineno + 2}" in message
     assert "hg.take" in message
     assert "rate" not in message
     assert picked(x, {"row": 20}, 2.0).item() == 42.0
@@ -100,9 +100,13 @@ def test_many_signatures_lose_the_oldest_and_no_other(
     assert len(traced) == 4 + 40
 
 
+def squared(*xs: Any) -> Any:
+    return hg.sum(sum(x * x for x in xs))
+
+
 def test_pullbacks_of_one_function_are_few(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_PULLBACKS", 3)
-    jitted = hg.jit(lambda *xs: hg.sum(sum(x * x for x in xs)))
+    jitted = hg.jit(squared)
     given = [executor.full((2,), float(n)) for n in range(6)]
     for n in range(6):
         g = hg.grad(jitted, argnums=n)(*given)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
-from hologram.atlas.program import BufferParameter, Instruction, Program
+from hologram.atlas.program import Block, BufferParameter, Instruction, Program
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.llvm.reuse import ELEMENTS
@@ -26,6 +26,7 @@ _ACCESS_NS = 0.035
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
+_TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
 @frozen
@@ -67,7 +68,7 @@ def facts(program: Program) -> Facts:
     """The program's facts."""
     types = program.types
     everything = list(program.body.walk())
-    cost = sum(_cost(i, types) for i in everything)
+    cost = _total(program.body, types, _TURNS if _meets(program) else 1)
     scalars = {
         i.result: str(i.attribute) for i in everything if i.opcode is Opcode.SCALAR and i.type.kind == "index"
     }
@@ -92,6 +93,21 @@ def facts(program: Program) -> Facts:
         cost, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
         frozenset(strides), None,
     )  # fmt: skip
+
+
+def _meets(program: Program) -> bool:
+    """Whether threads of a workgroup share memory or wait for one another."""
+    return bool(program.shared) or Opcode.BARRIER in program.opcodes
+
+
+def _total(block: Block, types: Mapping[int, Any], turns: int) -> float:
+    """Nanoseconds of a block, whose loops take so many turns."""
+    inner = (
+        _total(b, types, turns) * (turns if i.opcode is Opcode.LOOP else 1)
+        for i in block.instructions
+        for b in i.blocks
+    )
+    return sum(_cost(i, types) for i in block.instructions) + sum(inner)
 
 
 def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
@@ -145,7 +161,7 @@ def schedule(
     order = innermost(range(kept), found, grid)
     reduced = innermost(range(kept, program.rank), found, grid)
     lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
-    if program.shared or Opcode.BARRIER in program.opcodes:
+    if _meets(program):
         groups = -(-lanes // (program.workgroup or WORKGROUP))
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
         return Schedule(Variant("workgroup", (), (), constants, guarded), (groups,), (size,))

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.program import Block, Instruction, Program, SharedArray
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
-from hologram.backends.cpu.llvm.writer import Writer, register_type
+from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.dtypes import DType
 from hologram.records import frozen
 
@@ -91,6 +91,7 @@ class _Workgroup:
 
     w: Writer
     frame: Frame
+    number: str
     first: str  # number of its first lane
     threads: str
     size: int
@@ -123,7 +124,10 @@ class _Workgroup:
         axes = range(self.frame.program.rank)
         number = self.w(f"add nsw i64 {self.first}, {thread}")
         coordinates = dict(zip(axes, decompose(self.w, self.frame, axes, number), strict=True))
-        return Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
+        usual = positions(self.frame, coordinates)
+        # Not by the lane's number: after a remainder LLVM would not know that neighbours read neighbouring memory.
+        own = {O.THREAD: thread, O.WORKGROUP: self.number}
+        return Lane(self.frame, lambda opcode, axis: own.get(opcode) or usual(opcode, axis), group=GROUP)
 
     def fetch(self, lane: Lane, thread: str, value: int) -> str:
         """A value of an earlier piece, for a thread."""
@@ -149,21 +153,28 @@ class _Workgroup:
                 for value in i.results:
                     if value in self.kept and i.opcode not in _ANYWHERE:
                         self.store(value, thread, lane.values[value])
-            moved = [(target, self.fetch(lane, thread, source)) for target, source in moves]
+            moved = [(t, lane.values[s] if s in defined else self.fetch(lane, thread, s)) for t, s in moves]
             for target, register in moved:
                 self.store(target, thread, register)
             return []
 
         self.w.loop("0", self.threads, "1", [], body, lanes=True)
 
-    def run(self, pieces: Sequence[Piece | Whole]) -> None:
+    def run(self, pieces: Sequence[Piece | Whole], moves: Sequence[tuple[int, int]] = ()) -> None:
+        """Runs pieces, then moves values between arrays: in the last one, where it ends in one."""
+        last = pieces[-1] if pieces else None
         for piece in pieces:
+            if piece is last and isinstance(piece, Piece):
+                self.each_thread(piece.instructions, moves)
+                return
             if isinstance(piece, Piece):
                 self.each_thread(piece.instructions)
             elif piece.instruction.opcode is O.LOOP:
                 self._loop(piece)
             else:
                 self._if(piece)
+        if moves:
+            self.each_thread((), moves)
 
     def same(self, value: int) -> str:
         """A value that is the same for all threads: the first one's."""
@@ -180,8 +191,7 @@ class _Workgroup:
 
         def body(number: str, _: list[str]) -> list[str]:
             self.uniform[counter] = number
-            self.run(whole.bodies[0])
-            self.each_thread((), list(zip(carried, block.yields, strict=True)))
+            self.run(whole.bodies[0], list(zip(carried, block.yields, strict=True)))
             return []
 
         start, stop, step = (self.same(v) for v in i.operands[:3])
@@ -195,8 +205,7 @@ class _Workgroup:
         w.branch(self.same(i.operands[0]), *labels)
         for label, block, body in zip(labels, i.blocks, whole.bodies, strict=True):
             w.place(label)
-            self.run(body)
-            self.each_thread((), list(zip(i.results, block.yields, strict=True)))
+            self.run(body, list(zip(i.results, block.yields, strict=True)))
             w.jump(done)
         w.place(done)
 
@@ -209,6 +218,11 @@ def _bytes(d: DType) -> int:
     return 4 if d.name in ("f16", "bf16") else d.itemsize
 
 
+def _made(instructions: Sequence[Instruction]) -> set[int]:
+    """Results of instructions themselves, which a piece that ends with them has at hand."""
+    return {r for i in instructions for r in i.results}
+
+
 def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     """Values that one piece makes and another reads."""
     found: set[int] = set()
@@ -218,8 +232,20 @@ def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
             continue
         found |= set(piece.instruction.operands)
         for block, body in zip(piece.instruction.blocks, piece.bodies, strict=True):
-            found |= set(block.yields) | _crossing(body)
+            ends = body[-1].instructions if body and isinstance(body[-1], Piece) else ()
+            found |= (set(block.yields) - _made(ends)) | _crossing(body)
     return frozenset(found)
+
+
+def _zero(w: Writer, memory: str, array: SharedArray) -> None:
+    """Fills a shared array with what Atlas says it begins with."""
+    t = memory_type(array.dtype)
+
+    def body(place: str, _: list[str]) -> list[str]:
+        w.do(f"store {t} zeroinitializer, ptr {w.element(memory, t, place)}, align {array.dtype.itemsize}")
+        return []
+
+    w.loop("0", str(array.size), "1", [], body)
 
 
 def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
@@ -237,7 +263,9 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         first = w(f"mul nsw i64 {number}, {size}")
         rest = w(f"sub nsw i64 {lanes}, {first}")
         threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
-        group = _Workgroup(w, frame, first, threads, size, definitions, kept)
+        for array in program.shared:
+            _zero(w, frame.shared[array.name], array)
+        group = _Workgroup(w, frame, number, first, threads, size, definitions, kept)
         group.run(pieces)
         return []
 

@@ -166,7 +166,7 @@ def _compiled(call: TileCall) -> list[Piece] | None:
     names = ("a", "b", "out")
     found = [_told(piece, [(places[n], firsts[n]) for n in names]) for piece in multiplied]
     if epilogue is not None:
-        ends = dict.fromkeys(("value", "result"), "out")
+        ends: dict[str, str] = dict.fromkeys(("value", "result"), "out")
         named = [ends.get(p.name, p.name) for p in epilogue.buffers]
         arrays = [product.out if n == "out" else call.arrays[n] for n in named]
         spans = [(x.ctypes.data, x.nbytes) for x in arrays]
@@ -222,7 +222,9 @@ def _product(call: TileCall, product: Product) -> Launch:
     pieces = None if call.host is None else product_pieces(product, call.host)
     if pieces is not None and call.host is not None:
         launch = prepared(pieces, call.host.pool(), call.host.engine())
-        return functools.partial(_on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product)
+        return functools.partial(
+            _on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product
+        )
     a, b, out = (x[0] if len(x) == 1 else x for x in (product.a, product.b, product.out))
     return functools.partial(np.matmul, a, b, out=out)
 

@@ -189,7 +189,9 @@ def test_sums_are_added_in_place(shape: tuple[int, int]) -> None:
     memories = [place(cpu, v) for v in (a.T if rows > 2 else a, start, start)]
     bound = [Binding(m, 0, m.nbytes) for m in memories]
     kernel = cpu.compile(program)
-    assert ("columns" if rows > 2 else "split") in kernel.schedule([(m.address, m.nbytes) for m in memories], (), shape)
+    assert ("columns" if rows > 2 else "split") in kernel.schedule(
+        [(m.address, m.nbytes) for m in memories], (), shape
+    )
     kernel.bind(bound, (), shape)()
     found = memories[1].bytes[: start.nbytes].view(np.float32)
     np.testing.assert_allclose(found, start * 0.5 + a.sum(1, dtype=np.float64), rtol=1e-6)
