@@ -48,11 +48,11 @@ def pytorch() -> Any:
     return ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / LIBRARIES[0]))
 
 
-def compiled(text: Path, functions: Sequence[str], **given: Any) -> Code | None:
-    """The functions of a file of IR; `given` are functions that it calls beside PyTorch's and Python's own."""
+def compiled(text: Path, functions: Sequence[str], parts: Sequence[Path] = (), **given: Any) -> Code | None:
+    """The functions of a file of IR and its `parts`; `given` are those it calls beside PyTorch's and Python's own."""
     if sys.platform != "linux":
         return None
-    content = text.read_text()
+    content = "\n".join(file.read_text() for file in (text, *parts))
     folder = Path(torch.__file__).parent / "lib"
     try:
         engine = shared_engine()

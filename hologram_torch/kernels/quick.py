@@ -14,133 +14,94 @@ import torch
 
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
-from hologram.records import frozen
 from hologram.recent import Oldest
+from hologram.records import frozen
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.joining import joined
-from hologram.runtime.launches import Structure
 from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
+from hologram_torch.kernels.entries import compiled, entry, swift
 from hologram_torch.kernels.kernel import Kernel
-from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.numbers import bounds
-from hologram_torch.tensors.memory import fresh, hologram_tensor, torch_tensor
+from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.tensors.memory import fresh, hologram_tensor, spans, torch_tensor
 from hologram_torch.watch import Complaint, unread
 
+Note = Callable[[Any, bool], None]  # is told a recipe, and whether its floats are part of the key
 MAX_RECIPES = 1024  # of one operator
 CONSTANTS = (type(None), bool, int, float)  # results that follow from the structure
 
 tracers = Dispatch.tracers
 recordings = Recording.open
 default_dtype = torch.get_default_dtype
+TorchTensor = torch.Tensor
 
 
-@frozen(slots=True)
-class Made:
-    """A result: all of the new buffer of that number, or what a layout sees of it."""
-
-    number: int
-    layout: Layout
-    whole: bool
-
-
-@frozen(slots=True)
-class Same:
-    """A result: the tensor among the arguments of that number."""
-
-    number: int
-
-
-@frozen(slots=True)
-class Recipe:
-    """What a call launches, on the tensors' places, new buffers of these kinds, its floats and these numbers.
-
-    Results are new tensors (Made), tensors among the arguments (Same), or what all such calls give; `form` puts them
-    together. Floats are arguments of the launch within `bounds`; beyond them PyTorch may refuse them. `flags` are
-    numbers of new buffers whose element says that a complaint is due.
-    """
-
-    engine: Any
-    structure: Structure
-    kinds: tuple[Kind, ...]
-    numbers: tuple[Any, ...]
-    results: tuple[Any, ...]
-    form: Callable[[Sequence[Any]], Any]
-    index: int
-    bounds: tuple[float, float]
-    flags: tuple[tuple[int, Complaint], ...]
-
-
-def _only(results: Sequence[Any]) -> Any:
-    return results[0]
-
-
-BY_VALUE = object()  # in a recipe's place: its floats are part of the key
 UNKNOWN = object()
 REFUSED = object()
 
 
+@frozen(slots=True)
 class Arguments:
-    """A call's arguments taken apart: the key of their structure, and what differs between calls of one."""
+    """A call's arguments taken apart: what differs between calls of one structure."""
 
-    __slots__ = ("blocks", "floats", "key", "places", "sources", "told")
+    told: bool  # whether floats are no part of the key
+    sources: list[torch.Tensor]
+    blocks: list[Any]
+    places: list[int]
+    floats: list[float]
 
-    def __init__(self, told: bool) -> None:
-        self.told = told  # whether floats are no part of the key
-        self.key: list[Any] = [default_dtype()]
-        self.sources: list[torch.Tensor] = []
-        self.blocks: list[Any] = []
-        self.places: list[int] = []
-        self.floats: list[float] = []
 
-    def take(self, given: Sequence[Any]) -> None:
-        """Raises AttributeError for tensors that are not of the device, or were freed."""
-        key = self.key
-        for x in given:
-            if isinstance(x, torch.Tensor):
-                buffer = x.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
-                block = buffer.block
-                place = block.place
-                engine = buffer.executor
-                key += (engine, x.dtype, x.shape, x.stride())
-                offset = x.storage_offset()
-                if offset:
-                    offset *= x.itemsize
-                    behind = offset % engine.limits.binding_alignment
-                    key.append(behind)
-                    place += offset - behind
-                if block.nbytes >= LARGE:
-                    key.append(place % LINE)
-                self.sources.append(x)
-                self.blocks.append(block)
-                self.places.append(place)
-                continue
-            kind = type(x)
-            if kind is float:
-                self.floats.append(x)
-                key.append(kind if self.told else (kind, exactly(x)))
-            elif kind is list or kind is tuple:
-                key.append((kind, len(x)))
-                self.take(x)
-            else:
-                key += (kind, x)
+def take(
+    given: Sequence[Any],
+    told: bool,
+    key: list[Any],
+    sources: list[torch.Tensor],
+    blocks: list[Any],
+    places: list[int],
+    floats: list[float],
+) -> None:
+    """Adds arguments to a key and to what differs; AttributeError for tensors of other devices, or freed ones."""
+    for x in given:
+        kind = type(x)
+        if kind is TorchTensor or isinstance(x, TorchTensor):
+            buffer = x.untyped_storage().payload  # pyright: ignore[reportAttributeAccessIssue]
+            block = buffer.block
+            place = block.place
+            engine = buffer.executor
+            key += (engine, x.dtype, x.shape, x.stride())
+            offset = x.storage_offset()
+            if offset:
+                offset *= x.itemsize
+                behind = offset % engine.limits.binding_alignment
+                key.append(behind)
+                place += offset - behind
+            if block.nbytes >= LARGE:
+                key.append(place % LINE)
+            sources.append(x)
+            blocks.append(block)
+            places.append(place)
+        elif kind is float:
+            floats.append(x)
+            key.append(kind if told else (kind, exactly(x)))
+        elif kind is list or kind is tuple:
+            key.append((kind, len(x)))
+            take(x, told, key, sources, blocks, places, floats)
+        else:
+            key += (kind, x)
 
-    def shared(self) -> None:
-        """Adds to the key how tensors in one memory lie beside one another."""
-        blocks = self.blocks
-        if len(blocks) == 1 or (
-            len(set(blocks)) == len(blocks) and sum([block.adopted for block in blocks]) < 2
-        ):
-            return
-        for k, block in enumerate(blocks):
-            for j in range(k):
-                if blocks[j] is block or (block.adopted and blocks[j].adopted):
-                    self.key.append((j, k, self.places[k] - self.places[j]))
+
+def _share(key: list[Any], blocks: Sequence[Any], places: Sequence[int]) -> None:
+    """Adds to the key how tensors in one memory lie beside one another."""
+    for k, block in enumerate(blocks):
+        for j in range(k):
+            if blocks[j] is block or (block.adopted and blocks[j].adopted):
+                key.append((j, k, places[k] - places[j]))
 
 
 def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
@@ -151,56 +112,88 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
     recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], note: Note | None = None) -> Any:
         if tracers:
             return kernel(*args, **kwargs)
-        taken = Arguments(len(args) == operands and not kwargs)
+        told = len(args) == operands and not kwargs
+        parts: list[Any] = [default_dtype()]
+        sources: list[torch.Tensor] = []
+        blocks: list[Any] = []
+        places: list[int] = []
+        floats: list[float] = []
         try:
-            taken.take(args)
+            take(args, told, parts, sources, blocks, places, floats)
             if kwargs:
-                taken.key += kwargs
-                taken.take(tuple(kwargs.values()))
-            if taken.sources:
-                taken.shared()
-            else:
-                taken.key.append(devices.current)
-            key: Any = tuple(taken.key)
+                parts += kwargs
+                take(tuple(kwargs.values()), told, parts, sources, blocks, places, floats)
+            if not sources:
+                parts.append(devices.current)
+            elif len(sources) > 1:
+                _share(parts, blocks, places)
+            key: Any = tuple(parts)
             recipe = recipes.get(key, UNKNOWN)
-            if recipe is BY_VALUE:
-                key = (key, *map(exactly, taken.floats))
+            by_value = recipe is BY_VALUE
+            if by_value:
+                key = (key, *map(exactly, floats))
                 recipe = recipes.get(key, UNKNOWN)
-                taken.told = False
+                told = False
         except (AttributeError, TypeError, IndexError):  # what only the long way knows
             return kernel(*args, **kwargs)
         if recipe is UNKNOWN:
-            return _learn(kernel, recipes, key, taken, args, kwargs)
+            return _learn(
+                kernel, recipes, key, Arguments(told, sources, blocks, places, floats), args, kwargs
+            )
+        if note is not None:
+            note(recipe, by_value)
         if recipe is None:
             return kernel(*args, **kwargs)
-        if taken.told and taken.floats:
+        if not told:
+            floats = []
+        elif floats:
             low, high = recipe.bounds
-            if not all([low <= x <= high for x in taken.floats]):
+            if not all(low <= x <= high for x in floats):
                 return kernel(*args, **kwargs)
         try:
-            found = follow(recipe, taken)
+            found = follow(recipe, sources, places, floats)
         except HologramError as error:
             raise kernel.refusal(error) from error
         return kernel(*args, **kwargs) if found is REFUSED else found
 
-    return call
+    if not compiled:
+        return call
+    entries: Oldest[Any, Any] = Oldest(MAX_RECIPES)  # for compiled code, by its own keys
+
+    def learn(key: Any, exact: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+        """Goes the short way here, and keeps its recipe, by the key with the floats where they are part of it."""
+
+        def note(recipe: Recipe | None, by_value: bool) -> None:
+            told = not by_value and not kwargs and len(args) == operands
+            if by_value:
+                entries.keep(key, BY_VALUE)
+            entries.keep(exact if by_value else key, entry(recipe, told))
+
+        return run(args, kwargs or {}, note)
+
+    def refuse(error: Exception) -> None:
+        raise kernel.refusal(error) if isinstance(error, HologramError) else error
+
+    return swift(operands, entries, kernel, call, learn, refuse)
 
 
-def follow(recipe: Recipe, taken: Arguments) -> Any:
-    """Launches what was learnt, on the memory of these arguments; REFUSED where an argument turns out malformed."""
+def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], floats: list[float]) -> Any:
+    """Launches what was learnt, on tensors at places; REFUSED where an argument turns out malformed."""
     engine = recipe.engine
-    arguments: list[Any] = taken.places
-    made: list[Buffer] = []
     if not engine.usable:
         engine.check_open()
+    arguments = places
+    made: list[Buffer] = []
     for kind in recipe.kinds:
         block = engine.block(kind)
         arguments.append(block.place)
         made.append(Buffer(engine, block, kind))
-    if taken.told:
-        arguments += taken.floats
+    arguments += floats
     arguments += recipe.numbers
     structure = recipe.structure
     if recordings:
@@ -208,15 +201,20 @@ def follow(recipe: Recipe, taken: Arguments) -> Any:
     structure.launch(arguments)
     if recipe.flags and _flagged(recipe, made):
         return REFUSED
+    only = recipe.only
+    if only is not None:  # most calls
+        return fresh(made[0], only, recipe.index)
     results: list[Any] = []
     for result in recipe.results:
         if type(result) is Made:
             buffer, layout = made[result.number], result.layout
             whole = result.whole
-            results.append(fresh(buffer, layout, recipe.index) if whole else torch_tensor(Tensor(buffer, layout)))
+            results.append(
+                fresh(buffer, layout, recipe.index) if whole else torch_tensor(Tensor(buffer, layout))
+            )
         else:
-            results.append(taken.sources[result.number] if type(result) is Same else result)
-    return recipe.form(results)
+            results.append(sources[result.number] if type(result) is Same else result)
+    return results[0] if recipe.form is None else recipe.form(results)
 
 
 def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:
@@ -271,11 +269,11 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
         buffer = tensor.buffer
         if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
             return None
-        results.append(Made(len(kinds), tensor.layout, tensor.layout is buffer.kind.layout))
+        results.append(Made(len(kinds), tensor.layout, spans(tensor.layout, buffer.kind.layout)))
         kinds.append(buffer.kind)
         blocks.append(buffer.block)
     told = {id(x): x for x in taken.floats} if taken.told else {}
-    if len(told) < len(taken.floats) and taken.told or _computed_with(recording, told):
+    if (taken.told and len(told) < len(taken.floats)) or _computed_with(recording, told):
         return BY_VALUE
     flags: list[tuple[int, Complaint]] = []
     for flag, complaint in recording.asked:
@@ -289,11 +287,19 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
     whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
     if whole is None:
         return None
-    form: Callable[[Sequence[Any]], Any] = type(found) if several else _only
     held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
-    index = devices.number(engine)
+    alone = None if several or type(results[0]) is not Made or not results[0].whole else results[0].layout
     return Recipe(
-        engine, whole.structure, tuple(kinds), whole.numbers, tuple(results), form, index, held, tuple(flags)
+        engine=engine,
+        structure=whole.structure,
+        kinds=tuple(kinds),
+        numbers=whole.numbers,
+        results=tuple(results),
+        form=type(found) if several else None,
+        only=alone,
+        index=devices.number(engine),
+        bounds=held,
+        flags=tuple(flags),
     )
 
 

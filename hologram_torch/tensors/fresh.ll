@@ -17,17 +17,10 @@ declare i32 @PyObject_SetAttr(ptr, ptr, ptr)
 declare void @Py_DecRef(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-; fresh(record, data, payload): the record is the address of a structure that says all but `data`.
+; A tensor at %data, of what %record says but for that; its storage carries %payload. Null after an error.
 ; %with: the tuple (_from_dlpack, untyped_storage, "payload").
-define ptr @fresh(ptr %with, ptr %arguments, i64 %count) {
+define ptr @tensor_over(ptr %with, ptr %record, ptr %data, ptr %payload) {
 entry:
-  %second.at = getelementptr ptr, ptr %arguments, i64 1
-  %third.at = getelementptr ptr, ptr %arguments, i64 2
-  %first = load ptr, ptr %arguments
-  %second = load ptr, ptr %second.at
-  %payload = load ptr, ptr %third.at
-  %record = call ptr @PyLong_AsVoidPtr(ptr %first)
-  %data = call ptr @PyLong_AsVoidPtr(ptr %second)
   call void @llvm.memcpy.p0.p0.i64(ptr @managed, ptr %record, i64 72, i1 false)
   store ptr %data, ptr @managed
   %capsule = call ptr @PyCapsule_New(ptr @managed, ptr @name, ptr null)
@@ -57,4 +50,17 @@ done:
   ret ptr %tensor
 failed:
   ret ptr null
+}
+
+; fresh(record, data, payload): the record is the address of a structure.
+define ptr @fresh(ptr %with, ptr %arguments, i64 %count) {
+  %second.at = getelementptr ptr, ptr %arguments, i64 1
+  %third.at = getelementptr ptr, ptr %arguments, i64 2
+  %first = load ptr, ptr %arguments
+  %second = load ptr, ptr %second.at
+  %payload = load ptr, ptr %third.at
+  %record = call ptr @PyLong_AsVoidPtr(ptr %first)
+  %data = call ptr @PyLong_AsVoidPtr(ptr %second)
+  %tensor = call ptr @tensor_over(ptr %with, ptr %record, ptr %data, ptr %payload)
+  ret ptr %tensor
 }

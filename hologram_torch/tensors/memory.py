@@ -67,12 +67,15 @@ _records: dict[tuple[Layout, int], tuple[int, _Managed]] = {}  # what the struct
 MAX_RECORDS = 65536
 
 
-def _record(layout: Layout, index: int) -> tuple[int, _Managed]:
-    """What is said of a layout without gaps, on a device."""
+def record(layout: Layout, index: int) -> tuple[int, _Managed]:
+    """What is said of a layout that begins where its memory does, on a device, and at which address."""
+    known = _records.get((layout, index))
+    if known is not None:
+        return known
     ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
-    strides = (ctypes.c_int64 * max(ndim, 1))(*row_major(layout.shape))
-    record = _Managed(
+    strides = (ctypes.c_int64 * max(ndim, 1))(*_strides(layout))
+    said = _Managed(
         device_type=EXTENSION,
         device_id=index,
         ndim=ndim,
@@ -80,11 +83,16 @@ def _record(layout: Layout, index: int) -> tuple[int, _Managed]:
         shape=ctypes.addressof(shape),
         strides=ctypes.addressof(strides),
     )
-    record.arrays = (shape, strides)
+    said.arrays = (shape, strides)
     if len(_records) >= MAX_RECORDS:
         _records.clear()
-    found = _records[layout, index] = (ctypes.addressof(record), record)
+    found = _records[layout, index] = (ctypes.addressof(said), said)
     return found
+
+
+def _strides(layout: Layout) -> tuple[int, ...]:
+    """As PyTorch counts them: also along axes of one element."""
+    return row_major(layout.shape) if layout.is_contiguous else layout.strides
 
 
 def _element(dtype: DType) -> int:
@@ -109,9 +117,10 @@ class _Python:
         return tensor
 
 
-_code = compiled(Path(__file__).with_name("fresh.ll"), ("fresh",))
-_with = (_from_dlpack, torch.Tensor.untyped_storage, "payload")
-_builtin = None if _code is None else builtin("fresh", _code.addresses[0], _with)
+importing = (_from_dlpack, torch.Tensor.untyped_storage, "payload")  # what compiled code calls
+_code = compiled(Path(__file__).with_name("fresh.ll"), ("fresh", "tensor_over"))
+_builtin = None if _code is None else builtin("fresh", _code.addresses[0], importing)
+tensor_over = None if _code is None else _code.addresses[1]
 
 
 class _Local(threading.local):
@@ -126,15 +135,15 @@ class _Local(threading.local):
         self.imported: Callable[[int, int, Any], torch.Tensor] = _builtin or _Python()
 
 
-_local = _Local()
+local = _Local()
 
 
 def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
-    """A tensor over all of a buffer, which lies without gaps."""
-    record = _records.get((layout, index)) or _record(layout, index)
+    """A tensor over all of a buffer, whose elements it sees in this layout; see `spans`."""
+    found = record(layout, index)
     block = buffer.block if type(buffer) is Buffer else None
     token = next(_numbers) if block is None else block.token
-    return _local.imported(record[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
+    return local.imported(found[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
 
 
 def torch_tensor(x: Tensor) -> torch.Tensor:
@@ -143,12 +152,24 @@ def torch_tensor(x: Tensor) -> torch.Tensor:
     layout = x.layout
     index = devices.number(buffer.executor)
     whole = whole_of(buffer)
-    if layout is whole:
+    if spans(layout, whole):
         return fresh(buffer, layout, index)
     if layout.dtype is not whole.dtype:
         whole = Layout.contiguous(layout.dtype, (whole.size * whole.dtype.itemsize // layout.dtype.itemsize,))
-    strides = row_major(layout.shape) if layout.is_contiguous else layout.strides
-    return as_strided(HOST_KEYS, fresh(buffer, whole, index), layout.shape, strides, layout.offset)
+    flat = fresh(buffer, whole, index)
+    return as_strided(HOST_KEYS, flat, layout.shape, _strides(layout), layout.offset)
+
+
+def spans(layout: Layout, whole: Layout) -> bool:
+    """Whether what a layout sees begins and ends where the whole does, so that PyTorch takes it for all there is."""
+    if layout is whole:
+        return True
+    return (
+        layout.dtype is whole.dtype
+        and not layout.offset
+        and layout.size > 0
+        and layout.span == (0, whole.size)
+    )
 
 
 def whole_of(buffer: Any) -> Layout:

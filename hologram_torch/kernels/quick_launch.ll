@@ -1,0 +1,420 @@
+; Part of quick.ll: the launch of a recipe, and its results.
+
+; A recipe's words (entries.py): executor, its pool's lists of what must be let go, structure, whether floats are told,
+; the bounds of those, the form (0 one result, 1 tuple, 2 list), how many buffers, numbers and results; then two words for a
+; buffer (kind, free list), one for a number, two for a result (buffer and record, or tensor and 0).
+%recipe = type { ptr, ptr, ptr, ptr, i64, double, double, i64, i64, i64, i64 }
+
+; A buffer of a kind, over a block from its free list, as Allocation.block and Buffer make it; its place goes into a list, its
+; token to %token. Null after an error, or where no block waits.
+define internal ptr @buffer(ptr %executor, ptr %kind, ptr %free, ptr %list, i64 %at, ptr %token) {
+entry:
+  %waiting = call i64 @PyList_Size(ptr %free)
+  %none.wait = icmp slt i64 %waiting, 1
+  br i1 %none.wait, label %no, label %new
+new:
+  %type = call ptr @the(i64 11)
+  %none = call ptr @the(i64 13)
+  %buffer = call ptr @PyType_GenericNew(ptr %type, ptr null, ptr null)
+  %failed = icmp eq ptr %buffer, null
+  br i1 %failed, label %no, label %set
+set:
+  %lease.name = call ptr @the(i64 37)
+  %block.name = call ptr @the(i64 24)
+  %executor.name = call ptr @the(i64 25)
+  %kind.name = call ptr @the(i64 38)
+  %view.name = call ptr @the(i64 39)
+  %holder.name = call ptr @the(i64 40)
+  %e.1 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %lease.name, ptr %none)
+  %e.2 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %block.name, ptr %none)
+  %e.3 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %executor.name, ptr %executor)
+  %e.4 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %kind.name, ptr %kind)
+  %e.5 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %view.name, ptr %none)
+  %e.12 = or i32 %e.1, %e.2
+  %e.34 = or i32 %e.3, %e.4
+  %e.14 = or i32 %e.12, %e.34
+  %e = or i32 %e.14, %e.5
+  %set.well = icmp eq i32 %e, 0
+  br i1 %set.well, label %hold, label %drop
+hold:
+  %holder = call ptr @PyWeakref_NewRef(ptr %buffer, ptr null)
+  %unheld = icmp eq ptr %holder, null
+  br i1 %unheld, label %drop, label %count
+count:  ; again: making the buffer may have collected garbage, whose blocks came here or went
+  %left = call i64 @PyList_Size(ptr %free)
+  %empty = icmp slt i64 %left, 1
+  br i1 %empty, label %unhold, label %pop
+unhold:
+  call void @Py_DecRef(ptr %holder)
+  br label %drop
+pop:
+  %last = sub i64 %left, 1
+  %block = call ptr @PyList_GetItem(ptr %free, i64 %last)
+  call void @Py_IncRef(ptr %block)
+  call i32 @PyList_SetSlice(ptr %free, i64 %last, i64 %left, ptr null)
+  %b.1 = call i32 @PyObject_SetAttr(ptr %buffer, ptr %block.name, ptr %block)
+  %b.2 = call i32 @PyObject_SetAttr(ptr %block, ptr %holder.name, ptr %holder)
+  call void @Py_DecRef(ptr %holder)
+  call void @Py_DecRef(ptr %block)  ; the buffer holds it
+  %b.12 = or i32 %b.1, %b.2
+  %counted = call i32 @issue(ptr %block)
+  %b = or i32 %b.12, %counted
+  %place.name = call ptr @the(i64 26)
+  %place = call ptr @PyObject_GetAttr(ptr %block, ptr %place.name)
+  %misplaced = icmp eq ptr %place, null
+  br i1 %misplaced, label %drop, label %placed
+placed:
+  %listed = call i32 @PyList_SetItem(ptr %list, i64 %at, ptr %place)
+  %named = call i1 @number(ptr %block, i64 43, ptr %token)
+  %c = or i32 %b, %listed
+  %c.well = icmp eq i32 %c, 0
+  %well = and i1 %c.well, %named
+  br i1 %well, label %done, label %drop
+done:
+  ret ptr %buffer
+drop:
+  call void @Py_DecRef(ptr %buffer)
+  br label %no
+no:
+  ret ptr null
+}
+
+; Counts a block that was taken from its free list; see BlockPool.issue. Not 0 after an error.
+define internal i32 @issue(ptr %block) {
+entry:
+  %pool.name = call ptr @the(i64 32)
+  %nbytes.name = call ptr @the(i64 27)
+  %issued.name = call ptr @the(i64 33)
+  %peak.name = call ptr @the(i64 34)
+  %pool = call ptr @PyObject_GetAttr(ptr %block, ptr %pool.name)
+  %e.1 = icmp eq ptr %pool, null
+  br i1 %e.1, label %no, label %size
+size:
+  %nbytes = call ptr @PyObject_GetAttr(ptr %block, ptr %nbytes.name)
+  %e.2 = icmp eq ptr %nbytes, null
+  br i1 %e.2, label %drop.pool, label %before
+before:
+  %issued = call ptr @PyObject_GetAttr(ptr %pool, ptr %issued.name)
+  %e.3 = icmp eq ptr %issued, null
+  br i1 %e.3, label %drop.size, label %add
+add:
+  %sum = call ptr @PyNumber_Add(ptr %issued, ptr %nbytes)
+  call void @Py_DecRef(ptr %issued)
+  %e.4 = icmp eq ptr %sum, null
+  br i1 %e.4, label %drop.size, label %write
+write:
+  %written = call i32 @PyObject_SetAttr(ptr %pool, ptr %issued.name, ptr %sum)
+  %peak = call ptr @PyObject_GetAttr(ptr %pool, ptr %peak.name)
+  %e.5 = icmp eq ptr %peak, null
+  br i1 %e.5, label %drop.sum, label %compare
+compare:
+  %higher = call i32 @PyObject_RichCompareBool(ptr %sum, ptr %peak, i32 4)
+  call void @Py_DecRef(ptr %peak)
+  %new.peak = icmp sgt i32 %higher, 0
+  br i1 %new.peak, label %raise, label %drop.sum
+raise:
+  %raised = call i32 @PyObject_SetAttr(ptr %pool, ptr %peak.name, ptr %sum)
+  br label %drop.sum
+drop.sum:
+  %error.sum = phi i32 [ -1, %write ], [ %written, %compare ], [ %raised, %raise ]
+  call void @Py_DecRef(ptr %sum)
+  br label %drop.size
+drop.size:
+  %error.size = phi i32 [ -1, %before ], [ -1, %add ], [ %error.sum, %drop.sum ]
+  call void @Py_DecRef(ptr %nbytes)
+  br label %drop.pool
+drop.pool:
+  %error.pool = phi i32 [ -1, %size ], [ %error.size, %drop.size ]
+  call void @Py_DecRef(ptr %pool)
+  ret i32 %error.pool
+no:
+  ret i32 -1
+}
+
+; Whether a recipe can be followed now: its executor is open, none of its memory must be let go first, and the floats that a
+; launch is told are within bounds.
+define internal i1 @ready(ptr %frame, ptr %recipe) {
+entry:
+  %executor = load ptr, ptr %recipe
+  %usable = call i1 @holds(ptr %executor, i64 31)
+  br i1 %usable, label %memory, label %no
+memory:
+  %foreign.at = getelementptr %recipe, ptr %recipe, i32 0, i32 1
+  %returned.at = getelementptr %recipe, ptr %recipe, i32 0, i32 2
+  %foreign = load ptr, ptr %foreign.at
+  %returned = load ptr, ptr %returned.at
+  %foreign.count = call i64 @PyObject_Size(ptr %foreign)
+  %returned.count = call i64 @PyObject_Size(ptr %returned)
+  %leaving = or i64 %foreign.count, %returned.count
+  %settled = icmp eq i64 %leaving, 0
+  br i1 %settled, label %floats, label %no
+floats:
+  %told.at = getelementptr %recipe, ptr %recipe, i32 0, i32 4
+  %low.at = getelementptr %recipe, ptr %recipe, i32 0, i32 5
+  %high.at = getelementptr %recipe, ptr %recipe, i32 0, i32 6
+  %count.at = getelementptr %frame, ptr %frame, i32 0, i32 2
+  %told = load i64, ptr %told.at
+  %low = load double, ptr %low.at
+  %high = load double, ptr %high.at
+  %count = load i64, ptr %count.at
+  %untold = icmp eq i64 %told, 0
+  br i1 %untold, label %yes, label %next
+next:
+  %i = phi i64 [ 0, %floats ], [ %after, %one ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %yes
+one:
+  %at = getelementptr %frame, ptr %frame, i32 0, i32 10, i64 %i
+  %value = load double, ptr %at
+  %above = fcmp oge double %value, %low
+  %below = fcmp ole double %value, %high
+  %within = and i1 %above, %below
+  %after = add i64 %i, 1
+  br i1 %within, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Puts objects into a list from a position on; the position behind them.
+define internal i64 @append(ptr %list, i64 %from, ptr %objects, i64 %count) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %after, %one ]
+  %to = phi i64 [ %from, %entry ], [ %to.after, %one ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %done
+one:
+  %at = getelementptr ptr, ptr %objects, i64 %i
+  %object = load ptr, ptr %at
+  call void @Py_IncRef(ptr %object)
+  call i32 @PyList_SetItem(ptr %list, i64 %to, ptr %object)
+  %after = add i64 %i, 1
+  %to.after = add i64 %to, 1
+  br label %next
+done:
+  ret i64 %to
+}
+
+; The results of a recipe; null after an error.
+define internal ptr @results(ptr %frame, ptr %recipe, ptr %results, ptr %made, ptr %tokens) {
+entry:
+  %found.at = alloca [16 x ptr]
+  %form.at = getelementptr %recipe, ptr %recipe, i32 0, i32 7
+  %count.at = getelementptr %recipe, ptr %recipe, i32 0, i32 10
+  %form = load i64, ptr %form.at
+  %count = load i64, ptr %count.at
+  %state = call ptr @PyThreadState_Get()
+  %this = call i64 @PyThreadState_GetID(ptr %state)
+  %last = load i64, ptr @thread
+  %known.thread = icmp eq i64 %this, %last
+  br i1 %known.thread, label %next, label %enter
+enter:
+  %local = call ptr @the(i64 19)
+  %imported.name = call ptr @the(i64 36)
+  %imported = call ptr @PyObject_GetAttr(ptr %local, ptr %imported.name)
+  %lost = icmp eq ptr %imported, null
+  br i1 %lost, label %no, label %entered
+entered:
+  call void @Py_DecRef(ptr %imported)
+  store i64 %this, ptr @thread
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ 0, %entered ], [ %after, %keep ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %form.it
+one:
+  %two = shl i64 %i, 1
+  %number.at = getelementptr i64, ptr %results, i64 %two
+  %record.at = getelementptr i64, ptr %number.at, i64 1
+  %number = load i64, ptr %number.at
+  %record = load ptr, ptr %record.at
+  %same = icmp eq ptr %record, null
+  br i1 %same, label %given, label %new
+given:
+  %source.at = getelementptr %frame, ptr %frame, i32 0, i32 6, i64 %number
+  %source = load ptr, ptr %source.at
+  call void @Py_IncRef(ptr %source)
+  br label %keep
+new:
+  %buffer.at = getelementptr ptr, ptr %made, i64 %number
+  %token.at = getelementptr i64, ptr %tokens, i64 %number
+  %buffer = load ptr, ptr %buffer.at
+  %token = load i64, ptr %token.at
+  %with = call ptr @the(i64 17)
+  %shifted = shl i64 %token, 36
+  %address.bits = and i64 %shifted, 9223372036854775807
+  %address = inttoptr i64 %address.bits to ptr
+  %tensor = call ptr @tensor_over(ptr %with, ptr %record, ptr %address, ptr %buffer)
+  %failed = icmp eq ptr %tensor, null
+  br i1 %failed, label %drop, label %keep
+keep:
+  %result = phi ptr [ %source, %given ], [ %tensor, %new ]
+  %result.at = getelementptr ptr, ptr %found.at, i64 %i
+  store ptr %result, ptr %result.at
+  %after = add i64 %i, 1
+  br label %next
+form.it:
+  switch i64 %form, label %list [ i64 0, label %only
+                                  i64 1, label %tuple ]
+only:
+  %first = load ptr, ptr %found.at
+  ret ptr %first
+tuple:
+  %new.tuple = call ptr @PyTuple_New(i64 %count)
+  br label %fill
+list:
+  %new.list = call ptr @PyList_New(i64 %count)
+  br label %fill
+fill:
+  %all = phi ptr [ %new.tuple, %tuple ], [ %new.list, %list ]
+  %formless = icmp eq ptr %all, null
+  br i1 %formless, label %drop, label %put
+put:
+  %k = phi i64 [ 0, %fill ], [ %k.after, %put.done ]
+  %k.more = icmp ult i64 %k, %count
+  br i1 %k.more, label %put.one, label %done
+put.one:
+  %k.at = getelementptr ptr, ptr %found.at, i64 %k
+  %k.result = load ptr, ptr %k.at
+  %k.after = add i64 %k, 1
+  %is.tuple = icmp eq i64 %form, 1
+  br i1 %is.tuple, label %put.tuple, label %put.list
+put.tuple:
+  call i32 @PyTuple_SetItem(ptr %all, i64 %k, ptr %k.result)
+  br label %put.done
+put.list:
+  call i32 @PyList_SetItem(ptr %all, i64 %k, ptr %k.result)
+  br label %put.done
+put.done:
+  br label %put
+done:
+  ret ptr %all
+drop:
+  %so.far = phi i64 [ %i, %new ], [ %count, %fill ]
+  call void @release(ptr %found.at, i64 %so.far)
+  br label %no
+no:
+  ret ptr null
+}
+
+; Launches what a recipe says on what the frame holds. Null after an error, or where Python must do it; %raised says whether
+; the launch raised it.
+define internal ptr @follow(ptr %frame, ptr %recipe, ptr %raised) {
+entry:
+  %made = alloca [16 x ptr]
+  %tokens = alloca [16 x i64]
+  %tensors.at = getelementptr %frame, ptr %frame, i32 0, i32 1
+  %floats.at = getelementptr %frame, ptr %frame, i32 0, i32 2
+  %objects = getelementptr %frame, ptr %frame, i32 0, i32 9
+  %structure.at = getelementptr %recipe, ptr %recipe, i32 0, i32 3
+  %told.at = getelementptr %recipe, ptr %recipe, i32 0, i32 4
+  %buffers.at = getelementptr %recipe, ptr %recipe, i32 0, i32 8
+  %numbers.at = getelementptr %recipe, ptr %recipe, i32 0, i32 9
+  %kinds = getelementptr %recipe, ptr %recipe, i64 1
+  %executor = load ptr, ptr %recipe
+  %structure = load ptr, ptr %structure.at
+  %told = load i64, ptr %told.at
+  %buffers = load i64, ptr %buffers.at
+  %numbers = load i64, ptr %numbers.at
+  %tensors = load i64, ptr %tensors.at
+  %floats.given = load i64, ptr %floats.at
+  %untold = icmp eq i64 %told, 0
+  %floats = select i1 %untold, i64 0, i64 %floats.given
+  %kind.words = shl i64 %buffers, 1
+  %numbers.list = getelementptr ptr, ptr %kinds, i64 %kind.words
+  %results = getelementptr ptr, ptr %numbers.list, i64 %numbers
+  %places = add i64 %tensors, %buffers
+  %placed = add i64 %places, %floats
+  %count = add i64 %placed, %numbers
+  %list = call ptr @PyList_New(i64 %count)
+  %full = icmp eq ptr %list, null
+  br i1 %full, label %no, label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %after, %put ]
+  %more = icmp ult i64 %i, %tensors
+  br i1 %more, label %one, label %make
+one:
+  %at = getelementptr %frame, ptr %frame, i32 0, i32 8, i64 %i
+  %where = load i64, ptr %at
+  %place = call ptr @PyLong_FromLongLong(i64 %where)
+  %nowhere = icmp eq ptr %place, null
+  br i1 %nowhere, label %drop.list, label %put
+put:
+  call i32 @PyList_SetItem(ptr %list, i64 %i, ptr %place)
+  %after = add i64 %i, 1
+  br label %next
+make:
+  %j = phi i64 [ 0, %next ], [ %j.after, %one.made ]
+  %j.more = icmp ult i64 %j, %buffers
+  br i1 %j.more, label %make.one, label %numbers.put
+make.one:
+  %two = shl i64 %j, 1
+  %kind.at = getelementptr ptr, ptr %kinds, i64 %two
+  %free.at = getelementptr ptr, ptr %kind.at, i64 1
+  %kind = load ptr, ptr %kind.at
+  %free = load ptr, ptr %free.at
+  %token.at = getelementptr i64, ptr %tokens, i64 %j
+  %to = add i64 %tensors, %j
+  %buffer = call ptr @buffer(ptr %executor, ptr %kind, ptr %free, ptr %list, i64 %to, ptr %token.at)
+  %none = icmp eq ptr %buffer, null
+  br i1 %none, label %drop.list, label %one.made
+one.made:
+  %buffer.at = getelementptr ptr, ptr %made, i64 %j
+  store ptr %buffer, ptr %buffer.at
+  %j.after = add i64 %j, 1
+  br label %make
+numbers.put:
+  %behind = call i64 @append(ptr %list, i64 %places, ptr %objects, i64 %floats)
+  call i64 @append(ptr %list, i64 %behind, ptr %numbers.list, i64 %numbers)
+  %launch.name = call ptr @the(i64 35)
+  %launch = call ptr @PyObject_GetAttr(ptr %structure, ptr %launch.name)
+  %unlaunched = icmp eq ptr %launch, null
+  br i1 %unlaunched, label %drop.list, label %go
+go:
+  %done = call ptr @PyObject_CallOneArg(ptr %launch, ptr %list)
+  call void @Py_DecRef(ptr %launch)
+  %failed = icmp eq ptr %done, null
+  br i1 %failed, label %failure, label %launched
+failure:
+  store i1 true, ptr %raised
+  br label %drop.list
+launched:
+  call void @Py_DecRef(ptr %done)
+  %found = call ptr @results(ptr %frame, ptr %recipe, ptr %results, ptr %made, ptr %tokens)
+  br label %drop.list
+drop.list:
+  %result = phi ptr [ null, %one ], [ null, %make.one ], [ null, %numbers.put ], [ null, %failure ], [ %found, %launched ]
+  %so.far = phi i64 [ 0, %one ], [ %j, %make.one ], [ %buffers, %numbers.put ], [ %buffers, %failure ], [ %buffers, %launched ]
+  call void @Py_DecRef(ptr %list)
+  call void @release(ptr %made, i64 %so.far)
+  ret ptr %result
+no:
+  ret ptr null
+}
+
+; Has Python say what was raised, as PyTorch wants it. Gives null.
+define internal ptr @refuse(ptr %refuse) {
+entry:
+  %type.at = alloca ptr
+  %error.at = alloca ptr
+  %trace.at = alloca ptr
+  call void @PyErr_Fetch(ptr %type.at, ptr %error.at, ptr %trace.at)
+  call void @PyErr_NormalizeException(ptr %type.at, ptr %error.at, ptr %trace.at)
+  %type = load ptr, ptr %type.at
+  %error = load ptr, ptr %error.at
+  %trace = load ptr, ptr %trace.at
+  call void @Py_DecRef(ptr %type)
+  %traced = icmp ne ptr %trace, null
+  br i1 %traced, label %trace.it, label %say
+trace.it:
+  call i32 @PyException_SetTraceback(ptr %error, ptr %trace)
+  call void @Py_DecRef(ptr %trace)
+  br label %say
+say:
+  %none = call ptr @PyObject_CallOneArg(ptr %refuse, ptr %error)
+  call void @Py_DecRef(ptr %error)
+  ret ptr %none
+}
