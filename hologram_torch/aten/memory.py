@@ -93,8 +93,8 @@ def _empty_strided(
     return _new(size, tuple(stride), dtype, device)
 
 
-register("empty.memory_format", _empty)
-register("empty_strided", _empty_strided)
+register("empty.memory_format", _empty, recorded=True)
+register("empty_strided", _empty_strided, recorded=True)
 
 
 def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -254,6 +254,43 @@ def fill(target: Tensor, value: bool | int | float) -> None:
 register("fill_.Scalar", _filled, recorded=True)
 register("fill_.Tensor", _filled, recorded=True)
 register("zero_", lambda x: _filled(x, 0), recorded=True)
+
+
+# PyTorch makes these of `empty` and a fill; here each is one call.
+
+INFERRED = {bool: torch.bool, int: torch.int64, complex: torch.complex64}  # a float's is the default
+
+
+def _full(
+    size: Sequence[int], value: bool | int | float, *, dtype: torch.dtype | None = None, **options: Any
+) -> torch.Tensor:
+    return _filled(_empty(size, dtype=dtype or INFERRED.get(type(value)), **options), value)
+
+
+def _constant(value: int) -> Callable[..., torch.Tensor]:
+    return lambda size, **options: _filled(_empty(size, **options), value)
+
+
+def _taking_after(fill: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A function of sizes as one that takes dtype and device from a tensor where they are not given."""
+
+    def alike(
+        x: torch.Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any
+    ) -> torch.Tensor:
+        return fill(*given, dtype=dtype or x.dtype, device=device or x.device, **options)
+
+    return alike
+
+
+register("full", _full, recorded=True)
+register("zeros", _constant(0), recorded=True)
+register("ones", _constant(1), recorded=True)
+register("new_full", _taking_after(torch.full), recorded=True)
+register("new_zeros", _taking_after(torch.zeros), recorded=True)
+register("new_ones", _taking_after(torch.ones), recorded=True)
+register("full_like", lambda x, value, **options: torch.empty_like(x, **options).fill_(value), recorded=True)
+register("zeros_like", lambda x, **options: torch.empty_like(x, **options).zero_(), recorded=True)
+register("ones_like", lambda x, **options: torch.empty_like(x, **options).fill_(1), recorded=True)
 
 
 @implements("cat")

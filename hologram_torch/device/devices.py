@@ -28,6 +28,12 @@ class Place:
         return f"{self.backend}:{self.number}"
 
 
+class _Currents(threading.local):
+    """The number of each thread's current device."""
+
+    index = 0
+
+
 class Devices:
     """Every device of every backend, the chosen one first; each has one executor, shared with `hg`."""
 
@@ -37,7 +43,7 @@ class Devices:
         self._places: tuple[Place, ...] | None = None
         self._executors: list[Executor | None] = []
         self._numbers: dict[Any, int] = {}  # of executors
-        self._current = threading.local()
+        self.currents = _Currents()
 
     # Which there are.
 
@@ -137,12 +143,12 @@ class Devices:
 
     @property
     def current(self) -> int:
-        return getattr(self._current, "index", 0)
+        return self.currents.index
 
     @current.setter
     def current(self, index: int) -> None:
         self.place(index)
-        self._current.index = index
+        self.currents.index = index
 
 
 devices = Devices()

@@ -18,6 +18,7 @@ from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.recording import Recording
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch import native
+from hologram_torch.device.devices import devices
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.tensors.memory import importing, local, record, tensor_over
 
@@ -65,7 +66,10 @@ def _compiled() -> Builtin | None:
     if code is None:
         return None
     names = list(map(sys.intern, NAMES))
-    objects = [*TYPES, *ASKED], [*names, BY_VALUE, BEYOND, sys.intern("token")]
+    objects = (
+        [*TYPES, *ASKED],
+        [*names, BY_VALUE, BEYOND, sys.intern("token"), devices.currents, sys.intern("index")],
+    )
     words = [*map(id, objects[0]), LARGE, LINE, *map(id, objects[1])]
     known = (ctypes.c_uint64 * len(words))(*words)
     keep((objects, known))

@@ -182,6 +182,7 @@ define ptr @quick(ptr %self, ptr %args, ptr %kwargs) {
 entry:
   %frame = alloca %frame
   %raised = alloca i1
+  %index.at = alloca i64
   store i1 false, ptr %raised
   %kernel = call ptr @PyLong_AsVoidPtr(ptr %self)
   %recipes.at = getelementptr %kernel, ptr %kernel, i32 0, i32 1
@@ -248,10 +249,19 @@ after.args:
 take.named:
   %named.taken = call i1 @named(ptr %frame, ptr %kwargs)
   br i1 %named.taken, label %any, label %in.python
-any:  ; without tensors the current device matters
+any:  ; without tensors the current device matters: 11 and its number
   %tensors = load i64, ptr %tensors.at
   %tensorless = icmp eq i64 %tensors, 0
-  br i1 %tensorless, label %in.python, label %share
+  br i1 %tensorless, label %current, label %share
+current:
+  %devices = call ptr @the(i64 44)
+  %placed = call i1 @number(ptr %devices, i64 45, ptr %index.at)
+  br i1 %placed, label %current.push, label %in.python
+current.push:
+  %index = load i64, ptr %index.at
+  call void @push(ptr %frame, i64 11)
+  call void @push(ptr %frame, i64 %index)
+  br label %find
 share:
   %shared = call i1 @share(ptr %frame)
   br i1 %shared, label %find, label %in.python

@@ -29,7 +29,7 @@ from hologram_torch.kernels.kernel import Kernel
 from hologram_torch.kernels.numbers import bounds
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
-from hologram_torch.tensors.memory import fresh, hologram_tensor, spans, torch_tensor
+from hologram_torch.tensors.memory import fresh, hologram_tensor, spans, strides, torch_tensor
 from hologram_torch.watch import Complaint, unread
 
 Note = Callable[[Any, bool], None]  # is told a recipe, and whether its floats are part of the key
@@ -147,7 +147,9 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             )
         if note is not None:
             note(recipe, by_value)
-        if recipe is None:
+        if recipe is None or not (
+            sources or recipe.engine.usable
+        ):  # another executor is opened where one was closed
             return kernel(*args, **kwargs)
         if not told:
             floats = []
@@ -196,9 +198,10 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     arguments += floats
     arguments += recipe.numbers
     structure = recipe.structure
-    if recordings:
-        launching(structure, arguments)
-    structure.launch(arguments)
+    if structure is not None:
+        if recordings:
+            launching(structure, arguments)
+        structure.launch(arguments)
     if recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
@@ -245,7 +248,7 @@ def _learn(
     finally:
         recording.end()
     recipe = None
-    if not recording.void and recording.launched:
+    if not recording.void:
         same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
         if same == taken.blocks:  # none was resized
             recipe = _recipe(recording, taken, found, expected.dtype)
@@ -269,6 +272,8 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
         buffer = tensor.buffer
         if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
             return None
+        if x.stride() != strides(tensor.layout):  # along axes of one element, as no layout says
+            return None
         results.append(Made(len(kinds), tensor.layout, spans(tensor.layout, buffer.kind.layout)))
         kinds.append(buffer.kind)
         blocks.append(buffer.block)
@@ -283,17 +288,22 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
         kinds.append(flag.kind)
         blocks.append(flag.block)
     first = taken.sources[0] if taken.sources else found
-    engine: Any = first.untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
-    whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
-    if whole is None:
+    if not recording.launched and not (results and all(type(x) is Made for x in results)):
         return None
+    engine: Any = first.untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
+    structure, numbers = None, ()
+    if recording.launched:
+        whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
+        if whole is None:
+            return None
+        structure, numbers = whole.structure, whole.numbers
     held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
     alone = None if several or type(results[0]) is not Made or not results[0].whole else results[0].layout
     return Recipe(
         engine=engine,
-        structure=whole.structure,
+        structure=structure,
         kinds=tuple(kinds),
-        numbers=whole.numbers,
+        numbers=numbers,
         results=tuple(results),
         form=type(found) if several else None,
         only=alone,

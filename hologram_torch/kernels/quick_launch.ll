@@ -1,6 +1,6 @@
 ; Part of quick.ll: the launch of a recipe, and its results.
 
-; A recipe's words (entries.py): executor, its pool's lists of what must be let go, structure, whether floats are told,
+; A recipe's words (entries.py): executor, its pool's lists of what must be let go, structure or None, whether floats are told,
 ; the bounds of those, the form (0 one result, 1 tuple, 2 list), how many buffers, numbers and results; then two words for a
 ; buffer (kind, free list), one for a number, two for a result (buffer and record, or tensor and 0).
 %recipe = type { ptr, ptr, ptr, ptr, i64, double, double, i64, i64, i64, i64 }
@@ -369,6 +369,10 @@ one.made:
 numbers.put:
   %behind = call i64 @append(ptr %list, i64 %places, ptr %objects, i64 %floats)
   call i64 @append(ptr %list, i64 %behind, ptr %numbers.list, i64 %numbers)
+  %nothing = call ptr @the(i64 13)
+  %idle = icmp eq ptr %structure, %nothing
+  br i1 %idle, label %launched, label %prepared
+prepared:
   %launch.name = call ptr @the(i64 35)
   %launch = call ptr @PyObject_GetAttr(ptr %structure, ptr %launch.name)
   %unlaunched = icmp eq ptr %launch, null
@@ -377,17 +381,19 @@ go:
   %done = call ptr @PyObject_CallOneArg(ptr %launch, ptr %list)
   call void @Py_DecRef(ptr %launch)
   %failed = icmp eq ptr %done, null
-  br i1 %failed, label %failure, label %launched
+  br i1 %failed, label %failure, label %finished
 failure:
   store i1 true, ptr %raised
   br label %drop.list
-launched:
+finished:
   call void @Py_DecRef(ptr %done)
+  br label %launched
+launched:
   %found = call ptr @results(ptr %frame, ptr %recipe, ptr %results, ptr %made, ptr %tokens)
   br label %drop.list
 drop.list:
-  %result = phi ptr [ null, %one ], [ null, %make.one ], [ null, %numbers.put ], [ null, %failure ], [ %found, %launched ]
-  %so.far = phi i64 [ 0, %one ], [ %j, %make.one ], [ %buffers, %numbers.put ], [ %buffers, %failure ], [ %buffers, %launched ]
+  %result = phi ptr [ null, %one ], [ null, %make.one ], [ null, %prepared ], [ null, %failure ], [ %found, %launched ]
+  %so.far = phi i64 [ 0, %one ], [ %j, %make.one ], [ %buffers, %prepared ], [ %buffers, %failure ], [ %buffers, %launched ]
   call void @Py_DecRef(ptr %list)
   call void @release(ptr %made, i64 %so.far)
   ret ptr %result

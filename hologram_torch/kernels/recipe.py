@@ -32,16 +32,16 @@ class Same:
 
 @frozen(slots=True)
 class Recipe:
-    """What a call launches, on the tensors' places, new buffers of these kinds, its floats and these numbers.
+    """What a call launches, if anything, on the tensors' places, new buffers of kinds, its floats and numbers.
 
     Results are new tensors (Made), tensors among the arguments (Same), or what all such calls give; `form` puts them
     together, None for a single one. `only` is the layout of one that is all there is, and is the first new buffer,
-    whole. Floats are arguments of the launch within `bounds`; beyond them PyTorch may refuse them. `flags` are numbers
-    of new buffers whose element says that a complaint is due.
+    whole. Floats are arguments of the launch within `bounds`; beyond them PyTorch may refuse them.
+    `flags` are numbers of new buffers whose element says that a complaint is due.
     """
 
     engine: Any
-    structure: Structure
+    structure: Structure | None
     kinds: tuple[Kind, ...]
     numbers: tuple[Any, ...]
     results: tuple[Any, ...]

@@ -74,23 +74,23 @@ def record(layout: Layout, index: int) -> tuple[int, _Managed]:
         return known
     ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
-    strides = (ctypes.c_int64 * max(ndim, 1))(*_strides(layout))
+    steps = (ctypes.c_int64 * max(ndim, 1))(*strides(layout))
     said = _Managed(
         device_type=EXTENSION,
         device_id=index,
         ndim=ndim,
         element=_element(layout.dtype),
         shape=ctypes.addressof(shape),
-        strides=ctypes.addressof(strides),
+        strides=ctypes.addressof(steps),
     )
-    said.arrays = (shape, strides)
+    said.arrays = (shape, steps)
     if len(_records) >= MAX_RECORDS:
         _records.clear()
     found = _records[layout, index] = (ctypes.addressof(said), said)
     return found
 
 
-def _strides(layout: Layout) -> tuple[int, ...]:
+def strides(layout: Layout) -> tuple[int, ...]:
     """As PyTorch counts them: also along axes of one element."""
     return row_major(layout.shape) if layout.is_contiguous else layout.strides
 
@@ -157,7 +157,7 @@ def torch_tensor(x: Tensor) -> torch.Tensor:
     if layout.dtype is not whole.dtype:
         whole = Layout.contiguous(layout.dtype, (whole.size * whole.dtype.itemsize // layout.dtype.itemsize,))
     flat = fresh(buffer, whole, index)
-    return as_strided(HOST_KEYS, flat, layout.shape, _strides(layout), layout.offset)
+    return as_strided(HOST_KEYS, flat, layout.shape, strides(layout), layout.offset)
 
 
 def spans(layout: Layout, whole: Layout) -> bool:

@@ -413,3 +413,78 @@ def test_elements_that_are_read_are_read_anew() -> None:
         _same(a[a > 0], x[x > 0])
         _same(torch.repeat_interleave(a.to(torch.int64)), torch.repeat_interleave(x.to(torch.int64)))
         assert a.argmax().item() == k
+
+
+MAKERS: list[Callable[[Any, str], Any]] = [
+    lambda x, device: torch.zeros(2, 3, device=device),
+    lambda x, device: torch.zeros((), device=device, dtype=torch.bool),
+    lambda x, device: torch.ones((2, 0), device=device, dtype=torch.int64),
+    lambda x, device: torch.ones(4, device=device, requires_grad=True),
+    lambda x, device: torch.full((2,), True, device=device),
+    lambda x, device: torch.full((2,), -7, device=device),
+    lambda x, device: torch.full((2,), math.nan, device=device),
+    lambda x, device: torch.full((2,), -0.0, device=device).reciprocal(),
+    lambda x, device: torch.full((2,), 2.7, device=device, dtype=torch.int32),
+    lambda x, device: torch.zeros_like(x.t()),
+    lambda x, device: torch.zeros_like(x, device="cpu"),
+    lambda x, device: torch.ones_like(x, dtype=torch.float64),
+    lambda x, device: torch.full_like(x.expand(2, 3, 4), 2**10),
+    lambda x, device: torch.ones_like(x[None, None], memory_format=torch.channels_last),
+    lambda x, device: x.new_zeros(5),
+    lambda x, device: x.new_ones((1, 2), dtype=torch.uint8),
+    lambda x, device: x.new_full((2,), 1.5),
+    lambda x, device: torch.empty_like(x.t()).zero_(),
+    lambda x, device: x.new_empty(3).fill_(2),
+    lambda x, device: torch.empty_strided((2, 3), (1, 2), device=device).fill_(4),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_what_makes_tensors(make: Callable[[Any, str], Any]) -> None:
+    x, a = _pair(3, 4)
+    held = []
+    for _ in range(KNOWN):
+        found, expected = make(a, "hologram"), make(x, "cpu")
+        _same(found, expected)
+        assert (found.stride(), found.requires_grad) == (expected.stride(), expected.requires_grad)
+        held.append(found.detach())
+    held[0].fill_(1)  # each in memory of its own
+    _same(held[-1], make(x, "cpu").detach())
+
+
+def test_what_cannot_be_made_is_refused_each_time() -> None:
+    for _ in range(KNOWN):
+        with pytest.raises(RuntimeError):
+            torch.zeros(-1, device="hologram")
+        with pytest.raises(RuntimeError):
+            torch.full((2,), 1e30, dtype=torch.float16, device="hologram")
+        with pytest.raises(RuntimeError):
+            torch.full((2,), 300, dtype=torch.int8, device="hologram")
+        with pytest.raises(TypeError, match="complex64"):
+            torch.full((2,), 1j, device="hologram")
+
+
+def test_the_default_dtype_of_what_is_made() -> None:
+    for _ in range(KNOWN):
+        assert torch.zeros(2, device="hologram").dtype == torch.float32
+        torch.set_default_dtype(torch.float64)
+        try:
+            assert torch.full((2,), 0.5, device="hologram").dtype == torch.float64
+            assert (
+                torch.empty(2, device="hologram").dtype
+                == torch.zeros(2, device="hologram").dtype
+                == torch.float64
+            )
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+def test_makers_open_what_was_closed() -> None:
+    for _ in range(KNOWN):
+        torch.zeros(3, device="hologram")
+    executor = payload(torch.zeros(3, device="hologram")).executor
+    executor.close()
+    for _ in range(KNOWN):
+        found = torch.ones(3, device="hologram") + torch.zeros(3, device="hologram")
+        assert found.cpu().tolist() == [1.0] * 3
+        assert payload(found).executor is not executor
