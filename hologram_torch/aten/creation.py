@@ -10,9 +10,11 @@ import hologram as hg
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram_torch.device.devices import devices
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import register
-from hologram_torch.tensors.memory import hologram_tensor
+from hologram_torch.tensors.dtypes import dtype_of
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 
 def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:
@@ -67,6 +69,9 @@ def _range(
         like = torch.arange(start, end, step, dtype=dtype, layout=layout or torch.strided, device="meta")
     except (RuntimeError, TypeError, ValueError) as error:
         raise type(error)(f"hologram, arange: {error}") from None
+    if like.dtype in (torch.int64, torch.int32) and all(type(x) is int for x in (start, end, step)):
+        executor = devices.executor(devices.index_of(device))
+        return torch_tensor(hg.arange(executor, start, end, step, dtype=dtype_of(like.dtype)))
     return _arange(start, end, step, out=torch.empty(like.shape, dtype=like.dtype, device=device))
 
 

@@ -49,6 +49,7 @@ def add(
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
     wider: frozenset[torch.dtype] = frozenset(),
+    over: Callable[..., Any] | None = None,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -61,7 +62,7 @@ def add(
         if own not in KERNELS:
             KERNELS[own] = form(
                 other,
-                _over(operation, compute) if form is InPlace and operation is not None else compute,
+                (over or _over(operation, compute)) if form is InPlace else compute,
                 promotes,
                 inferred,
                 overload,
@@ -72,8 +73,10 @@ def add(
             _register(own, quick(KERNELS[own], -1 if operation is None else len(operation.operands)))
 
 
-def _over(operation: Operation, compute: Callable[..., Any]) -> Callable[..., Any]:
+def _over(operation: Operation | None, compute: Callable[..., Any]) -> Callable[..., Any]:
     """What an operation computes, written over its first operand where it can be."""
+    if operation is None:
+        return compute
 
     def over(x: Any, *operands: Any, **settings: Any) -> Any:
         alone = not settings and len(operands) + 1 == len(operation.operands)
@@ -94,6 +97,7 @@ def implements(
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
     wider: frozenset[torch.dtype] = frozenset(),
+    over: Callable[..., Any] | None = None,
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
@@ -101,7 +105,8 @@ def implements(
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
     too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
-    `wider`, which others of PyTorch's devices take.
+    `wider`, which others of PyTorch's devices take. `over` computes the same for the form in place: it may write to its
+    first argument, and then returns it.
     """
 
     def declare(compute: F) -> F:
@@ -115,6 +120,7 @@ def implements(
                 refuses=refuses,
                 asked=asked,
                 wider=wider,
+                over=over,
             )
         return compute
 

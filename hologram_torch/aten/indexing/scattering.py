@@ -6,6 +6,9 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
+from hologram.opset.indexing import put
+from hologram.runtime.dispatch import deferred
+from hologram.runtime.view import overlaps
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.kernels.numbers import highest, lowest, scalar
@@ -135,7 +138,21 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
     return added(whole, positions, source, dim=axis).reshape(x.shape)
 
 
-@implements("index_copy")
+def _copied_over(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """As index_copy, in x's own memory: what is not written is not read either."""
+    if not index.size:
+        return x
+    whole, positions, source, axis = _rows("index_copy", x, dim, index, source)
+    spread = any(not step and n > 1 for n, step in zip(x.shape, x.layout.strides, strict=True))
+    if deferred() or spread or source.dtype is not x.dtype or overlaps(source, x) or overlaps(index, x):
+        return hg.scatter(whole, positions, source, dim=axis).reshape(x.shape)
+    order = (axis, *[k for k in range(whole.ndim) if k != axis])
+    operands = (positions.permute(*order), source.permute(*order))
+    x.executor.execute(put, operands, (whole.permute(*order),), {})
+    return x
+
+
+@implements("index_copy", over=_copied_over)
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     if not index.size:
         return x

@@ -12,6 +12,8 @@ import hologram as hg
 from hologram import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.quick import quick
 from hologram_torch.kernels.registry import implements, library
 
 
@@ -25,6 +27,24 @@ def scaled_dot_product_attention(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
+) -> torch.Tensor:
+    """Recorded as a whole where nobody wants gradients of it, or drops any of it out."""
+    given = (query, key, value, attn_mask)
+    wanted = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
+    run = _composed if wanted or dropout_p else _recorded
+    return run(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+
+
+def _composed(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    scale: float | None,
+    enable_gqa: bool,
 ) -> torch.Tensor:
     """By the operation below, but with dropout, shared keys, or in vmap, in the operators that PyTorch writes it in.
 
@@ -93,6 +113,7 @@ def _of_four_axes(x: torch.Tensor, batch: torch.Size) -> torch.Tensor:
     return x.expand((*batch, *rows)).reshape((math.prod(lead[:-1]), lead[-1], *rows))
 
 
+_recorded = quick(Plain("scaled_dot_product_attention", _composed), -1)
 for _key in ("PrivateUse1", "AutogradPrivateUse1"):
     library.impl("scaled_dot_product_attention", scaled_dot_product_attention, _key)
 
