@@ -39,12 +39,18 @@ class _Regions:
         """Bytes from a place on; None where it lies in memory of somebody else's."""
         for known in (self._scratch, self._results):
             for block, argument in known.items():
-                if block.place <= place <= block.place + block.nbytes - nbytes:
+                if _lies(place, nbytes, block):
                     return Area(argument, place - block.place, nbytes)
         for k, (start, block) in enumerate(self._inputs):
-            if block.place <= place <= block.place + block.nbytes - nbytes:
+            if _lies(place, nbytes, block):
                 return Area(k, place - start, nbytes)
         return None
+
+
+def _lies(place: int, nbytes: int, block: Block) -> bool:
+    """Whether bytes from a place on lie in a block; where there are none, whether the place does."""
+    first = place - block.place
+    return 0 <= first < block.nbytes and first + nbytes <= block.nbytes
 
 
 def joined(
