@@ -96,16 +96,18 @@ def swift(
     return _builtin.of(ctypes.addressof(words), (words, owned))
 
 
-def entry(recipe: Recipe | None, told: bool) -> Any:
-    """A recipe for compiled code, and what its words point to; None where there is none, or BEYOND."""
+def entry(recipe: Recipe | None, told: bool, asks: Callable[[Any], bool] | None) -> Any:
+    """A recipe for compiled code, and what its words point to; None where there is none, or BEYOND.
+
+    `asks` is given the new buffers, and says whether one is a flag that is set; None where none is a flag.
+    """
     if recipe is None:
         return None
     results = recipe.results
     if (
-        recipe.flags
-        or recipe.form not in FORMS
+        recipe.form not in FORMS
         or max(len(recipe.kinds), len(results)) > MOST
-        or not all(type(x) is Same or (type(x) is Made and x.whole) for x in results)
+        or not all(x.whole for x in results if type(x) is Made)
     ):
         return BEYOND
     engine, pool = recipe.engine, recipe.engine.pool
@@ -113,13 +115,14 @@ def entry(recipe: Recipe | None, told: bool) -> Any:
     words = [word for kind in recipe.kinds for word in (id(kind), id(kind.free_list))]
     words += map(id, recipe.numbers)
     for result, (address, _) in zip(results, records, strict=True):
-        words += result.number, address
+        words += (result.number, address) if type(result) in (Made, Same) else (id(result), 1)
     counts = FORMS[recipe.form], len(recipe.kinds), len(recipe.numbers), len(results)
     head = struct.pack(
-        "=4Qq2d4q",
+        "=4Qq2d4qQ",
         *map(id, (engine, pool.foreign, pool.returned, recipe.structure)),
         told,
         *recipe.bounds,
         *counts,
+        id(asks),
     )
-    return head + struct.pack(f"={len(words)}Q", *words), recipe, records
+    return head + struct.pack(f"={len(words)}Q", *words), recipe, records, asks

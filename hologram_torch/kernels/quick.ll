@@ -318,12 +318,17 @@ done:
 why:
   %error = call ptr @PyErr_Occurred()
   %blockless = icmp eq ptr %error, null
-  br i1 %blockless, label %blocks, label %whose
+  %launch = load i1, ptr %raised
+  br i1 %blockless, label %unheard, label %whose
+unheard:
+  br i1 %launch, label %flagged, label %blocks
+flagged:
+  %flagged.result = call ptr @PyObject_Call(ptr %long, ptr %args, ptr %kwargs)
+  ret ptr %flagged.result
 blocks:  ; no block waited
   %blocks.result = call ptr @PyObject_Call(ptr %python, ptr %args, ptr %kwargs)
   ret ptr %blocks.result
 whose:
-  %launch = load i1, ptr %raised
   br i1 %launch, label %refused, label %passed
 refused:
   %nothing = call ptr @refuse(ptr %refuse)

@@ -8,6 +8,7 @@ one launch, and the making of tensors. Nothing of it depends on where tensors li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -174,7 +175,8 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             told = not by_value and not kwargs and len(args) == operands
             if by_value:
                 entries.keep(key, BY_VALUE)
-            entries.keep(exact if by_value else key, entry(recipe, told))
+            asks = partial(_flagged, recipe) if recipe is not None and recipe.flags else None
+            entries.keep(exact if by_value else key, entry(recipe, told, asks))
 
         return run(args, kwargs or {}, note)
 

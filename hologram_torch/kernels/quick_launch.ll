@@ -1,9 +1,10 @@
 ; Part of quick.ll: the launch of a recipe, and its results.
 
 ; A recipe's words (entries.py): executor, its pool's lists of what must be let go, structure or None, whether floats are told,
-; the bounds of those, the form (0 one result, 1 tuple, 2 list), how many buffers, numbers and results; then two words for a
-; buffer (kind, free list), one for a number, two for a result (buffer and record, or tensor and 0).
-%recipe = type { ptr, ptr, ptr, ptr, i64, double, double, i64, i64, i64, i64 }
+; the bounds of those, the form (0 one result, 1 tuple, 2 list), how many buffers, numbers and results, what asks the flags
+; among the new buffers or None; then two words for a buffer (kind, free list), one for a number, two for a result (buffer and
+; record, tensor and 0, or object and 1).
+%recipe = type { ptr, ptr, ptr, ptr, i64, double, double, i64, i64, i64, i64, ptr }
 
 ; A buffer of a kind, over a block from its free list, as Allocation.block and Buffer make it; its place goes into a list, its
 ; token to %token. Null after an error, or where no block waits.
@@ -231,8 +232,13 @@ one:
   %record.at = getelementptr i64, ptr %number.at, i64 1
   %number = load i64, ptr %number.at
   %record = load ptr, ptr %record.at
-  %same = icmp eq ptr %record, null
-  br i1 %same, label %given, label %new
+  %kind = ptrtoint ptr %record to i64
+  switch i64 %kind, label %new [ i64 0, label %given
+                                 i64 1, label %constant ]
+constant:
+  %object = inttoptr i64 %number to ptr
+  call void @Py_IncRef(ptr %object)
+  br label %keep
 given:
   %source.at = getelementptr %frame, ptr %frame, i32 0, i32 6, i64 %number
   %source = load ptr, ptr %source.at
@@ -251,7 +257,7 @@ new:
   %failed = icmp eq ptr %tensor, null
   br i1 %failed, label %drop, label %keep
 keep:
-  %result = phi ptr [ %source, %given ], [ %tensor, %new ]
+  %result = phi ptr [ %source, %given ], [ %object, %constant ], [ %tensor, %new ]
   %result.at = getelementptr ptr, ptr %found.at, i64 %i
   store ptr %result, ptr %result.at
   %after = add i64 %i, 1
@@ -301,7 +307,7 @@ no:
 }
 
 ; Launches what a recipe says on what the frame holds. Null after an error, or where Python must do it; %raised says whether
-; the launch raised it.
+; the launch raised it, or without an error that a flag is set.
 define internal ptr @follow(ptr %frame, ptr %recipe, ptr %raised) {
 entry:
   %made = alloca [16 x ptr]
@@ -389,11 +395,31 @@ finished:
   call void @Py_DecRef(ptr %done)
   br label %launched
 launched:
+  %asks.at = getelementptr %recipe, ptr %recipe, i32 0, i32 11
+  %asks = load ptr, ptr %asks.at
+  %unasked = icmp eq ptr %asks, %nothing
+  br i1 %unasked, label %fine, label %ask
+ask:
+  %flags = call ptr @PyList_New(i64 %buffers)
+  %flagless = icmp eq ptr %flags, null
+  br i1 %flagless, label %drop.list, label %hand
+hand:
+  call i64 @append(ptr %flags, i64 0, ptr %made, i64 %buffers)
+  %flagged = call ptr @PyObject_CallOneArg(ptr %asks, ptr %flags)
+  call void @Py_DecRef(ptr %flags)
+  %askless = icmp eq ptr %flagged, null
+  br i1 %askless, label %drop.list, label %asked
+asked:
+  call void @Py_DecRef(ptr %flagged)
+  %true = call ptr @the(i64 12)
+  %wrong = icmp eq ptr %flagged, %true
+  br i1 %wrong, label %failure, label %fine
+fine:
   %found = call ptr @results(ptr %frame, ptr %recipe, ptr %results, ptr %made, ptr %tokens)
   br label %drop.list
 drop.list:
-  %result = phi ptr [ null, %one ], [ null, %make.one ], [ null, %prepared ], [ null, %failure ], [ %found, %launched ]
-  %so.far = phi i64 [ 0, %one ], [ %j, %make.one ], [ %buffers, %prepared ], [ %buffers, %failure ], [ %buffers, %launched ]
+  %result = phi ptr [ null, %one ], [ null, %make.one ], [ null, %prepared ], [ null, %failure ], [ null, %ask ], [ null, %hand ], [ %found, %fine ]
+  %so.far = phi i64 [ 0, %one ], [ %j, %make.one ], [ %buffers, %prepared ], [ %buffers, %failure ], [ %buffers, %ask ], [ %buffers, %hand ], [ %buffers, %fine ]
   call void @Py_DecRef(ptr %list)
   call void @release(ptr %made, i64 %so.far)
   ret ptr %result

@@ -88,6 +88,11 @@ def test_compiled_code_asks_python_nothing(monkeypatch: Any) -> None:
         lambda p, q: torch.cat([p[1:], p], 0),
         lambda p, q: p.clone().add_(q),
         lambda p, q: torch.softmax(p, -1),
+        lambda p, q: p.clone().index_copy_(
+            0, torch.ones(2, dtype=torch.int64, device=p.device).cumsum(0), torch.stack((q, q))
+        ),
+        lambda p, q: torch.nn.functional.scaled_dot_product_attention(*[p[None, None].contiguous()] * 3),
+        lambda p, q: torch.zeros(3, 2, device=p.device),
     ]
     for call in calls:
         for _ in range(KNOWN):
@@ -488,3 +493,13 @@ def test_makers_open_what_was_closed() -> None:
         found = torch.ones(3, device="hologram") + torch.zeros(3, device="hologram")
         assert found.cpu().tolist() == [1.0] * 3
         assert payload(found).executor is not executor
+
+
+def test_a_flag_that_is_set_is_told_of_each_time(quick: Quick) -> None:
+    copy, (x, a), (y, b) = quick("index_copy_", -1), _pair(5, 3), _pair(2, 3)
+    for _ in range(KNOWN):
+        for positions in ([0, 4], [3, 1]):
+            where = torch.tensor(positions)
+            _same(copy(a, 0, where.to("hologram"), b), x.index_copy_(0, where, y))
+        with pytest.raises((IndexError, RuntimeError)):
+            copy(a.clone(), 0, torch.tensor([0, 5]).to("hologram"), b)
