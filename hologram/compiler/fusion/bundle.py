@@ -18,8 +18,8 @@ from hologram.atlas.rewrite import write_into
 from hologram.limits import Limits
 from hologram.plan import Step
 
+TINY = 512  # lanes of a launch that costs more than any way of dealing them out
 MOST_LANES = 1 << 18  # of a launch that is short beside what a launch costs
-_PLACES = frozenset({Opcode.COORDINATE, Opcode.LANE})
 _UNFIT = ATOMICS | {Opcode.BARRIER, Opcode.WORKGROUP, Opcode.THREAD}
 
 
@@ -30,8 +30,7 @@ def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[li
     """
     found: list[list[int]] = []
     for k, step in enumerate(steps):
-        small = not limits.cheap_launches and _small(step)
-        host = _host(found, steps, k, most_buffers) if small else None
+        host = _host(found, steps, k, limits, most_buffers) if _small(step, limits) else None
         if host is None:
             found.append([k])
         else:
@@ -39,22 +38,31 @@ def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[li
     return found
 
 
-def _host(found: list[list[int]], steps: Sequence[Step], k: int, most_buffers: int) -> list[int] | None:
-    """The last bundle that a step can join."""
+def _host(
+    found: list[list[int]], steps: Sequence[Step], k: int, limits: Limits, most_buffers: int
+) -> list[int] | None:
+    """The last bundle that a step can join; where launches are cheap, one that reads what it reads."""
     for bundle in reversed(found):
         if any(_conflict(steps[j], steps[k]) for j in bundle):
             return None
         together = sum(len(steps[j].operands) for j in bundle) + len(steps[k].operands)
-        if _small(steps[bundle[0]]) and together <= most_buffers:
+        alike = not limits.cheap_launches or any(_shared(steps[j], steps[k]) for j in bundle)
+        if alike and _small(steps[bundle[0]], limits) and together <= most_buffers:
             return bundle
     return None
 
 
-def _small(step: Step) -> bool:
-    program = step.kernel
-    if not isinstance(program, Program) or program.rank != 1 or program.reduced or program.shared:
+def _small(step: Step, limits: Limits) -> bool:
+    program, lanes = step.kernel, math.prod(step.grid)
+    if not isinstance(program, Program) or program.reduced or program.shared or program.opcodes & _UNFIT:
         return False
-    return not program.opcodes & _UNFIT and math.prod(step.grid) <= MOST_LANES
+    # Of several axes each lane divides.
+    return lanes <= (TINY if limits.cheap_launches or program.rank != 1 else MOST_LANES)
+
+
+def _shared(a: Step, b: Step) -> bool:
+    """Whether two steps read the same memory."""
+    return bool((set(a.operands) - _written(a)) & (set(b.operands) - _written(b)))
 
 
 def _conflict(a: Step, b: Step) -> bool:
@@ -80,7 +88,7 @@ def bundled(steps: Sequence[Step]) -> Step:
     sizes = [math.prod(s.grid) for s in steps]
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     program = _program(programs)
-    scalars = (*starts[1:], *(x for n, s in zip(sizes, steps, strict=True) for x in (n, *s.scalars)))
+    scalars = (*starts[1:], *(x for s in steps for x in (*s.grid, *s.scalars)))
     operands = tuple(k for s in steps for k in s.operands)
     return Step(program, operands, scalars, (sum(sizes),))
 
@@ -95,21 +103,32 @@ def _program(programs: Sequence[Program]) -> Program:
     # Named as no scalar of a program's is, as those end in the program's number.
     starts = [b.scalar(f"part_{k}_start", dtypes.index) for k in range(1, len(programs))]
     scalars: list[dict[str, tuple[ScalarParameter, ...]]] = []
-    sizes: list[ScalarParameter] = []
+    sizes: list[list[ScalarParameter]] = []
     for k, program in enumerate(programs):
-        sizes.append(ScalarParameter(f"part_{k}_size", dtypes.index))
+        axes = range(program.rank)
+        sizes.append([ScalarParameter(f"part_{k}_size_{axis}", dtypes.index) for axis in axes])
         own = {s.name: ScalarParameter(f"{s.name}_{k}", s.dtype) for s in program.scalars}
-        for parameter in (sizes[k], *own.values()):
+        for parameter in (*sizes[k], *own.values()):
             b.declare(parameter)
         scalars.append({name: (parameter,) for name, parameter in own.items()})
 
     def part(k: int) -> None:
         here = lane if k == 0 else lane - starts[k - 1]
 
+        def size(builder: Builder, axis: int) -> Value:
+            return builder.scalar(sizes[k][axis].name, dtypes.index)
+
         def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-            if i.opcode in _PLACES:
+            if i.opcode is Opcode.LANE:
                 return here
-            return builder.scalar(sizes[k].name, dtypes.index) if i.opcode is Opcode.EXTENT else None
+            if i.opcode is Opcode.COORDINATE:
+                axis, place = int(i.attribute), here  # pyright: ignore[reportArgumentType]
+                for behind in reversed(range(axis + 1, len(sizes[k]))):
+                    place = place // size(builder, behind)
+                return place % size(builder, axis) if axis else place
+            if i.opcode is Opcode.EXTENT:
+                return size(builder, int(i.attribute))  # pyright: ignore[reportArgumentType]
+            return None
 
         write_into(b, programs[k], rule, memory[k], scalars[k])
 

@@ -79,6 +79,31 @@ class Group:
         kept = {v: c for v, c in stores.items() if c is not None}
         return Group(shape, reduced, self.anchor, needs, self.inlined, kept, self.reads, self.reasons)
 
+    def squeezed(self) -> Group:
+        """The same kernel without axes of one lane, but for those along rows."""
+        cut = len(self.shape) - self.reduced
+        kept = [k for k, n in enumerate(self.shape) if n > 1 or k >= cut]
+
+        def change(x: Layout) -> Layout:
+            return Layout(x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset)
+
+        found = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
+        assert found is not None
+        return found
+
+    def refined(self, shape: tuple[int, ...]) -> Group | None:
+        """The same kernel over axes that its own are split into; None where `shape` does not do that."""
+        found, axis, rest = self, len(self.shape) - 1, list(shape)
+        while axis >= 0:
+            inner = rest.pop() if rest else 0
+            if inner < 2 or found.shape[axis] % inner:
+                return None
+            if found.shape[axis] > inner:
+                found = found.split(axis, inner)
+            else:
+                axis -= 1
+        return None if rest else found
+
     def reader(self, value: int) -> str:
         """The operation that needs a value in memory."""
         if self.anchor is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS, MOST_OPERATIONS, Fusion
 from hologram.compiler.fusion.graph import Node, Read, matched
 from hologram.compiler.fusion.groups import Group, ordered
+
+TINY = 16  # lanes: whatever they compute, a launch costs more
 
 
 class Siblings:
@@ -18,6 +21,9 @@ class Siblings:
 
     def __init__(self, fusion: Fusion) -> None:
         self.fusion = fusion
+        for group in fusion.groups:
+            if group.anchor is None:
+                group.become(group.squeezed())
         self.dear = not fusion.limits.cheap_launches
         self.readers = Counter(v for group in fusion.groups for v in group.sources)
         # Sets of groups as bits, by the identity of a group: what it is made of, and what it waits for.
@@ -75,16 +81,30 @@ class Siblings:
 
     def fits(self, host: Group, group: Group) -> bool:
         """Whether two groups may become one."""
-        if host.anchor or group.anchor or (host.shape, host.reduced) != (group.shape, group.reduced):
+        size = math.prod(host.shape)
+        if host.anchor or group.anchor or host.reduced != group.reduced or size != math.prod(group.shape):
+            return False
+        if host.reduced and host.shape != group.shape:
             return False
         shared = host.sources & group.sources
-        if not (self.dear or shared) or host.computed + group.computed > MOST_OPERATIONS:
+        if not (self.dear or shared or size <= TINY) or host.computed + group.computed > MOST_OPERATIONS:
             return False
         if self.fusion.length(host) + self.fusion.length(group) > MOST_INSTRUCTIONS:
             return False
         if self.waits(host, group) or self.waits(group, host):
             return False
-        return self.streams(host) + self.streams(group) - len(shared) <= self.fusion.most_streams
+        if self.streams(host) + self.streams(group) - len(shared) > self.fusion.most_streams:
+            return False
+        return host.shape == group.shape or self.aligned(host, group)
+
+    @staticmethod
+    def aligned(host: Group, group: Group) -> bool:
+        """Whether the axes of one are parts of the other's, which is then split into them."""
+        first, other = sorted((host, group), key=lambda g: len(g.shape))
+        found = first.refined(other.shape)
+        if found is not None:
+            first.become(found)
+        return found is not None
 
     def waits(self, group: Group, other: Group) -> bool:
         """Whether a group needs, through whatever lies between, what another one stores."""
