@@ -44,6 +44,8 @@ class Limits:
     fused_multiply_add: bool = True  # with one rounding
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
     tile_dtypes: frozenset[DType] = frozenset({f32})
+    # Those that a library of the backend's own multiplies as they lie in memory, adding up in f32; results may be f32.
+    panel_dtypes: frozenset[DType] = frozenset()
     # Those that the hand-written kernels multiply by matrix units as they lie in memory, adding up in f32.
     matrix_dtypes: frozenset[DType] = frozenset()
     # Those that they can multiply too, of operands rounded first: f32 with a fraction of 10 bits (tf32).
@@ -77,7 +79,7 @@ class Limits:
     @property
     def product_dtypes(self) -> frozenset[DType]:
         """Those whose products need no conversion ahead."""
-        return self.tile_dtypes | self.matrix_dtypes
+        return self.tile_dtypes | self.matrix_dtypes | self.panel_dtypes
 
     def rounding(self) -> Limits:
         """The same where a program accepts products of rounded operands."""

@@ -77,6 +77,7 @@ def describe() -> DeviceInfo:
         serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
+        panel_dtypes=frozenset({dtypes.f16, dtypes.bf16}),
     )
     return DeviceInfo(NAME, 0, _model(), "LLVM", limits)
 

@@ -20,7 +20,7 @@ from hologram.device import Prepared
 from hologram.records import frozen
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
-_HEADER = 4
+_HEADER = 5
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _CALLED = (
     *("PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyList_GetItem", "PyErr_Occurred"),
@@ -53,7 +53,8 @@ class Step:
 class Piece:
     """Steps of compiled code, and the words that are their arguments.
 
-    `owner` keeps the functions. Of `scratch` words behind the others, the word `scratch_at` is told the address.
+    `owner` keeps the functions. Of `scratch` words behind the others, the word `scratch_at` is told the address; of
+    `room`, words whose contents are unknown, the word `room_at`.
     """
 
     steps: tuple[Step, ...]
@@ -62,6 +63,8 @@ class Piece:
     scratch: int = 0
     scratch_at: int = 0
     owner: Any = None
+    room: int = 0
+    room_at: int = 0
 
 
 @functools.lru_cache(maxsize=1)
@@ -90,6 +93,8 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> np.ndarray:
     steps = sum(len(piece.steps) for piece in pieces)
     body: list[int] = [pool.address, steps]
     at = len(body) + 4 * steps  # where a piece's words begin
+    room_at = at + sum(len(piece.words) + piece.scratch for piece in pieces)
+    room = max((piece.room for piece in pieces), default=0)  # which they use in turns
     relocations: list[int] = []
     patches: list[int] = []
     blocks: list[int] = []
@@ -104,9 +109,12 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> np.ndarray:
         if piece.scratch:
             words[piece.scratch_at] = at + len(piece.words)
             relocations.append(at + piece.scratch_at)
+        if piece.room:
+            words[piece.room_at] = room_at
+            relocations.append(at + piece.room_at)
         blocks += words
         at += len(words)
-    header = (len(body) + len(blocks), len(relocations), len(patches) // 4, pool.launch_address)
+    header = (len(body) + len(blocks), len(relocations), len(patches) // 4, pool.launch_address, room)
     return np.array([*header, *body, *blocks, *relocations, *patches], np.int64)
 
 
@@ -114,16 +122,18 @@ class InPython:
     """An image launched without `launch.ll`."""
 
     def __init__(self, image: np.ndarray) -> None:
-        words, relocations, patches, run = image[:_HEADER].tolist()
+        words, relocations, patches, run, room = image[:_HEADER].tolist()
         end = _HEADER + words
         self._body = image[_HEADER:end]
         self._relocations = image[end : end + relocations]
         self._patches = image[end + relocations :].reshape(patches, 4).tolist()
         self._run: Callable[[int], None] = _RUN(run)
+        self._room = room
         self._image = image
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
-        body = self._body.copy()
+        body = np.empty(self._body.size + self._room, np.int64)
+        body[: self._body.size] = self._body
         address = body.ctypes.data
         body[self._relocations] = body[self._relocations] * 8 + address
         for word, kind, argument, first in self._patches:

@@ -3,9 +3,9 @@
 ; An image holds what is the same in every call. Its body is copied for each, so that threads may call one at once, and
 ; then says where it lies itself (relocations) and what the call was given (patches): the addresses of operands, numbers.
 
-; Words of the body, relocations, patches; what runs the body (pool_launch, workers.ll). The body follows, then the
-; relocations, then the patches.
-%image = type { i64, i64, i64, ptr }
+; Words of the body, relocations, patches; what runs the body (pool_launch, workers.ll); words behind the body that are
+; room, whose contents nobody knows. The body follows, then the relocations, then the patches.
+%image = type { i64, i64, i64, ptr, i64 }
 ; A word of the body; 0 for an address, 1 for an f32, 2 for an f64, 3 for an integer; which argument; bytes behind it.
 %patch = type { i64, i64, i64, i64 }
 
@@ -29,25 +29,29 @@ entry:
   %relocations.at = getelementptr %image, ptr %image, i32 0, i32 1
   %patches.at = getelementptr %image, ptr %image, i32 0, i32 2
   %run.at = getelementptr %image, ptr %image, i32 0, i32 3
+  %room.at = getelementptr %image, ptr %image, i32 0, i32 4
   %template = getelementptr %image, ptr %image, i64 1
   %words = load i64, ptr %image
   %relocations = load i64, ptr %relocations.at
   %patches = load i64, ptr %patches.at
   %run = load ptr, ptr %run.at
+  %spare = load i64, ptr %room.at
+  %all = add i64 %words, %spare
   %bytes = shl i64 %words, 3
+  %all.bytes = shl i64 %all, 3
   %relocation.first = getelementptr i64, ptr %template, i64 %words
   %patch.first = getelementptr i64, ptr %relocation.first, i64 %relocations
-  %large = icmp ugt i64 %words, 4096
+  %large = icmp ugt i64 %all, 4096
   br i1 %large, label %heap, label %stack
 heap:
-  %allocated = call ptr @PyMem_RawMalloc(i64 %bytes)
+  %allocated = call ptr @PyMem_RawMalloc(i64 %all.bytes)
   %full = icmp eq ptr %allocated, null
   br i1 %full, label %refused, label %copy
 refused:
   %0 = call ptr @PyErr_NoMemory()
   ret ptr null
 stack:
-  %room = alloca i64, i64 %words, align 64
+  %room = alloca i64, i64 %all, align 64
   br label %copy
 copy:
   %body = phi ptr [ %allocated, %heap ], [ %room, %stack ]

@@ -70,7 +70,7 @@ def add_epilogue(
         steps.copy(given, value)
     program = epilogue if parts == 1 else summing(epilogue, parts)
     stored = target.layout.dtype
-    direct = target.layout == Layout.contiguous(stored, shape) and (stored == dtype or stored.is_float)
+    direct = target.layout.is_contiguous and not target.layout.offset and (stored == dtype or stored.is_float)
     result = target if direct else steps.place(dtype, shape)
     if direct and stored != dtype:
         program = storing(program, stored)

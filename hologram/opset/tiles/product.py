@@ -99,7 +99,15 @@ def _tiled(
         return False
     slices = product_tile.slices(candidate, sizes, limits.max_workgroups)
     summed = types.computing(used)
-    stored = (used, summed) if candidate.stem in product_tile.WIDENING else (used,)
+    widens = used in limits.panel_dtypes
+    stored = (used, summed) if widens or candidate.stem in product_tile.WIDENING else (used,)
+    if widens and epilogue is not None:  # which works on sums, in f32
+        value = steps.place(summed, out.shape)
+        done = _tiled(steps, a, b, value, dtype, target, None)
+        assert done
+        reads = range(2, 2 + len(epilogue_reads(epilogue)))
+        add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
+        return True
     direct = _batched(out, batch) if out.dtype in stored else None
     direct = direct if direct is not None and product_tile.writable(candidate.stem, direct) else None
     view = direct or _batched(Layout.contiguous(used, out.shape), batch)

@@ -20,8 +20,9 @@ from hologram.backends.cpu.kernel import Host, bound
 from hologram.backends.cpu.memory import Memory, borrowed
 from hologram.backends.cpu.products.blas import loaded_library
 from hologram.backends.cpu.products.cut import Product, matrices, product_pieces
+from hologram.backends.cpu.products.half import half_pieces
 from hologram.device import Binding, Kernel, Launch, Prepared, Span, in_turn
-from hologram.dtypes import Number
+from hologram.dtypes import Number, bf16, f16
 from hologram.errors import CompileError
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Tile
@@ -149,6 +150,10 @@ def _direct(call: TileCall, product: Product) -> bool:
 def _compiled(call: TileCall) -> list[Piece] | None:
     """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
     product = _operands(call)
+    if call.host is not None and call.tile.epilogue is None and _is_half(call):
+        apart = not any(np.may_share_memory(product.out, x) for x in (product.a, product.b))
+        pieces = half_pieces(product, call.tile.buffers[0][1], call.tile.buffers[2][1], call.host)
+        return _placed(call, product, pieces) if apart else None
     readable = all(x.dtype == product.out.dtype and matrices(x) is not None for x in (product.a, product.b))
     epilogue = call.tile.epilogue
     if call.host is None or not readable or not _direct(call, product):
@@ -158,13 +163,7 @@ def _compiled(call: TileCall) -> list[Piece] | None:
     multiplied = product_pieces(product, call.host)
     if multiplied is None:
         return None
-    places = {name: k for k, (name, _, _) in enumerate(call.tile.buffers)}
-    firsts = {
-        name: x.ctypes.data - call.arrays[name].ctypes.data
-        for name, x in (("a", product.a), ("b", product.b), ("out", product.out))
-    }
-    names = ("a", "b", "out")
-    found = [_told(piece, [(places[n], firsts[n]) for n in names]) for piece in multiplied]
+    found = _placed(call, product, multiplied)
     if epilogue is not None:
         ends: dict[str, str] = dict.fromkeys(("value", "result"), "out")
         named = [ends.get(p.name, p.name) for p in epilogue.buffers]
@@ -172,9 +171,31 @@ def _compiled(call: TileCall) -> list[Piece] | None:
         spans = [(x.ctypes.data, x.nbytes) for x in arrays]
         kernel: Any = call.compile(epilogue)
         batch, m, n = product.out.shape
-        told = [(places[name], firsts.get(name, 0)) for name in named]
+        places = _places(call, product)
+        told = [places[name] for name in named]
         found += [_told(piece, told) for piece in kernel.pieces(spans, (), (batch * m, n))]
     return found
+
+
+def _is_half(call: TileCall) -> bool:
+    """Whether both operands are the same 16-bit floats."""
+    one, other, _ = (dtype for _, dtype, _ in call.tile.buffers)
+    return one == other and one in (f16, bf16)
+
+
+def _places(call: TileCall, product: Product) -> dict[str, tuple[int, int]]:
+    """Of each buffer, which argument it is and how many bytes behind its beginning the tile's view of it lies."""
+    views = {"a": product.a, "b": product.b, "out": product.out}
+    return {
+        name: (k, views[name].ctypes.data - call.arrays[name].ctypes.data if name in views else 0)
+        for k, (name, _, _) in enumerate(call.tile.buffers)
+    }
+
+
+def _placed(call: TileCall, product: Product, pieces: Sequence[Piece]) -> list[Piece]:
+    """Pieces whose arguments are a, b and out, told the tile's own."""
+    places = _places(call, product)
+    return [_told(piece, [places[n] for n in ("a", "b", "out")]) for piece in pieces]
 
 
 def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:

@@ -1,0 +1,108 @@
+"""Products of 16-bit floats as launches: which way they go (panels.py), how they are cut, and where the pieces lie."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from hologram.backends.cpu.engine import Code, Engine
+from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
+from hologram.backends.cpu.kernel import Host
+from hologram.backends.cpu.objects import kept_code
+from hologram.backends.cpu.products import panels
+from hologram.backends.cpu.products.cut import Product
+from hologram.dtypes import DType, f32
+from hologram.records import frozen
+
+_MOST_DOTS = 16  # rows up to which converting b in registers again for each two rows beats packing it
+_ROWS = 192  # of a unit: its block of a takes 192 KiB, and stays in the second cache
+_COLUMNS = 256
+_MULTIPLY_NS = 0.025  # of a multiply-add, estimated; and of an element that is converted
+_CONVERT_NS = 0.2
+_SHORTEST_NS = 4_000  # no slice is made shorter
+_SLICES = 2  # for each thread, so that one that is held up leaves some of its work to the others
+_LINE = 64  # bytes
+
+
+@functools.lru_cache(maxsize=8)
+def _code(engine: Engine, dtype: DType, stored: DType) -> Code:
+    text = panels.text(dtype, stored, engine.vector_bits)
+    return kept_code(engine, "half", text, lambda: (text, panels.FUNCTIONS))
+
+
+@frozen
+class Units:
+    """A batch of products in units of so many rows and columns, and slices of so many units."""
+
+    rows: int
+    columns: int
+    row_blocks: int
+    column_blocks: int
+    total: int
+    slice: int
+
+
+def units(sizes: tuple[int, int, int, int], step: int, most_rows: int, threads: int) -> Units:
+    """The cut of a batch of products (batch, m, n, k), in columns by multiples of `step`."""
+    batch, m, n, k = sizes
+    row_blocks = -(-m // most_rows)
+    each_ns = k * (m * n * _MULTIPLY_NS + (m + n * row_blocks) * _CONVERT_NS)
+    slices = max(1, min(int(batch * each_ns / _SHORTEST_NS), threads * _SLICES))
+    wanted = -(-slices // (batch * row_blocks))  # blocks of columns
+    columns = min(_COLUMNS, -(-n // (wanted * step)) * step)
+    column_blocks = -(-n // columns)
+    rows = -(-m // row_blocks)
+    total = batch * row_blocks * column_blocks
+    return Units(rows, columns, row_blocks, column_blocks, total, -(-total // slices))
+
+
+def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> list[Piece]:
+    """A launch of the product of operands of f16 or bf16; `out`, of that or f32, shares no memory with them.
+
+    Its arguments 0, 1 and 2 are the addresses of a, b and out; the arrays only show how they lie.
+    """
+    m, n, k = product.sizes
+    if not product.out.size or not k:
+        return []
+    engine = host.engine()
+    code = _code(engine, dtype, stored)
+    width = panels.panel_columns(engine.vector_bits)
+    batch = product.out.shape[0]
+    along_k = product.a.strides[2] == product.b.strides[1] == product.a.itemsize
+    few = along_k and min(m, n) <= _MOST_DOTS and max(m, n) >= panels.DOT_COLUMNS
+    turned = n < m and (few or n < width)
+    if turned:
+        product, m, n = product.transposed, n, m
+    cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, m if few else _ROWS, host.threads)
+    room_bytes = 0 if few else _room_bytes(cut, width)
+    numbers = {
+        "m": m,
+        "n": n,
+        "k": k,
+        **_steps("a", product.a),
+        **_steps("b", product.b),
+        **_steps("out", product.out),
+        **{x: getattr(cut, x) for x in ("rows", "columns", "row_blocks", "column_blocks", "slice")},
+        "room_bytes": room_bytes,
+    }
+    words = [numbers.get(name, 0) for name in panels.WORDS]
+    operands = (1, 0, 2) if turned else (0, 1, 2)
+    patches = tuple(Patch(word, ADDRESS, argument) for word, argument in enumerate(operands))
+    step = Step(code.addresses[panels.FUNCTIONS.index("dots" if few else "blocks")], cut.total, cut.slice)
+    slices = math.ceil(cut.total / cut.slice)
+    room = 0 if few else (slices * room_bytes + _LINE) // 8
+    return [Piece((step,), words, patches, room=room, room_at=panels.WORDS.index("room"), owner=code)]
+
+
+def _room_bytes(cut: Units, width: int) -> int:
+    """The block of a, a panel of b, and the sums."""
+    elements = cut.rows * panels.DEPTH + panels.DEPTH * width + cut.rows * cut.columns
+    return -(-elements * f32.itemsize // _LINE) * _LINE
+
+
+def _steps(name: str, view: np.ndarray) -> dict[str, int]:
+    return {
+        f"{name}_{axis}": step for axis, step in zip(("batch", "row", "column"), view.strides, strict=True)
+    }

@@ -1,0 +1,163 @@
+"""Code that packs matrices of 16-bit floats as f32, and stores sums of f32 as 16-bit floats or as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, to_memory
+from hologram.dtypes import DType
+
+_TURN = 8  # rows and columns that are transposed in registers
+
+
+def _splat(count: int, type_: str, value: str) -> str:
+    return f"<{', '.join([f'{type_} {value}'] * count)}>"
+
+
+class Packing:
+    """Writes functions that change 16-bit floats to f32 and sums to what is stored, for one pair of dtypes."""
+
+    def __init__(self, dtype: DType, stored: DType, lanes: int) -> None:
+        self._dtype, self._stored, self._lanes = dtype, stored, lanes
+        self._vector = f"<{lanes} x float>"
+        self.metadata = ["distinct !{}"]
+        self.declarations: set[str] = set()
+
+    def _function(self, signature: str, body: Callable[[Writer], None]) -> str:
+        w = Writer(self.metadata)
+        body(w)
+        w.do("ret void")
+        self.declarations |= w.declarations
+        return w.function(signature, "nounwind")
+
+    def _wide(self, w: Writer, raw: str, count: int) -> str:
+        """<count x i16> of memory as f32 values."""
+        if self._dtype.name == "f16":
+            half = w(f"bitcast <{count} x i16> {raw} to <{count} x half>")
+            return w(f"fpext <{count} x half> {half} to <{count} x float>")
+        wide = w(f"zext <{count} x i16> {raw} to <{count} x i32>")
+        shifted = w(f"shl <{count} x i32> {wide}, {_splat(count, 'i32', '16')}")
+        return w(f"bitcast <{count} x i32> {shifted} to <{count} x float>")
+
+    def _element(self, w: Writer, pointer: str) -> str:
+        """One element of memory as f32."""
+        return from_memory(w, w(f"load {memory_type(self._dtype)}, ptr {pointer}, align 2"), self._dtype)
+
+    def _fused(self, w: Writer, type_: str, x: str, y: str, z: str) -> str:
+        name = "llvm.fma.f32" if type_ == "float" else f"llvm.fma.v{self._lanes}f32"
+        return w.intrinsic(name, type_, (type_, x), (type_, y), (type_, z))
+
+    def convert(self) -> str:
+        """A matrix of 16 bits as f32, its rows `%to.row` bytes apart: as it lies, turned, or from anywhere."""
+
+        def body(w: Writer) -> None:
+            along, turned, other, done = (w.label(x) for x in ("along", "turned", "other", "end"))
+            asked = w.label("asked")
+            w.branch(w("icmp eq i64 %column, 2"), along, asked)
+            w.place(asked)
+            w.branch(w("icmp eq i64 %row, 2"), turned, other)
+            w.place(along)
+            self._convert_rows(w, "2", "0", "%columns")
+            w.jump(done)
+            w.place(other)
+            self._convert_rows(w, "%column", "0", "%columns")
+            w.jump(done)
+            w.place(turned)
+            self._convert_turned(w)
+            w.jump(done)
+            w.place(done)
+
+        arguments = "ptr %from, i64 %row, i64 %column, i64 %rows, i64 %columns, ptr noalias %to, i64 %to.row"
+        return self._function(f"internal void @convert({arguments})", body)
+
+    def _convert_rows(
+        self, w: Writer, step: str, start: str, stop: str, rows: tuple[str, str] = ("0", "%rows")
+    ) -> None:
+        def row(r: str, _: list[str]) -> Sequence[str]:
+            source = w.element("%from", "i8", w(f"mul i64 {r}, %row"))
+            target = w.element("%to", "i8", w(f"mul i64 {r}, %to.row"))
+
+            def column(c: str, _: list[str]) -> Sequence[str]:
+                value = self._element(w, w.element(source, "i8", w(f"mul i64 {c}, {step}")))
+                w.do(f"store float {value}, ptr {w.element(target, 'float', c)}, align 4")
+                return ()
+
+            w.loop(start, stop, "1", (), column)
+            return ()
+
+        w.loop(*rows, "1", (), row)
+
+    def _convert_turned(self, w: Writer) -> None:
+        """Squares of 8 x 8 by three rounds of interleaving; then what is left to the right and below."""
+        whole_rows, whole_columns = (w(f"and i64 {x}, {-_TURN}") for x in ("%rows", "%columns"))
+
+        def right(c: str, _: list[str]) -> Sequence[str]:
+            source = w.element("%from", "i8", w(f"mul i64 {c}, %column"))
+            target = w.element("%to", "float", c)
+
+            def down(r: str, _: list[str]) -> Sequence[str]:
+                begin = w.element(source, "i8", w(f"mul i64 {r}, 2"))
+                lines = []
+                for x in range(_TURN):
+                    at = w.element(begin, "i8", w(f"mul i64 %column, {x}"))
+                    lines.append(w(f"load <8 x i16>, ptr {at}, align 2"))
+                for k, line in enumerate(_turned(w, lines)):
+                    at = w.element(target, "i8", w(f"mul i64 {w(f'add i64 {r}, {k}')}, %to.row"))
+                    w.do(f"store <8 x float> {self._wide(w, line, _TURN)}, ptr {at}, align 4")
+                return ()
+
+            w.loop("0", whole_rows, str(_TURN), (), down)
+            return ()
+
+        w.loop("0", whole_columns, str(_TURN), (), right)
+        self._convert_rows(w, "%column", whole_columns, "%columns", ("0", whole_rows))
+        self._convert_rows(w, "%column", "0", "%columns", (whole_rows, "%rows"))
+
+    def _store(self, w: Writer, value: str, place: str) -> None:
+        stored = to_memory(w, value, self._stored)
+        w.do(f"store {memory_type(self._stored)} {stored}, ptr {place}, align {self._stored.itemsize}")
+
+    def finish(self) -> str:
+        """Sums, rounded, where results lie."""
+
+        def lines(w: Writer, step: str) -> None:
+            def row(r: str, _: list[str]) -> Sequence[str]:
+                source = w.element("%from", "i8", w(f"mul i64 {r}, %from.row"))
+                target = w.element("%to", "i8", w(f"mul i64 {r}, %row"))
+
+                def column(c: str, _: list[str]) -> Sequence[str]:
+                    value = w(f"load float, ptr {w.element(source, 'float', c)}, align 4")
+                    self._store(w, value, w.element(target, "i8", w(f"mul i64 {c}, {step}")))
+                    return ()
+
+                w.loop("0", "%columns", "1", (), column)
+                return ()
+
+            w.loop("0", "%rows", "1", (), row)
+
+        def body(w: Writer) -> None:
+            along, apart, done = (w.label(x) for x in ("along", "apart", "end"))
+            w.branch(w(f"icmp eq i64 %column, {self._stored.itemsize}"), along, apart)
+            w.place(along)
+            lines(w, str(self._stored.itemsize))
+            w.jump(done)
+            w.place(apart)
+            lines(w, "%column")
+            w.jump(done)
+            w.place(done)
+
+        arguments = "ptr noalias %from, i64 %from.row, i64 %rows, i64 %columns, ptr noalias %to, i64 %row, i64 %column"
+        return self._function(f"internal void @finish({arguments})", body)
+
+
+def _turned(w: Writer, lines: list[str]) -> list[str]:
+    """Eight lines of eight, transposed: thrice, line k beside line k + 4, interleaved."""
+    low = ", ".join(f"i32 {x // 2 + x % 2 * 8}" for x in range(8))
+    high = ", ".join(f"i32 {4 + x // 2 + x % 2 * 8}" for x in range(8))
+    for _ in range(3):
+        lines = [
+            w(f"shufflevector <8 x i16> {lines[k]}, <8 x i16> {lines[k + 4]}, <8 x i32> <{mask}>")
+            for k in range(4)
+            for mask in (low, high)
+        ]
+    return lines

@@ -1,0 +1,306 @@
+"""Code for products of 16-bit floats: operands become f32 where they are packed, panel by panel, or in registers.
+
+Two steps, of which a launch takes one:
+
+- `dots`, for few rows of operands that both lie along k: each result is a dot product; four columns are read together
+  and the rows in turns, so that b comes from memory once. Nothing is packed.
+- `blocks`, for all else, as Goto and van de Geijn cut products ("Anatomy of High-Performance Matrix Multiplication",
+  2008): a block of a, and of b one panel after the other, are written as f32 into the launch's room, where they stay in
+  the caches; MICRO_ROWS rows times two vectors are added up in registers, and rounded once, when all of k is in.
+
+Sums are f32 throughout. A word of the launch for each line of `WORDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hologram.backends.cpu.llvm.writer import Writer
+from hologram.backends.cpu.products.packing import Packing
+from hologram.dtypes import DType, f32
+
+WORDS = (
+    *("a", "b", "out", "room"),  # addresses
+    *("m", "n", "k"),
+    *("a_batch", "a_row", "a_column"),  # steps in bytes
+    *("b_batch", "b_row", "b_column"),
+    *("out_batch", "out_row", "out_column"),
+    *("rows", "columns"),  # of a unit of work
+    *("row_blocks", "column_blocks"),  # of a product
+    *("slice", "room_bytes"),  # units that use the same room; bytes of one
+)
+DEPTH = 256  # elements along k that are packed together
+MICRO_ROWS = 6
+DOT_COLUMNS = 4
+FUNCTIONS = ("dots", "blocks")
+_POINTERS = frozenset({"a", "b", "out", "room"})
+
+
+def panel_columns(vector_bits: int) -> int:
+    """Columns of a panel of b: two vectors of f32."""
+    return 2 * vector_bits // 32
+
+
+def text(dtype: DType, stored: DType, vector_bits: int) -> str:
+    """IR for operands of f16 or bf16, and results of the same or f32."""
+    code = _Code(dtype, stored, vector_bits // 32)
+    functions = [code.convert(), *(code.micro(rows) for rows in range(1, MICRO_ROWS + 1)), code.finish()]
+    functions += [code.dot(rows) for rows in (1, 2)] + [code.dots(), code.blocks()]
+    metadata = [f"!{k} = {node}" for k, node in enumerate(code.metadata)]
+    return "\n".join([*functions, *sorted(code.declarations), *metadata, ""])
+
+
+class _Code(Packing):
+    """Writes the functions of products for one pair of dtypes."""
+
+    def micro(self, rows: int) -> str:
+        """c += a b for so many rows of a block and a panel; rows of a are DEPTH apart, of c `%c.row` bytes."""
+        vector, lanes = self._vector, self._lanes
+
+        def body(w: Writer) -> None:
+            places = []
+            for r in range(rows):
+                line = w.element("%c", "i8", w(f"mul i64 %c.row, {r}"))
+                places += [line, w.element(line, "float", str(lanes))]
+            sums = [(vector, w(f"load {vector}, ptr {p}, align 4")) for p in places]
+
+            def step(k: str, before: list[str]) -> Sequence[str]:
+                line = w.element("%b", "float", w(f"mul i64 {k}, {2 * lanes}"))
+                pair = [
+                    w(f"load {vector}, ptr {w.element(line, 'float', str(x))}, align 4") for x in (0, lanes)
+                ]
+                after = []
+                for r in range(rows):
+                    at = w.element("%a", "float", w(f"add i64 {k}, {r * DEPTH}"))
+                    one = w(
+                        f"insertelement {vector} poison, float {w(f'load float, ptr {at}, align 4')}, i32 0"
+                    )
+                    all_ = w(
+                        f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer"
+                    )
+                    after += [self._fused(w, vector, all_, pair[x], before[2 * r + x]) for x in (0, 1)]
+                return after
+
+            for place, total in zip(places, w.loop("0", "%k", "1", sums, step), strict=True):
+                w.do(f"store {vector} {total}, ptr {place}, align 4")
+
+        arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %c.row, i64 %k"
+        return self._function(f"internal void @micro{rows}({arguments})", body)
+
+    def dot(self, rows: int) -> str:
+        """Results of so many rows of a and DOT_COLUMNS columns of b, both along k: sums of lanes, then the rest."""
+        vector, lanes = self._vector, self._lanes
+
+        def body(w: Writer) -> None:
+            left = [w.element("%a", "i8", w(f"mul i64 %a.row, {r}")) for r in range(rows)]
+            right = [w.element("%b", "i8", w(f"mul i64 %b.column, {c}")) for c in range(DOT_COLUMNS)]
+            whole = w(f"and i64 %k, {-lanes}")
+            zero = [(vector, "zeroinitializer")] * (rows * DOT_COLUMNS)
+
+            def vectors(k: str, before: list[str]) -> Sequence[str]:
+                def loaded(base: str) -> str:
+                    return self._wide(
+                        w, w(f"load <{lanes} x i16>, ptr {w.element(base, 'i16', k)}, align 2"), lanes
+                    )
+
+                columns, after = [loaded(p) for p in right], []
+                for r, line in enumerate(map(loaded, left)):
+                    sums = before[r * DOT_COLUMNS :]
+                    after += [self._fused(w, vector, line, y, z) for y, z in zip(columns, sums, strict=False)]
+                return after
+
+            sums = w.loop("0", whole, str(lanes), zero, vectors)
+            name = f"llvm.vector.reduce.fadd.v{lanes}f32"
+            self.declarations.add(f"declare float @{name}(float, {vector})")
+            folded = [w(f"call reassoc float @{name}(float 0.0, {vector} {s})") for s in sums]
+
+            def scalars(k: str, before: list[str]) -> Sequence[str]:
+                rest = [[self._element(w, w.element(p, "i16", k)) for p in side] for side in (left, right)]
+                pairs = [(x, y) for x in rest[0] for y in rest[1]]
+                return [self._fused(w, "float", x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
+
+            folded = w.loop(whole, "%k", "1", [("float", s) for s in folded], scalars)
+            for number, value in enumerate(folded):
+                r, c = divmod(number, DOT_COLUMNS)
+                line = w.element("%out", "i8", w(f"mul i64 %out.row, {r}"))
+                self._store(w, value, w.element(line, "i8", w(f"mul i64 %out.column, {c}")))
+
+        arguments = (
+            "ptr %a, i64 %a.row, ptr %b, i64 %b.column, ptr %out, i64 %out.row, i64 %out.column, i64 %k"
+        )
+        return self._function(f"internal void @dot{rows}({arguments})", body)
+
+    def _unit(self, w: Writer, word: dict[str, str], number: str) -> tuple[dict[str, str], str, str]:
+        """Where the matrices of a unit begin, its rows and its columns."""
+        row_blocks, column_blocks = word["row_blocks"], word["column_blocks"]
+        blocks = w(f"mul i64 {row_blocks}, {column_blocks}")
+        batch, inside = (w(f"{x} i64 {number}, {blocks}") for x in ("udiv", "urem"))
+        row_block, column_block = w(f"urem i64 {inside}, {row_blocks}"), w(f"udiv i64 {inside}, {row_blocks}")
+        first_row, first_column = (
+            w(f"mul i64 {row_block}, {word['rows']}"),
+            w(f"mul i64 {column_block}, {word['columns']}"),
+        )
+        rows = self._least(w, word["rows"], w(f"sub i64 {word['m']}, {first_row}"))
+        columns = self._least(w, word["columns"], w(f"sub i64 {word['n']}, {first_column}"))
+        begin = {
+            x: w.element(word[x], "i8", w(f"mul i64 {batch}, {word[x + '_batch']}"))
+            for x in ("a", "b", "out")
+        }
+        for x, axis, first in (
+            *(("a", "row", first_row), ("b", "column", first_column)),
+            *(("out", "row", first_row), ("out", "column", first_column)),
+        ):
+            begin[x] = w.element(begin[x], "i8", w(f"mul i64 {first}, {word[f'{x}_{axis}']}"))
+        return begin, rows, columns
+
+    @staticmethod
+    def _least(w: Writer, x: str, y: str) -> str:
+        return w.intrinsic("llvm.smin.i64", "i64", ("i64", x), ("i64", y))
+
+    @staticmethod
+    def _words(w: Writer) -> dict[str, str]:
+        return {
+            name: w(
+                f"load {'ptr' if name in _POINTERS else 'i64'}, ptr {w.element('%arguments', 'i64', str(k))}"
+            )
+            for k, name in enumerate(WORDS)
+        }
+
+    def dots(self) -> str:
+        """Units begin .. end, DOT_COLUMNS columns at a time; the last of a product's may be computed twice."""
+
+        def body(w: Writer) -> None:
+            word = self._words(w)
+
+            def unit(number: str, _: list[str]) -> Sequence[str]:
+                begin, rows, columns = self._unit(w, word, number)
+                last = w(f"sub i64 {columns}, {DOT_COLUMNS}")
+                pairs = w(f"and i64 {rows}, -2")
+
+                def group(c: str, _: list[str]) -> Sequence[str]:
+                    c = self._least(w, c, last)
+                    b = w.element(begin["b"], "i8", w(f"mul i64 {c}, {word['b_column']}"))
+                    out = w.element(begin["out"], "i8", w(f"mul i64 {c}, {word['out_column']}"))
+                    for height, first, stop in ((2, "0", pairs), (1, pairs, rows)):
+
+                        def line(r: str, _: list[str], height: int = height) -> Sequence[str]:
+                            a = w.element(begin["a"], "i8", w(f"mul i64 {r}, {word['a_row']}"))
+                            to = w.element(out, "i8", w(f"mul i64 {r}, {word['out_row']}"))
+                            w.do(
+                                f"call void @dot{height}(ptr {a}, i64 {word['a_row']}, ptr {b}, "
+                                f"i64 {word['b_column']}, ptr {to}, i64 {word['out_row']}, "
+                                f"i64 {word['out_column']}, i64 {word['k']})"
+                            )
+                            return ()
+
+                        w.loop(first, stop, str(height), (), line)
+                    return ()
+
+                w.loop("0", columns, str(DOT_COLUMNS), (), group)
+                return ()
+
+            w.loop("%begin", "%end", "1", (), unit)
+
+        return self._function("void @dots(ptr %arguments, i64 %begin, i64 %end)", body)
+
+    def blocks(self) -> str:
+        """Units begin .. end, in the room of the first one's slice: the block of a, the panel of b, the sums."""
+
+        def body(w: Writer) -> None:
+            word = self._words(w)
+            index = w(f"udiv i64 %begin, {word['slice']}")
+            above = w.element(word["room"], "i8", "63")
+            aligned = w.intrinsic("llvm.ptrmask.p0.i64", "ptr", ("ptr", above), ("i64", "-64"))
+            a = w.element(aligned, "i8", w(f"mul i64 {index}, {word['room_bytes']}"))
+            panel_bytes = DEPTH * 2 * self._lanes * f32.itemsize
+            b = w.element(a, "i8", w(f"mul i64 {word['rows']}, {DEPTH * f32.itemsize}"))
+            sums = w.element(b, "i8", str(panel_bytes))
+            sums_row = w(f"mul i64 {word['columns']}, {f32.itemsize}")
+            self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+
+            def unit(number: str, _: list[str]) -> Sequence[str]:
+                begin, rows, columns = self._unit(w, word, number)
+                size = w(f"mul i64 {rows}, {sums_row}")
+                w.do(f"call void @llvm.memset.p0.i64(ptr {sums}, i8 0, i64 {size}, i1 false)")
+
+                def depth(k: str, _: list[str]) -> Sequence[str]:
+                    count = self._least(w, str(DEPTH), w(f"sub i64 {word['k']}, {k}"))
+                    left = w.element(begin["a"], "i8", w(f"mul i64 {k}, {word['a_column']}"))
+                    right = w.element(begin["b"], "i8", w(f"mul i64 {k}, {word['b_row']}"))
+                    self._convert(w, (left, word["a_row"], word["a_column"]), (rows, count), a, DEPTH)
+                    self._panels(w, word, (right, columns, count), (a, b, sums, sums_row), rows)
+                    return ()
+
+                w.loop("0", word["k"], str(DEPTH), (), depth)
+                w.do(
+                    f"call void @finish(ptr {sums}, i64 {sums_row}, i64 {rows}, i64 {columns}, ptr {begin['out']}, "
+                    f"i64 {word['out_row']}, i64 {word['out_column']})"
+                )
+                return ()
+
+            w.loop("%begin", "%end", "1", (), unit)
+
+        return self._function("void @blocks(ptr %arguments, i64 %begin, i64 %end)", body)
+
+    def _panels(
+        self,
+        w: Writer,
+        word: dict[str, str],
+        right: tuple[str, str, str],
+        room: tuple[str, str, str, str],
+        rows: str,
+    ) -> None:
+        """The block of a times every panel of b."""
+        begin, columns, count = right
+        a, b, sums, sums_row = room
+        width = 2 * self._lanes
+        whole = w(f"sub i64 {rows}, {w(f'urem i64 {rows}, {MICRO_ROWS}')}")
+        rest = w(f"sub i64 {rows}, {whole}")
+
+        def panel(c: str, _: list[str]) -> Sequence[str]:
+            wide = self._least(w, str(width), w(f"sub i64 {columns}, {c}"))
+            source = w.element(begin, "i8", w(f"mul i64 {c}, {word['b_column']}"))
+            full, short, packed = (w.label(x) for x in ("full", "short", "packed"))
+            w.branch(w(f"icmp eq i64 {wide}, {width}"), full, short)
+            w.place(short)
+            size = w(f"mul i64 {count}, {width * f32.itemsize}")
+            w.do(f"call void @llvm.memset.p0.i64(ptr {b}, i8 0, i64 {size}, i1 false)")
+            self._convert(w, (source, word["b_row"], word["b_column"]), (count, wide), b, width)
+            w.jump(packed)
+            w.place(full)
+            self._convert(w, (source, word["b_row"], word["b_column"]), (count, str(width)), b, width)
+            w.jump(packed)
+            w.place(packed)
+            to = w.element(sums, "float", c)
+
+            def call(height: int, r: str) -> None:
+                left = w.element(a, "i8", w(f"mul i64 {r}, {DEPTH * f32.itemsize}"))
+                at = w.element(to, "i8", w(f"mul i64 {r}, {sums_row}"))
+                w.do(f"call void @micro{height}(ptr {left}, ptr {b}, ptr {at}, i64 {sums_row}, i64 {count})")
+
+            def several(r: str, _: list[str]) -> Sequence[str]:
+                call(MICRO_ROWS, r)
+                return ()
+
+            w.loop("0", whole, str(MICRO_ROWS), (), several)
+            done, heights = w.label("rested"), {h: w.label("rest") for h in range(1, MICRO_ROWS)}
+            cases = " ".join(f"i64 {h}, label %{label}" for h, label in heights.items())
+            w.do(f"switch i64 {rest}, label %{done} [ {cases} ]")
+            for height, label in heights.items():
+                w.place(label)
+                call(height, whole)
+                w.jump(done)
+            w.place(done)
+            return ()
+
+        w.loop("0", columns, str(width), (), panel)
+
+    @staticmethod
+    def _convert(
+        w: Writer, source: tuple[str, str, str], sizes: tuple[str, str], target: str, target_row: int
+    ) -> None:
+        (begin, row, column), (rows, columns) = source, sizes
+        w.do(
+            f"call void @convert(ptr {begin}, i64 {row}, i64 {column}, i64 {rows}, i64 {columns}, ptr {target}, "
+            f"i64 {target_row * f32.itemsize})"
+        )

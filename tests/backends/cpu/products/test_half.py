@@ -1,0 +1,155 @@
+"""Products of 16-bit floats: packed panel by panel or as dot products, one launch of compiled code, sums in f32."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hologram import dtypes
+from hologram.atlas.program import Program
+from hologram.backends.cpu.image import InPython, _written
+from hologram.backends.cpu.products.cut import Product
+from hologram.backends.cpu.products.half import half_pieces, units
+from hologram.dtypes import DType
+from hologram.layout import Layout
+from hologram.opset.matmul import linear, matmul
+from hologram.plan import Target, Tile
+from tests.backends.cpu.llvm.launching import device
+from tests.backends.cpu.products.test_tiles import compute
+
+HALVES = pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=str)
+
+
+def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: str) -> np.ndarray:
+    """Random numbers by rows, by columns, or with gaps."""
+    batch, rows, columns = shape
+    x = rng.standard_normal((batch, 2 * rows, 2 * columns)).astype(dtype.numpy)
+    if how == "gaps":
+        return x[:, ::2, ::2]
+    x = np.ascontiguousarray(x[:, :rows, :columns])
+    return x if how == "rows" else np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+
+def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
+    host = device()._host
+    pieces = half_pieces(Product(a, b, out), dtype, stored, host)
+    launch: Any = InPython(_written(pieces, host.pool()))
+    launch([x.ctypes.data for x in (a, b, out)])
+
+
+def check(out: np.ndarray, a: np.ndarray, b: np.ndarray, stored: DType) -> None:
+    """Within half a unit of the exact product, but for what sums in f32 may lose."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    sizes = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    half_unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[stored.name]
+    error = np.abs(out.astype(np.float64) - exact)
+    assert (error <= np.abs(exact) * half_unit + sizes * 2e-6 + 1e-7).all()
+
+
+@HALVES
+@pytest.mark.parametrize("m", [1, 2, 3, 16, 17, 200])
+@pytest.mark.parametrize(("k", "n"), [(1, 1), (7, 3), (64, 5), (257, 31), (600, 300)])
+def test_every_way_operands_can_lie(dtype: DType, m: int, k: int, n: int) -> None:
+    rng = np.random.default_rng(0)
+    ways = ("rows", "columns", "gaps")
+    for (one, other, result), stored in zip(
+        itertools.product(ways, ways, ways), itertools.cycle((dtype, dtypes.f32)), strict=False
+    ):
+        a, b = lying(rng, dtype, (2, m, k), one), lying(rng, dtype, (2, k, n), other)
+        out = lying(rng, stored, (2, m, n), result)
+        launched(a, b, out, dtype, stored)
+        check(out, a, b, stored)
+
+
+@HALVES
+def test_one_matrix_for_a_whole_batch(dtype: DType) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((3, 20, 40)).astype(dtype.numpy)
+    b = np.broadcast_to(rng.standard_normal((40, 33)).astype(dtype.numpy), (3, 40, 33))
+    out = np.empty((3, 20, 33), dtype.numpy)
+    launched(a, b, out, dtype, dtype)
+    check(out, a, b, dtype)
+
+
+@HALVES
+@pytest.mark.parametrize("m", [1, 40])
+def test_sums_are_f32_and_rounded_once(dtype: DType, m: int) -> None:
+    """Sums of 16 bits would stop at 256 or 2,048; what is too large for the result is inf, and NaN stays."""
+    k, n = 5000, 20
+    a, b = np.ones((1, m, k), dtype.numpy), np.ones((1, n, k), dtype.numpy).transpose(0, 2, 1)
+    out = np.empty((1, m, n), np.float32)
+    launched(a, b, out, dtype, dtypes.f32)
+    assert (out == k).all()
+    large = np.full((1, m, k), 60000 if dtype == dtypes.f16 else 3e38, dtype.numpy)
+    large[0, 0, 3] = np.nan
+    rounded = np.empty((1, m, n), dtype.numpy)
+    launched(large, b, rounded, dtype, dtype)
+    assert np.isnan(rounded[0, 0].astype(np.float32)).all()
+    assert np.isposinf(rounded[0, 1:].astype(np.float32)).all()
+
+
+@HALVES
+def test_denormals_count(dtype: DType) -> None:
+    tiny = np.full((1, 2, 8), 2.0**-24 if dtype == dtypes.f16 else 2.0**-133, dtype.numpy)
+    ones = np.ones((1, 8, 4), dtype.numpy)
+    out = np.empty((1, 2, 4), dtype.numpy)
+    launched(tiny, ones, out, dtype, dtype)
+    assert (out.astype(np.float64) == 8 * tiny[0, 0, 0].astype(np.float64)).all()
+
+
+@HALVES
+@pytest.mark.parametrize("activation", ["none", "gelu"])
+@pytest.mark.parametrize("rows", [1, 30])
+def test_a_linear_copies_no_operand(dtype: DType, activation: str, rows: int) -> None:
+    """Its plan reads the weight where it lies: what it places is the sums, at most."""
+    x, weight, bias = (Layout.contiguous(dtype, s) for s in ((rows, 64), (48, 64), (48,)))
+    attributes = {"activation": activation}
+    for read in (None, bias):
+        (out,) = linear.infer((x, weight, read), attributes)
+        plan = linear.plan((x, weight, read), (out,), attributes, Target(device().limits))
+        kernels = [step.kernel for step in plan.steps]
+        assert [type(kernel) for kernel in kernels] in ([Tile], [Tile, Program])
+        assert sum(place.size for place in plan.scratch) in (0, rows * 48)
+
+
+@HALVES
+def test_a_linear_rounds_once(dtype: DType) -> None:
+    rng = np.random.default_rng(0)
+    for m in (1, 19):
+        x, weight = (rng.standard_normal(s).astype(dtype.numpy) for s in ((m, 70), (41, 70)))
+        bias = rng.standard_normal(41).astype(dtype.numpy)
+        ours = compute(device(), linear, [x, weight, bias], dtype, {"activation": "relu"}).astype(np.float64)
+        exact = np.maximum(x.astype(np.float64) @ weight.astype(np.float64).T + bias.astype(np.float64), 0)
+        half_unit = 2.0**-11 if dtype == dtypes.f16 else 2.0**-8
+        assert (np.abs(ours - exact) <= np.abs(exact) * half_unit + 1e-4).all()
+
+
+def test_no_inner_elements() -> None:
+    a, b = np.empty((3, 0), np.float16), np.empty((0, 2), np.float16)
+    assert (compute(device(), matmul, [a, b], dtypes.f16, {}) == 0).all()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 64])
+def test_units_cover_a_product(threads: int) -> None:
+    for sizes in itertools.product((1, 3, 200), (1, 191, 193, 5000), (1, 16, 17, 4000), (1, 3000)):
+        batch, m, n, _ = sizes
+        cut = units(sizes, 16, 192, threads)
+        assert cut.rows * (cut.row_blocks - 1) < m <= cut.rows * cut.row_blocks
+        assert cut.columns * (cut.column_blocks - 1) < n <= cut.columns * cut.column_blocks
+        assert cut.total == batch * cut.row_blocks * cut.column_blocks
+        assert -(-cut.total // cut.slice) <= max(1, 2 * threads)  # each has room of its own
+
+
+@pytest.mark.skipif(sys.implementation.name != "cpython", reason="launches go through CPython's functions")
+def test_room_is_not_part_of_the_image() -> None:
+    """Room is neither written nor copied for a call."""
+    rng = np.random.default_rng(0)
+    a, b = lying(rng, dtypes.f16, (1, 100, 300), "rows"), lying(rng, dtypes.f16, (1, 300, 400), "rows")
+    host = device()._host
+    (piece,) = half_pieces(Product(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host)
+    assert piece.room * 8 > 100_000
+    assert _written([piece], host.pool()).size < 100
