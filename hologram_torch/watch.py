@@ -36,6 +36,15 @@ class Flags:
     set_where: list[Tensor] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
 
+    def add(self, flag: Tensor, complaint: Complaint) -> None:
+        """One flag stands for all places that complain in the same words."""
+        if complaint in self.complaints:
+            place = self.complaints.index(complaint)
+            self.set_where[place] = hg.logical_or(self.set_where[place], flag)
+        else:
+            self.set_where.append(flag)
+            self.complaints.append(complaint)
+
     @property
     def together(self) -> list[Tensor]:
         """All flags as one tensor; none where there are none."""
@@ -62,8 +71,7 @@ def flagged() -> Iterator[Flags]:
 def complain(flag: Tensor, kind: type[Exception], text: str) -> None:
     """Leaves a flag while a function is traced; without `flagged`, which is where hg.jit traces alone, nobody asks."""
     if _local.flags is not None:
-        _local.flags.set_where.append(flag)
-        _local.flags.complaints.append(Complaint(kind, text))
+        _local.flags.add(flag, Complaint(kind, text))
 
 
 @frozen
