@@ -36,6 +36,15 @@ class Flags:
     set_where: list[Tensor] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
 
+    def add(self, flag: Tensor, complaint: Complaint) -> None:
+        """One flag stands for all places that complain in the same words."""
+        if complaint in self.complaints:
+            place = self.complaints.index(complaint)
+            self.set_where[place] = hg.logical_or(self.set_where[place], flag)
+        else:
+            self.set_where.append(flag)
+            self.complaints.append(complaint)
+
     @property
     def together(self) -> list[Tensor]:
         """All flags as one tensor; none where there are none."""
@@ -62,8 +71,12 @@ def flagged() -> Iterator[Flags]:
 def complain(flag: Tensor, complaint: Complaint) -> None:
     """Leaves a flag while a function is traced; without `flagged`, which is where hg.jit traces alone, nobody asks."""
     if _local.flags is not None:
+<<<<<<< HEAD
         _local.flags.set_where.append(flag)
         _local.flags.complaints.append(complaint)
+=======
+        _local.flags.add(flag, Complaint(kind, text))
+>>>>>>> compile
 
 
 @frozen

@@ -32,7 +32,7 @@ def vector(executor: Any, n: int = 100) -> tuple[hg.Tensor, np.ndarray]:
 
 
 def test_other_memory_prepares_nothing(executor: Any, prepared: list[Any]) -> None:
-    kept = []
+    kept, first = [], 0
     for k in range(100):
         (x, a), (y, b) = vector(executor), vector(executor)
         kept += [x, y, x + y, x * 1.5]

@@ -49,6 +49,7 @@ class Fusion:
         self.kept = frozenset(graph.outputs)
         self.lengths: dict[int, int] = {}  # instructions that nodes become, by their results
         self.rows_behind = self.followed()
+        self.of_coordinates = self.from_nothing()
         for node in reversed(graph.nodes):
             users = [g for g in self.groups if any(r in g.needs or r in g.reads for r in node.results)]
             if users or self.kept & set(node.results):
@@ -111,6 +112,8 @@ class Fusion:
                 return f"{name}: {full}"
         size = node.layouts[0].size
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
+        if value in self.of_coordinates and weight(node) <= CHEAP:
+            return ""
         behind = self.rows_behind.get(value)
         if (
             times > size
@@ -167,6 +170,15 @@ class Fusion:
         group.need(value, over)
         self.inline(group, node)
         self.store(group, value, over)
+
+    def from_nothing(self) -> set[int]:
+        """The values that kernels make of coordinates and numbers alone, for which nothing is read from memory."""
+        found: set[int] = set()
+        for node in self.graph.nodes:
+            made = node.operation.placed or (node.operation.pointwise and node.reads)
+            if made and all(r.value in found for r in node.reads):
+                found.update(node.results)
+        return found
 
     def row(self, node: Node, users: list[Group]) -> None:
         """A reduction becomes the row of a kernel that needs its result, where their domains agree."""

@@ -85,7 +85,9 @@ class Group:
         kept = [k for k, n in enumerate(self.shape) if n > 1 or k >= cut]
 
         def change(x: Layout) -> Layout:
-            return Layout(x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset)
+            return Layout(
+                x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset
+            )
 
         found = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
         assert found is not None

@@ -37,7 +37,9 @@ class Siblings:
             self.behind[id(group)] = found
         self.groups: list[Group] = []
         for group in fusion.groups:
-            host = next((other for other in self.groups if self.fits(other, group)), None)
+            # Those that read the same first: what reads a donated input then is soon one kernel, which may overwrite it.
+            order = sorted(self.groups, key=lambda other: other.sources.isdisjoint(group.sources))
+            host = next((other for other in order if self.fits(other, group)), None)
             if host is None:
                 self.groups.append(group)
             else:
