@@ -71,12 +71,7 @@ def flagged() -> Iterator[Flags]:
 def complain(flag: Tensor, complaint: Complaint) -> None:
     """Leaves a flag while a function is traced; without `flagged`, which is where hg.jit traces alone, nobody asks."""
     if _local.flags is not None:
-<<<<<<< HEAD
-        _local.flags.set_where.append(flag)
-        _local.flags.complaints.append(complaint)
-=======
-        _local.flags.add(flag, Complaint(kind, text))
->>>>>>> compile
+        _local.flags.add(flag, complaint)
 
 
 @frozen
