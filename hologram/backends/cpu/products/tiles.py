@@ -109,10 +109,17 @@ class TileKernel(Kernel):
             ) from error
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return "BLAS"
+        return "widened as packed" if self._is_own else "BLAS"
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
+        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """A line that says what runs, and the program behind it where the tile has an epilogue."""
+        if self._is_own:
+            return f"; {self.tile.entry} ({self.tile.stem}): 16-bit floats, widened where they are packed"
         pooled = self.host is not None and loaded_library() is not None
         how = "its library called on the pool's threads" if pooled else "numpy.matmul"
         said = f"; {self.tile.entry} ({self.tile.stem}): BLAS through NumPy, {how}"
@@ -150,7 +157,7 @@ def _direct(call: TileCall, product: Product) -> bool:
 def _compiled(call: TileCall) -> list[Piece] | None:
     """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
     product = _operands(call)
-    if call.host is not None and call.tile.epilogue is None and _is_half(call):
+    if call.host is not None and call.tile.epilogue is None and _is_half(call.tile):
         apart = not any(np.may_share_memory(product.out, x) for x in (product.a, product.b))
         pieces = half_pieces(product, call.tile.buffers[0][1], call.tile.buffers[2][1], call.host)
         return _placed(call, product, pieces) if apart else None
@@ -177,9 +184,9 @@ def _compiled(call: TileCall) -> list[Piece] | None:
     return found
 
 
-def _is_half(call: TileCall) -> bool:
+def _is_half(tile: Tile) -> bool:
     """Whether both operands are the same 16-bit floats."""
-    one, other, _ = (dtype for _, dtype, _ in call.tile.buffers)
+    one, other = (dtype for _, dtype, _ in tile.buffers[:2])
     return one == other and one in (f16, bf16)
 
 

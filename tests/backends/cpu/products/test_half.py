@@ -14,9 +14,12 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.image import InPython, _written
 from hologram.backends.cpu.products.cut import Product
 from hologram.backends.cpu.products.half import half_pieces, units
+from hologram.backends.cpu.products.tiles import TileKernel, memory_of
+from hologram.device import Binding
 from hologram.dtypes import DType
 from hologram.layout import Layout
 from hologram.opset.matmul import linear, matmul
+from hologram.opset.tiles.product import product_plan
 from hologram.plan import Target, Tile
 from tests.backends.cpu.llvm.launching import device
 from tests.backends.cpu.products.test_tiles import compute
@@ -153,3 +156,21 @@ def test_room_is_not_part_of_the_image() -> None:
     (piece,) = half_pieces(Product(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host)
     assert piece.room * 8 > 100_000
     assert _written([piece], host.pool()).size < 100
+
+
+@HALVES
+@pytest.mark.parametrize("stored", [None, dtypes.f32])
+def test_without_a_compiler(dtype: DType, stored: DType | None) -> None:
+    """The same tile where programs are interpreted, sums as they are too."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(dtype.numpy) for s in ((5, 40), (40, 9)))
+    left, right = (Layout.contiguous(dtype, x.shape) for x in (a, b))
+    out = np.empty((5, 9), (stored or dtype).numpy)
+    target = Target(device().limits)
+    plan = product_plan(left, right, Layout.contiguous(stored or dtype, out.shape), dtype, target)
+    (step,) = plan.steps
+    assert isinstance(step.kernel, Tile)
+    bindings = [Binding(memory_of(x), 0, x.nbytes) for x in (a, b, out)]
+    kernel: Any = TileKernel(step.kernel, device().compile, None)
+    kernel.bind(bindings, step.scalars, step.grid)()
+    check(out, a, b, stored or dtype)
