@@ -93,7 +93,8 @@ class Siblings:
             return False
         if self.waits(host, group) or self.waits(group, host):
             return False
-        if self.streams(host) + self.streams(group) - len(shared) > self.fusion.most_streams:
+        most = self.fusion.limits.max_bindings if size <= TINY else self.fusion.most_streams
+        if self.streams(host) + self.streams(group) - len(shared) > most:
             return False
         return host.shape == group.shape or self.aligned(host, group)
 
