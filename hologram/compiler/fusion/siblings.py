@@ -37,7 +37,7 @@ class Siblings:
             self.behind[id(group)] = found
         self.groups: list[Group] = []
         for group in fusion.groups:
-            # Those that read the same first: what reads a donated input is soon one kernel then, which may overwrite it.
+            # Those that read the same first: what reads a donated input is soon one kernel, which may overwrite it.
             order = sorted(self.groups, key=lambda other: other.sources.isdisjoint(group.sources))
             host = next((other for other in order if self.fits(other, group)), None)
             if host is None:
@@ -95,7 +95,8 @@ class Siblings:
             return False
         if self.waits(host, group) or self.waits(group, host):
             return False
-        if self.streams(host) + self.streams(group) - len(shared) > self.fusion.most_streams:
+        most = self.fusion.limits.max_bindings if size <= TINY else self.fusion.most_streams
+        if self.streams(host) + self.streams(group) - len(shared) > most:
             return False
         return host.shape == group.shape or self.aligned(host, group)
 

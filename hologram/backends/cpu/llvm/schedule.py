@@ -23,6 +23,7 @@ Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 # Estimated from add, exp and sum on a Zen 4 core: nanoseconds an element costs per instruction and per 4 bytes moved.
 _INSTRUCTION_NS = 0.012
 _ACCESS_NS = 0.035
+_UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
@@ -50,6 +51,7 @@ class Facts:
     """What scheduling asks of a program, whatever its launch."""
 
     element_ns: float  # one element of a row, or of a map
+    row_ns: float  # what is computed once a row
     # Buffers that a row program reads at positions without reduced coordinates.
     loads_uniformly: frozenset[str]
     writes_along: frozenset[str]  # buffers that it writes before it has read those for the last time
@@ -78,10 +80,11 @@ def facts(program: Program) -> Facts:
         loops = [i for i in everything if i.opcode is Opcode.LOOP]
         bounds = sources(everything, {v for i in loops for v in i.operands[:2]}) if loops else None
         return Facts(
-            cost, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
+            cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
         )  # fmt: skip
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
+    once = _UNVECTORED * sum(_cost(i, types) for i in _deep(uniform))
     loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
     along = [i for p in swept.phases for i in p.sweep]
     writes = {str(i.attribute) for i in _deep(along) if i.opcode in WRITES}
@@ -90,7 +93,7 @@ def facts(program: Program) -> Facts:
     splits = not program.opcodes & ATOMICS
     loaded = frozenset(str(i.attribute) for i in everything if i.opcode is Opcode.LOAD)
     return Facts(
-        cost, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
+        cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
         frozenset(strides), None,
     )  # fmt: skip
 
@@ -161,6 +164,7 @@ def schedule(
     order = innermost(range(kept), found, grid)
     reduced = innermost(range(kept, program.rank), found, grid)
     lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
+    row_ns = row * known.element_ns + known.row_ns
     if _meets(program):
         groups = -(-lanes // (program.workgroup or WORKGROUP))
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
@@ -179,11 +183,11 @@ def schedule(
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)
     if apart and crosswise(order, reduced, found, grid):
-        tile = _tile(grid[order[-1]], lanes, row * known.element_ns, threads)
-        size = _slice(lanes, row * known.element_ns, threads, tile)
+        tile = _tile(grid[order[-1]], lanes, row_ns, threads)
+        size = _slice(lanes, row_ns, threads, tile)
         variant = Variant("columns", order, reduced, constants, guarded, early=early)
         return Schedule(variant, (lanes,), (size,), tile)
-    pieces = _pieces(lanes * row * known.element_ns, threads)
+    pieces = _pieces(lanes * row_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
         axis = max(reduced, key=lambda a: grid[a])
         chunks = max(1, min(-(-pieces // lanes), grid[axis]))
@@ -192,7 +196,7 @@ def schedule(
         slices = tuple(1 if s == "phase" else lanes for s in known.steps)
         variant = Variant("split", order, reduced, constants, guarded, split=axis)
         return Schedule(variant, totals, slices, chunks, units * known.folds)
-    size = _slice(lanes, row * known.element_ns, threads, 1)
+    size = _slice(lanes, row_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
     variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
     return Schedule(variant, (lanes,), (size,))
