@@ -7,6 +7,7 @@ packed scalars, group counts) is computed by `bind`, once.
 from __future__ import annotations
 
 import functools
+import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -23,6 +24,7 @@ from hologram.recent import Recent
 from hologram.records import frozen
 
 T = TypeVar("T")
+_LOCK = threading.Lock()  # of the prepared launches that devices know
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
 
@@ -351,7 +353,8 @@ class Device(ABC):
         Threads may call it at once. By default kernels are bound anew to memory that was not met lately.
         """
         made = Rebinding(self, calls, places)
-        self._rebinding.add(made)
+        with _LOCK:
+            self._rebinding.add(made)
         return made
 
     @functools.cached_property
@@ -360,7 +363,9 @@ class Device(ABC):
 
     def forget(self, place: int, nbytes: int) -> None:
         """Lets go of what prepared launches keep of memory that is about to be released."""
-        for prepared in tuple(self._rebinding):
+        with _LOCK:
+            known = tuple(self._rebinding)
+        for prepared in known:
             prepared.forget(place, nbytes)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
@@ -394,19 +399,16 @@ class Rebinding:
         self._bound: Recent[tuple[Any, ...], Launch] = Recent(MAX_BOUND)
 
     def __call__(self, arguments: list[Any]) -> None:
-        self._bound.get(tuple(arguments), self._with_room)()
+        # -0.0 is another number than 0.0, and NaN the same as itself. Code, and what a sequence becomes, take memory.
+        key = tuple([x if type(x) is int else repr(x) for x in arguments])
+        self._bound.get(key, lambda _: self._places.with_room(self._bind, arguments))()
 
     def forget(self, place: int, nbytes: int) -> None:
         """Drops what is bound to that memory."""
         end = place + nbytes
         self._bound.drop(lambda arguments: any(type(x) is int and place <= x < end for x in arguments))
 
-    def _with_room(self, arguments: tuple[Any, ...]) -> Launch:
-        return self._places.with_room(
-            self._bind, arguments
-        )  # code and what a sequence becomes take memory as well
-
-    def _bind(self, arguments: tuple[Any, ...]) -> Launch:
+    def _bind(self, arguments: list[Any]) -> Launch:
         launches = []
         for call in self._calls:
             bindings = [Binding(*self._places.find(place), nbytes) for place, nbytes in call.spans(arguments)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hologram.atlas.program import Access
 from hologram.device import Area
 from hologram.plan import Given, Step
 from hologram.records import frozen
+from hologram.runtime.checks import parameters
 from hologram.runtime.launches import Launches, Placed, Structure
 from hologram.runtime.memory_pool import Block
 from hologram.runtime.recording import Recording
@@ -95,9 +97,27 @@ def joined(
                 arenas.append(nbytes)
             moved.append(Area(count + own + k, 0, nbytes))
         steps += [_moved(placed, moved) for placed in structure.steps]
+    if _reads_what_nobody_wrote(steps, range(len(places), count + own)):
+        return None
     sizes: list[int | None] = [0] * first + [None] * (count - first)
     numbers += [0.0] * (count - first - len(told) - len(numbers))
     return Joined(Structure(launches, steps, sizes, arenas), tuple(numbers))
+
+
+def _reads_what_nobody_wrote(steps: Sequence[Placed], new: range) -> bool:
+    """Whether a launch reads an argument that is new memory ahead of all that write to it: the host wrote there."""
+    written: set[int] = set()
+    for placed in steps:
+        accesses = [access for _, _, access in parameters(placed.step.kernel)[0]]
+        for area, access in zip(placed.areas, accesses, strict=True):
+            if access == Access.READ.value and area.argument in new and area.argument not in written:
+                return True
+        written |= {
+            a.argument
+            for a, access in zip(placed.areas, accesses, strict=True)
+            if access != Access.READ.value
+        }
+    return False
 
 
 def _moved(placed: Placed, moved: Sequence[Any]) -> Placed:

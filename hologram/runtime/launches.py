@@ -110,14 +110,16 @@ class Structure:
         self.kinds = tuple(kinds)  # of the results
         self.values = values  # operands that are numbers it was planned for
         self.launch: Prepared = self._first
-        launches.structures.add(self)
+        with launches.lock:
+            launches.structures.add(self)
 
     def _first(self, arguments: list[Any]) -> None:
         launches = self._launches
         generation = launches.generation
         launch = launches.prepared(self, arguments)
-        if generation == launches.generation:  # nobody began to watch since
-            self.launch = launch
+        with launches.lock:
+            if generation == launches.generation:  # nobody began to watch since
+                self.launch = launch
         launch(arguments)
 
     def forget(self) -> None:
@@ -221,8 +223,9 @@ class Launches:
 
     def clear(self) -> None:
         """Has every launch prepared anew."""
-        for structure in tuple(self.structures):
-            structure.forget()
+        with self.lock:
+            for structure in tuple(self.structures):
+                structure.forget()
 
 
 def handed_on(plan: Plan, told: Collection[DType]) -> set[int]:

@@ -21,9 +21,8 @@ class Recording:
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
         self.blocks: dict[Block, None] = {}
-        self.asked: list[
-            tuple[Any, Any]
-        ] = []  # buffers whose element says that a complaint is due, and the complaints
+        # Buffers whose element says that a complaint is due, the complaints, and how many launches came before.
+        self.asked: list[tuple[Any, Any, int]] = []
         self._before: Recording | None = None
 
     def begin(self) -> Recording:
@@ -39,9 +38,15 @@ class Recording:
             return
         self.open[threading.get_ident()] = before
         before.void |= self.void
+        before.asked += [(flag, complaint, n + len(before.launched)) for flag, complaint, n in self.asked]
         before.launched += self.launched
         before.blocks.update(self.blocks)
-        before.asked += self.asked
+
+    def until(self, launches: int) -> Recording:
+        """The first so many launches of it."""
+        found = Recording()
+        found.launched, found.blocks = self.launched[:launches], self.blocks
+        return found
 
 
 def launching(structure: Any, arguments: list[Any]) -> None:
@@ -66,7 +71,7 @@ def ask(flag: Any, complaint: Any) -> bool:
         return bool(flag.to_numpy())
     finally:
         if recording is not None:
-            recording.asked.append((flag, complaint))
+            recording.asked.append((flag, complaint, len(recording.launched)))
             Recording.open[thread] = recording
 
 

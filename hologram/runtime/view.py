@@ -48,7 +48,7 @@ def whole(buffer: Buffer) -> View:
 def overlaps(a: View, b: View) -> bool:
     """Whether two views share bytes."""
     one, other = a.buffer.block, b.buffer.block
-    if one is not other and (one is None or other is None or not (one.adopted and other.adopted)):
+    if one is not other and (one is None or other is None or not (one.adopted or other.adopted)):
         return False
     if not a.size or not b.size:
         return False
@@ -66,17 +66,18 @@ def sharing(
     within a cache line. None where one shares memory with another in any other way.
     """
     found: tuple[int, ...] = ()
+    adopted = any(block is not None and block.adopted for block in blocks)  # it may lie in any other
     for j in range(first, len(blocks)):
         block = blocks[j]
         if block is None:  # no output at all
             return None
         if block.nbytes >= LARGE:
             found = (places[j] % LINE, *found)
-        if blocks.count(block) == 1 and not block.adopted:
+        if blocks.count(block) == 1 and not adopted:
             continue
         for k in range(j):
             other = blocks[k]
-            if other is not block and (other is None or not (other.adopted and block.adopted)):
+            if other is None or not (other is block or other.adopted or block.adopted):
                 continue
             if k < first and layouts[k] is layouts[j] and places[k] == places[j]:
                 found += (k, j - first)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from hologram.dtypes import bool_
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.recent import Oldest
@@ -20,7 +21,7 @@ from hologram.records import frozen
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.joining import joined
+from hologram.runtime.joining import Joined, joined
 from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
@@ -101,7 +102,7 @@ def _share(key: list[Any], blocks: Sequence[Any], places: Sequence[int]) -> None
     """Adds to the key how tensors in one memory lie beside one another."""
     for k, block in enumerate(blocks):
         for j in range(k):
-            if blocks[j] is block or (block.adopted and blocks[j].adopted):
+            if blocks[j] is block or block.adopted or blocks[j].adopted:
                 key.append((j, k, places[k] - places[j]))
 
 
@@ -148,9 +149,10 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             )
         if note is not None:
             note(recipe, by_value)
-        if recipe is None or not (
-            sources or recipe.engine.usable
-        ):  # another executor is opened where one was closed
+        if recipe is None:
+            return kernel(*args, **kwargs)
+        if not sources and not recipe.engine.usable:  # another executor is opened where one was closed
+            recipes.pop(key, None)
             return kernel(*args, **kwargs)
         if not told:
             floats = []
@@ -191,6 +193,9 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     engine = recipe.engine
     if not engine.usable:
         engine.check_open()
+    guard = recipe.guard
+    if guard is not None and _guarded(recipe, guard, places):
+        return REFUSED
     arguments = places
     made: list[Buffer] = []
     for kind in recipe.kinds:
@@ -204,7 +209,7 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
         if recordings:
             launching(structure, arguments)
         structure.launch(arguments)
-    if recipe.flags and _flagged(recipe, made):
+    if guard is None and recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
     if only is not None:  # most calls
@@ -220,6 +225,18 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
         else:
             results.append(sources[result.number] if type(result) is Same else result)
     return results[0] if recipe.form is None else recipe.form(results)
+
+
+def _guarded(recipe: Recipe, guard: Joined, places: Sequence[int]) -> bool:
+    """Whether a flag is set, asked ahead of everything else: what follows writes to an argument."""
+    engine = recipe.engine
+    kind = engine.kind((), bool_)
+    made = [Buffer(engine, engine.block(kind), kind) for _ in recipe.flags]
+    arguments: list[Any] = [*places, *[buffer.live_block().place for buffer in made], *guard.numbers]
+    if recordings:
+        launching(guard.structure, arguments)
+    guard.structure.launch(arguments)
+    return _flagged(recipe, made)
 
 
 def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:
@@ -244,15 +261,19 @@ def _learn(
     kwargs: Mapping[str, Any],
 ) -> Any:
     """Goes the long way, and keeps what it did where another call can do the same."""
-    recording = Recording().begin()
+    recording = Recording()
+    shapes = [(x.shape, x.stride()) for x in taken.sources]
     try:
+        recording.begin()
         found, expected = kernel.run(args, dict(kwargs))
     finally:
         recording.end()
     recipe = None
     if not recording.void:
         same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
-        if same == taken.blocks:  # none was resized
+        if same == taken.blocks and shapes == [
+            (x.shape, x.stride()) for x in taken.sources
+        ]:  # none was resized
             recipe = _recipe(recording, taken, found, expected.dtype)
     recipes.keep(key, recipe)
     return found
@@ -283,17 +304,31 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
     if (taken.told and len(told) < len(taken.floats)) or _computed_with(recording, told):
         return BY_VALUE
     flags: list[tuple[int, Complaint]] = []
-    for flag, complaint in recording.asked:
-        if flag.block not in recording.blocks or flag.block in blocks:
-            return None
-        flags.append((len(kinds), complaint))
-        kinds.append(flag.kind)
-        blocks.append(flag.block)
+    flagged = [flag.block for flag, _, _ in recording.asked]
+    if any(block not in recording.blocks or block in blocks for block in flagged) or len(set(flagged)) < len(
+        flagged
+    ):
+        return None
+    guards = bool(flagged) and any(type(x) is Same for x in results)
+    for k, (flag, complaint, _) in enumerate(recording.asked):
+        flags.append((k if guards else len(kinds), complaint))
+        if not guards:
+            kinds.append(flag.kind)
+            blocks.append(flag.block)
     first = taken.sources[0] if taken.sources else found
     if not recording.launched and not (results and all(type(x) is Made for x in results)):
         return None
     engine: Any = first.untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
-    structure, numbers = None, ()
+    structure, numbers, guard = None, (), None
+    if guards:
+        before = recording.until(max(n for _, _, n in recording.asked))
+        guard = joined(engine.bound, before, taken.places, taken.blocks, flagged, {})
+        if (
+            guard is None
+            or told
+            or any(flag.dtype is not bool_ or flag.shape for flag, _, _ in recording.asked)
+        ):
+            return None
     if recording.launched:
         whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
         if whole is None:
@@ -312,6 +347,7 @@ def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> A
         index=devices.number(engine),
         bounds=held,
         flags=tuple(flags),
+        guard=guard,
     )
 
 

@@ -213,6 +213,19 @@ def test_a_jitted_function_of_one_tensor_twice_and_of_two(executor: Any) -> None
         np.testing.assert_allclose(product.to_numpy(), a * wanted + 1, rtol=1e-6)
 
 
+def test_memory_of_an_executor_that_comes_back_as_foreign() -> None:
+    executor: Any = hg.Executor("cpu")
+    x, a = vector(executor, 20)
+    y = executor.from_dlpack(x.to_numpy(copy=False)[1:11], copy=False)
+    for _ in range(3):
+        wanted = a.copy()
+        wanted[:10] = a[1:11][::-1] + a[:10]
+        hg.ops.vector_add(executor, y[::-1], x[:10], x[:10])
+        np.testing.assert_array_equal(x.to_numpy(), wanted)
+        a = wanted
+    executor.close()
+
+
 def test_the_oldest_goes_first() -> None:
     kept: Oldest[int, str] = Oldest(3)
     for k in range(5):

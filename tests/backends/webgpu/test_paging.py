@@ -10,6 +10,8 @@ from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.dtypes import f16, f32, i32, index, u8, u32
 from hologram.errors import ShapeError
+from hologram.opset import OPERATIONS
+from hologram.runtime.engine import Engine
 
 LIMIT = 4096
 
@@ -155,3 +157,15 @@ def test_fill_and_copy_are_paged_too(device, upload, download):
     expected[3:19_993] = np.resize(np.arange(1, 9), 19_990)
     expected[6:19_006] = expected[5:19_005].copy()
     np.testing.assert_array_equal(download(memory, expected), expected)
+
+
+def test_numbers_of_paged_launches_are_told_apart() -> None:
+    """Bound anew for each number: 0.0 and -0.0 are two."""
+    engine = Engine(webgpu.open_device(0, max_binding_bytes=4096))
+    x, out = engine.allocate((5000,)).from_numpy(np.ones(5000, np.float32)), engine.allocate((5000,))
+    for number in (0.0, -0.0, 0.0, -0.0, 2.0, 3.0):
+        engine.execute(OPERATIONS["multiply"], [x, number], [out], {})
+        found = out.to_numpy()
+        np.testing.assert_array_equal(found, number)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(number))
+    engine.close()

@@ -93,8 +93,8 @@ def facts(program: Program) -> Facts:
     splits = not program.opcodes & ATOMICS
     loaded = frozenset(str(i.attribute) for i in everything if i.opcode is Opcode.LOAD)
     return Facts(
-        cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
-        frozenset(strides), None,
+        cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program),
+        splits, steps, folds, frozenset(strides), None,
     )  # fmt: skip
 
 
