@@ -73,7 +73,8 @@ class MatMul(Operation):
         few = k > 1 and along_k and min(result.shape[-2:]) == 1
         if not few or (limits.own_products and result.size * k > MOST_DOTS):
             return None
-        return dot_along, (a.unsqueeze(-2), b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)).unsqueeze(-3)), {"axis": -1, "keepdims": False}
+        columns = b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2))
+        return dot_along, (a.unsqueeze(a.ndim - 1), columns.unsqueeze(b.ndim - 2)), {"axis": -1, "keepdims": False}
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""

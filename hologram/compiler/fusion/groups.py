@@ -17,7 +17,7 @@ from hologram.opset.forms.row import Row
 from hologram.records import frozen
 
 
-MOST_ANEW = 1 << 18  # elements of a row that each row of a kernel goes over again: less than a launch costs
+MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
 
 @dataclass(eq=False)

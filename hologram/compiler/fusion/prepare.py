@@ -68,6 +68,7 @@ def _as_rows(node: Node, limits: Limits) -> Node:
     if found is None:
         return node
     operation, inputs, attributes = found
+    assert operation.infer(inputs, attributes)[0].shape == node.layouts[0].shape
     operands = tuple(
         Read(o.value, i)
         for o, i in zip(node.operands, inputs, strict=True)
