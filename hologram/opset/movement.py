@@ -224,7 +224,9 @@ def _parted(cotangent, inputs, axis):
 def _joined_shape(a, b, c=None, d=None):
     given = [x for x in (a, b, c, d) if x is not None]
     if any(x.ndim != 2 or x.shape[1] != a.shape[1] or x.dtype != a.dtype for x in given):
-        raise ShapeError(f"joined_rows: matrices of one width and dtype are needed, got {[x.shape for x in given]}")
+        raise ShapeError(
+            f"joined_rows: matrices of one width and dtype are needed, got {[x.shape for x in given]}"
+        )
     if not all(x.size for x in given):
         raise ShapeError(f"joined_rows: each matrix must have elements, got {[x.shape for x in given]}")
     return Layout.contiguous(a.dtype, (sum(x.shape[0] for x in given), a.shape[1]))
@@ -251,7 +253,7 @@ def joined_rows(at, a, b, c=None, d=None):
     return found
 
 
-MOST_CHOSEN = 1 << 16  # elements that are rather chosen twice than copied by launches of their own
+MOST_CHOSEN = 1 << 13  # elements that are rather chosen twice than copied by launches of their own
 
 
 def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:

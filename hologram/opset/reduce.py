@@ -39,7 +39,12 @@ def sum_(x, *, axis=None, keepdims=False, dtype=None):
 
 
 def _dot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for x, y, axis in (((3, 1, 33), (4, 33), -1), ((17,), (17,), 0), ((5, 1), (5, 7), 0), ((2, 0), (2, 0), 1)):
+    for x, y, axis in (
+        ((3, 1, 33), (4, 33), -1),
+        ((17,), (17,), 0),
+        ((5, 1), (5, 7), 0),
+        ((2, 0), (2, 0), 1),
+    ):
         operands = array(rng, dtype, x, -3, 3), array(rng, dtype, y, -3, 3)
         yield Sample(operands, {"axis": axis})
 

@@ -21,9 +21,7 @@ def are_own(tensors: Sequence[Tensor], count: int) -> bool:
     return len({id(b) for b in buffers}) == len(buffers) and not any(b.shared for b in buffers[:count])
 
 
-def over_arguments(
-    function: Callable[..., list[Tensor]], tensors: Sequence[Tensor], count: int
-) -> Compiled:
+def over_arguments(function: Callable[..., list[Tensor]], tensors: Sequence[Tensor], count: int) -> Compiled:
     """A function compiled such that each of the first `count` results is in the memory of the argument of its number.
 
     That holds for those that can be; no other result gets an argument's memory, and calls free none.

@@ -51,7 +51,9 @@ def _alone(node: Node) -> Program:
         return b.build()
     if node.operation.placed:
         reads = [
-            Reached(b, b.buffer(f"x{k}", o.layout.dtype, Access.READ), o.layout, {}) if isinstance(o, Read) else o
+            Reached(b, b.buffer(f"x{k}", o.layout.dtype, Access.READ), o.layout, {})
+            if isinstance(o, Read)
+            else o
             for k, o in enumerate(node.operands)
         ]
         at = [place] * max(node.layouts[0].ndim, 1)

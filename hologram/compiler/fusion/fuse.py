@@ -12,7 +12,16 @@ import math
 
 from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
-from hologram.compiler.fusion.groups import Group, covers, cut_for, lanes_in_order, lanes_of, rows_of, same, widened_by
+from hologram.compiler.fusion.groups import (
+    Group,
+    covers,
+    cut_for,
+    lanes_in_order,
+    lanes_of,
+    rows_of,
+    same,
+    widened_by,
+)
 from hologram.layout import Layout, compose
 from hologram.limits import Limits
 from hologram.opset.forms import types
@@ -106,7 +115,12 @@ class Fusion:
         if value in self.of_coordinates and weight(node) <= CHEAP:
             return ""
         behind = self.rows_behind.get(value)
-        if times > size and behind is not None and rows_of(behind).count == size and not self.takes(behind, users):
+        if (
+            times > size
+            and behind is not None
+            and rows_of(behind).count == size
+            and not self.takes(behind, users)
+        ):
             return f"{name}: it is computed where the rows that it comes from are"
         if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"
@@ -150,7 +164,9 @@ class Fusion:
         """A kernel over what is written into the memory of an operand."""
         (value,) = node.results
         over = Layout.contiguous(node.layouts[0].dtype, node.domain)
-        group = self.opened(Group(over.shape), f"{node.operation.name}: it writes at positions that it computes")
+        group = self.opened(
+            Group(over.shape), f"{node.operation.name}: it writes at positions that it computes"
+        )
         group.need(value, over)
         self.inline(group, node)
         self.store(group, value, over)
@@ -288,9 +304,10 @@ class Fusion:
             shape = node.domain
             pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
             cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
-            if group.anchor is not None or None in cuts:
+            cut = None if None in cuts or group.anchor is not None else cuts[0]
+            if cut is None:
                 return False
-            group.become(group.split(*cuts[0]))
+            group.become(group.split(*cut))
         return True
 
     def inline(self, group: Group, node: Node) -> None:

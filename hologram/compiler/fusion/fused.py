@@ -159,7 +159,9 @@ class _Writer:
 
     def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
         stores, taken = self.group.stores, set(in_place.values())
-        self._declare([v for v in dict.fromkeys((*self.group.loads, *sorted(self.group.reads))) if v not in taken])
+        self._declare(
+            [v for v in dict.fromkeys((*self.group.loads, *sorted(self.group.reads))) if v not in taken]
+        )
         values = [*self.buffers, *stores]
         targets = {}
         for k, value in enumerate(stores):
@@ -236,7 +238,9 @@ class _Writer:
         known = iter([self.pull(*wanted) for wanted in self._operands(value, at)])
         places = [next(known) for _ in node.domain]
         out, base = Reached(b, target, node.layouts[0], self.scalars), node.base
-        operands = [out if o is base else Pulled(next(known)) if isinstance(o, Read) else o for o in node.operands]
+        operands = [
+            out if o is base else Pulled(next(known)) if isinstance(o, Read) else o for o in node.operands
+        ]
         attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
         node.operation.write_at(b, places, out, operands, attributes)
 

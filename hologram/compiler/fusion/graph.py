@@ -43,7 +43,9 @@ class Node:
     attributes: Mapping[str, Any]
     results: tuple[int, ...]
     layouts: tuple[Layout, ...]
-    updating: bool = False  # whether the result is in the memory of the operand that it is a copy of, but for some of it
+    updating: bool = (
+        False  # whether the result is in the memory of the operand that it is a copy of, but for some of it
+    )
 
     @property
     def reads(self) -> tuple[Read, ...]:

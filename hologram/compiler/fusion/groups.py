@@ -16,7 +16,6 @@ from hologram.layout import Layout, collapse, compose, row_major, settled
 from hologram.opset.forms.row import Row
 from hologram.records import frozen
 
-
 MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
 
@@ -86,7 +85,9 @@ class Group:
         kept = [k for k, n in enumerate(self.shape) if n > 1 or k >= cut]
 
         def change(x: Layout) -> Layout:
-            return Layout(x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset)
+            return Layout(
+                x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset
+            )
 
         found = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
         assert found is not None
@@ -214,7 +215,11 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
     if group.reduced:
         outer = math.prod(group.shape[: len(group.shape) - group.reduced])
         anew = rows.count == 1 < outer <= MOST_ANEW // math.prod(rows.shape) and not rows.keeps_shape
-        if anew and group.reduced == rows.reduced and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]:
+        if (
+            anew
+            and group.reduced == rows.reduced
+            and group.shape[-rows.reduced :] == rows.shape[-rows.reduced :]
+        ):
             over = rows.over(group.shape)
             if over is not None and all(same(at, over.result) for at in group.needs[value]):
                 return group, ""
@@ -234,8 +239,10 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
 
 
 def cut_for(group: Group, inner: Layout, outer: Layout) -> tuple[int, int] | None:
-    """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: that axis, and by how
-    many elements it is to be split."""
+    """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: how to split that one.
+
+    Gives the axis, and how many elements go into the inner part; None where no split helps.
+    """
     (plain,) = collapse([inner])
     weights = row_major(plain.shape)
     for axis in range(len(group.shape) - group.reduced):

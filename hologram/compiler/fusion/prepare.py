@@ -22,7 +22,7 @@ def prepared(graph: Graph, limits: Limits) -> Graph:
 
 
 def without_repeats(graph: Graph) -> Graph:
-    """Nodes that compute what an earlier one does go, but for values that are returned, which have memory of their own."""
+    """Nodes that compute what an earlier one does go, but for values that are returned, in memory of their own."""
     instead: dict[int, tuple[int, int]] = {}
     first: dict[Any, Node] = {}
     nodes: list[Node] = []
@@ -52,7 +52,11 @@ def _updating(node: Node, graph: Graph, readers: Mapping[int, int]) -> Node:
         return node
     (value,) = node.results
     whole = base.layout.is_contiguous and graph.may_take(value, base.value) and value in graph.outputs
-    inside = whole and node.operation.written_over(node.inputs) is not None and all(r.layout.size for r in node.reads)
+    inside = (
+        whole
+        and node.operation.written_over(node.inputs) is not None
+        and all(r.layout.size for r in node.reads)
+    )
     return replace(node, updating=True) if inside else node
 
 
@@ -106,7 +110,9 @@ def joined_products(graph: Graph) -> Graph:
         if len({n.layouts[0].size for n in nodes[:MOST_JOINED]}) > 1
     }
     inside = {id(n) for nodes in found.values() for n in nodes}
-    places: dict[int, tuple[int, int]] = {}  # of a value that is a part of another now: that one, and where it begins
+    places: dict[
+        int, tuple[int, int]
+    ] = {}  # of a value that is a part of another now: that one, and where it begins
     free = max((*graph.inputs, *(r for n in graph.nodes for r in n.results)), default=0) + 1
     made: list[Node] = []
     for node in graph.nodes:
@@ -127,7 +133,11 @@ def _may_join(node: Node, graph: Graph) -> bool:
         return False
     left, right = node.reads
     rows = right.layout.shape[-2] * right.layout.shape[-1]
-    return right.value in graph.inputs and right.layout.size == rows and left.layout.size == left.layout.shape[-1]
+    return (
+        right.value in graph.inputs
+        and right.layout.size == rows
+        and left.layout.size == left.layout.shape[-1]
+    )
 
 
 def _joined(nodes: Sequence[Node], free: int) -> Iterator[Node]:
@@ -140,7 +150,10 @@ def _joined(nodes: Sequence[Node], free: int) -> Iterator[Node]:
         at = right.layout
         matrices.append(Read(right.value, Layout(at.dtype, at.shape[-2:], at.strides[-2:], at.offset)))
     count = sum(node.layouts[0].size for node in nodes)
-    whole, result = Layout.contiguous(dtype, (count, k)), Layout.contiguous(nodes[0].layouts[0].dtype, (count,))
+    whole, result = (
+        Layout.contiguous(dtype, (count, k)),
+        Layout.contiguous(nodes[0].layouts[0].dtype, (count,)),
+    )
     matrices += [None] * (MOST_JOINED - len(matrices))
     yield Node(joined_rows, tuple(matrices), {}, (free,), (whole,))
     row = Read(left.value, Layout(dtype, (1, k), (0, left.layout.strides[-1]), left.layout.offset))

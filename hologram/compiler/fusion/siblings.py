@@ -37,7 +37,7 @@ class Siblings:
             self.behind[id(group)] = found
         self.groups: list[Group] = []
         for group in fusion.groups:
-            # Those that read the same first: what reads a donated input then is soon one kernel, which may overwrite it.
+            # Those that read the same first: one kernel that alone reads a donated input may overwrite it.
             order = sorted(self.groups, key=lambda other: other.sources.isdisjoint(group.sources))
             host = next((other for other in order if self.fits(other, group)), None)
             if host is None:
@@ -52,7 +52,9 @@ class Siblings:
             return {}
         if group.anchor is not None:
             return self.updated(group, group.anchor)
-        free = [v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads]
+        free = [
+            v for v in group.loads if v in graph.donated and self.readers[v] == 1 and v not in group.reads
+        ]
         updating = {v: n.base.value for v, n in group.inlined.items() if n.updating and n.base is not None}
         written = [value for value in group.stores if value in graph.outputs and value not in updating]
         pairs = [

@@ -149,7 +149,9 @@ class Indexed(Kernelled):
             return None
         over = inputs[self.operands.index(self.over)]
         others = [i for name, i in zip(self.operands, inputs, strict=True) if name != self.base]
-        alike = all(isinstance(i, Layout) and isinstance(over, Layout) and i.shape == over.shape for i in others)
+        alike = all(
+            isinstance(i, Layout) and isinstance(over, Layout) and i.shape == over.shape for i in others
+        )
         return over.shape if alike and isinstance(over, Layout) and over.ndim else None
 
     def write_at(

@@ -199,7 +199,7 @@ class Operation:
 
     @property
     def placed(self) -> bool:
-        """Whether each element is made of its coordinates and of operands that are read where it likes; see `made_at`."""
+        """Whether an element is made of its coordinates and of operands read where it likes; see `made_at`."""
         return False
 
     def made_at(

@@ -36,7 +36,12 @@ def halves_turned(x):
 @pytest.mark.parametrize("shape", [(16,), (1, 16), (7, 1, 16), (2, 3, 5, 6), (1, 1, 1, 2)])
 def test_pieces_of_one_size_join_where_they_are_needed(executor: hg.Executor, shape: tuple[int, ...]) -> None:
     check(executor, lambda x, y: x * y + halves_turned(x) * (y + 1), given(executor, shape, shape[-1:]), 1)
-    check(executor, lambda x: halves_turned(x.permute(*reversed(range(x.ndim)))), given(executor, (4, *shape)), 1)
+    check(
+        executor,
+        lambda x: halves_turned(x.permute(*reversed(range(x.ndim)))),
+        given(executor, (4, *shape)),
+        1,
+    )
 
 
 def test_pieces_keep_special_values_and_dtypes(executor: hg.Executor) -> None:
@@ -57,12 +62,16 @@ def test_pieces_of_several_sizes_and_empty_ones_are_copied(executor: hg.Executor
     for shapes in (((3, 2), (3, 5)), ((3, 0), (3, 0)), ((2, 1), (2, 3), (2, 1))):
         tensors = given(executor, *shapes)
         found = hg.jit(lambda *t: hg.concat(list(t), axis=1))(*tensors)
-        np.testing.assert_array_equal(found.to_numpy(), np.concatenate([t.to_numpy() for t in tensors], axis=1))
+        np.testing.assert_array_equal(
+            found.to_numpy(), np.concatenate([t.to_numpy() for t in tensors], axis=1)
+        )
 
 
 def test_ranges_and_tables_move_into_the_kernel_that_needs_them(executor: hg.Executor) -> None:
     (table,) = given(executor, (11, 6))
-    index = executor.tensor(np.array([[3, 10, 0], [3, -1, 99]], np.int32))  # from the end; out of range: zeros
+    index = executor.tensor(
+        np.array([[3, 10, 0], [3, -1, 99]], np.int32)
+    )  # from the end; out of range: zeros
 
     def looked_up(index, table):
         return hg.embedding(index, table * 2) * hg.arange(6, dtype="f32", device=executor) + 1

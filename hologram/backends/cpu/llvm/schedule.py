@@ -75,7 +75,17 @@ def facts(program: Program) -> Facts:
     if not program.reduced:
         streamed = streamed_store(program)
         return Facts(
-            cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed
+            cost,
+            0.0,
+            frozenset(),
+            frozenset(),
+            frozenset(),
+            False,
+            False,
+            (),
+            0,
+            frozenset(strides),
+            streamed,
         )
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
@@ -88,8 +98,8 @@ def facts(program: Program) -> Facts:
     splits = not program.opcodes & ATOMICS
     loaded = frozenset(str(i.attribute) for i in everything if i.opcode is Opcode.LOAD)
     return Facts(
-        cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program), splits, steps, folds,
-        frozenset(strides), None,
+        cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded,
+        may_store_early(program), splits, steps, folds, frozenset(strides), None,
     )  # fmt: skip
 
 
