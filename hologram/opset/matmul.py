@@ -29,8 +29,7 @@ from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
 
-# Products of a single row or column, beside a library, up to which a launch saved is worth more than its speed.
-MOST_DOTS = 1 << 16
+MOST_DOTS = 1 << 16  # products of a single row or column that a library is not worth a launch for
 ACTIVATIONS: dict[str, Any] = {
     "none": lambda x: x,
     "relu": relu,
@@ -67,23 +66,16 @@ class MatMul(Operation):
         self, inputs: Inputs, result: Layout, limits: Limits
     ) -> tuple[Operation, Inputs, Attributes] | None:
         """Dot products, if there is one row or column, and both operands lie along k."""
-        a, b = inputs
-        if (
-            not isinstance(a, Layout)
-            or not isinstance(b, Layout)
-            or min(a.ndim, b.ndim) < 2
-            or not result.size
-        ):
+        if not result.size or self.matrix(inputs, result) is None:
             return None
+        a, b = (i for i in inputs if isinstance(i, Layout))
         k, along_k = a.shape[-1], a.strides[-1] == 1 and b.strides[-2] == 1 and a.dtype == b.dtype
         few = k > 1 and along_k and min(result.shape[-2:]) == 1
         if not few or (limits.own_products and result.size * k > MOST_DOTS):
             return None
-        return (
-            dot_along,
-            (a.unsqueeze(-2), b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2)).unsqueeze(-3)),
-            {"axis": -1, "keepdims": False},
-        )
+        columns = b.permute((*range(b.ndim - 2), b.ndim - 1, b.ndim - 2))
+        operands = a.unsqueeze(a.ndim - 1), columns.unsqueeze(b.ndim - 2)
+        return dot_along, operands, {"axis": -1, "keepdims": False}
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
@@ -208,9 +200,6 @@ class Gemm(MatMul):
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # its operands may be flat: traced, it is a matmul
 
-    def as_rows(self, inputs: Inputs, result: Layout, limits: Limits) -> None:
-        return None
-
     def _shaped(self, inputs: Inputs, attributes: Attributes) -> list[Layout]:
         m, k, n = (whole(attributes[name], f"gemm: {name}") for name in ("m", "k", "n"))
         found = []
@@ -299,9 +288,6 @@ class Linear(MatMul):
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         return None  # it has an epilogue of its own; traced, it is a matmul and what follows
-
-    def as_rows(self, inputs: Inputs, result: Layout, limits: Limits) -> None:
-        return None
 
     def _operands(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, Layout, Layout | None]:
         x, weight, bias = inputs

@@ -254,7 +254,7 @@ def joined_rows(at, a, b, c=None, d=None):
     return found
 
 
-MOST_CHOSEN = 1 << 16  # elements that are rather chosen twice than copied by launches of their own
+MOST_CHOSEN = 1 << 13  # elements that are rather chosen twice than copied by launches of their own
 
 
 def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:

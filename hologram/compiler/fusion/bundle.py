@@ -15,10 +15,12 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import write_into
+from hologram.compiler.analysis import cost
 from hologram.limits import Limits
 from hologram.plan import Step
 
-TINY = 512  # lanes of a launch that costs more than any way of dealing them out
+TINY = 512  # lanes that may be dealt out by division
+CHEAP = 4096  # instructions, one lane after the other, that cost no more than a cheap launch: branches have no vectors
 MOST_LANES = 1 << 18  # of a launch that is short beside what a launch costs
 _UNFIT = ATOMICS | {Opcode.BARRIER, Opcode.WORKGROUP, Opcode.THREAD}
 
@@ -56,7 +58,8 @@ def _small(step: Step, limits: Limits) -> bool:
     program, lanes = step.kernel, math.prod(step.grid)
     if not isinstance(program, Program) or program.reduced or program.shared or program.opcodes & _UNFIT:
         return False
-    # Of several axes each lane divides.
+    if limits.cheap_launches and lanes * sum(map(cost.instructions, program.body.walk())) > CHEAP:
+        return False
     return lanes <= (TINY if limits.cheap_launches or program.rank != 1 else MOST_LANES)
 
 

@@ -304,10 +304,10 @@ class Fusion:
             shape = node.domain
             pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
             cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
-            first = cuts[0]
-            if group.anchor is not None or first is None or None in cuts:
+            cut = None if None in cuts or group.anchor is not None else cuts[0]
+            if cut is None:
                 return False
-            group.become(group.split(*first))
+            group.become(group.split(*cut))
         return True
 
     def inline(self, group: Group, node: Node) -> None:

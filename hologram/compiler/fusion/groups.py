@@ -16,7 +16,7 @@ from hologram.layout import Layout, collapse, compose, row_major, settled
 from hologram.opset.forms.row import Row
 from hologram.records import frozen
 
-MOST_ANEW = 1 << 18  # elements of a row that each row of a kernel goes over again: less than a launch costs
+MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
 
 @dataclass(eq=False)
@@ -239,8 +239,9 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
 
 
 def cut_for(group: Group, inner: Layout, outer: Layout) -> tuple[int, int] | None:
-    """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: that axis, and by how
-    many elements it is to be split.
+    """Where `inner` has no layout at `outer`, because a lane axis runs over several axes of it: how to split that one.
+
+    Gives the axis, and how many elements go into the inner part; None where no split helps.
     """
     (plain,) = collapse([inner])
     weights = row_major(plain.shape)

@@ -22,7 +22,7 @@ def prepared(graph: Graph, limits: Limits) -> Graph:
 
 
 def without_repeats(graph: Graph) -> Graph:
-    """Nodes that compute what an earlier one does go, but those of values that are returned."""
+    """Nodes that compute what an earlier one does go, but for values that are returned, in memory of their own."""
     instead: dict[int, tuple[int, int]] = {}
     first: dict[Any, Node] = {}
     nodes: list[Node] = []
@@ -72,6 +72,7 @@ def _as_rows(node: Node, limits: Limits) -> Node:
     if found is None:
         return node
     operation, inputs, attributes = found
+    assert operation.infer(inputs, attributes)[0].shape == node.layouts[0].shape
     operands = tuple(
         Read(o.value, i)
         for o, i in zip(node.operands, inputs, strict=True)

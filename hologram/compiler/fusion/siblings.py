@@ -37,7 +37,7 @@ class Siblings:
             self.behind[id(group)] = found
         self.groups: list[Group] = []
         for group in fusion.groups:
-            # Those that read the same first: what reads a donated input is soon one kernel, which may overwrite it.
+            # Those that read the same first: one kernel that alone reads a donated input may overwrite it.
             order = sorted(self.groups, key=lambda other: other.sources.isdisjoint(group.sources))
             host = next((other for other in order if self.fits(other, group)), None)
             if host is None:

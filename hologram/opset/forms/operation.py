@@ -204,7 +204,7 @@ class Operation:
 
     @property
     def placed(self) -> bool:
-        """Whether elements are made of their coordinates and of operands read where they like; see `made_at`."""
+        """Whether an element is made of its coordinates and of operands read where it likes; see `made_at`."""
         return False
 
     def made_at(
