@@ -2,6 +2,8 @@
 
     python bench/peers.py --suite cpu|webgpu|jit|jit-webgpu|models|models-webgpu|roofline|cuda|roofline-cuda|halves-cuda
                           [--json FILE] [--rows add,exp] [--sizes 1K,1M] [--quick] [--before CHECKOUT]
+    python bench/peers.py --suite programs [--backend webgpu] [--rows llama_static,lstm_step] [--steps 1000]
+                          [--who "hologram eager,torch"] [--json FILE]
 
 How the times are taken, and what the goals are: docs/benchmarks.md.
 """
@@ -26,6 +28,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from bench.programs import details
 from bench.suites import Goal, Result, Row, Suite
 from bench.work import parse_size
 from bench.worker import Worker
@@ -42,10 +45,13 @@ SUITES = (
     "cuda",
     "roofline-cuda",
     "halves-cuda",
+    "programs",
 )
 BEFORE = "before"  # the contender that is hologram itself, from another checkout
 NOISE = 1.1  # beyond it a row counts as slower than before
 ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
+STEPS, QUICK_STEPS = 100, 20  # of a program
+COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 errors = Console(stderr=True)
 
 
@@ -117,13 +123,7 @@ def run(
 ) -> list[Result]:
     """Measures a suite's rows; `own` are those without libraries as peers, `checkout` is where BEFORE's code lies."""
     results: list[Result] = []
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with Progress(*COLUMNS, console=errors, transient=True) as progress:
         task = progress.add_task("opening", total=len(rows) + own)
         if own:
             progress.update(task, description="transfers and overheads")
@@ -142,6 +142,26 @@ def run(
         finally:
             for worker in workers:
                 worker.close()
+    return results
+
+
+def run_programs(
+    suite: Suite, rows: Sequence[Row], backend: str, who: tuple[str, ...], steps: int
+) -> list[Result]:
+    """Measures a suite that times its rows itself; `who` are all where empty."""
+    assert suite.measure is not None
+    unknown = [name for name in who if name not in (suite.ours, *suite.peers)]
+    if unknown:
+        raise SystemExit(
+            f"--who: nobody is called {', '.join(unknown)}; there are {suite.ours}, {', '.join(suite.peers)}"
+        )
+    results = []
+    with Progress(*COLUMNS, console=errors, transient=True) as progress:
+        task = progress.add_task("", total=len(rows))
+        for row in rows:
+            progress.update(task, description=row.work)
+            results.append(suite.measure(row, backend, who, steps))
+            progress.advance(task)
     return results
 
 
@@ -240,6 +260,9 @@ def main() -> None:
         metavar="CHECKOUT",
         help="beside the hologram of this checkout, not beside the peers",
     )
+    parser.add_argument("--backend", default="cpu", help="of programs (cpu)")
+    parser.add_argument("--who", help='who computes programs, as "hologram eager,torch"')
+    parser.add_argument("--steps", type=int, help="of each program, by everyone (100; 20 with --quick)")
     parser.add_argument("--threads", type=int, default=2, help="threads and cores of everyone (2)")
     args = parser.parse_args()
 
@@ -254,12 +277,22 @@ def main() -> None:
         if not (args.before / "hologram").is_dir():
             raise SystemExit(f"--before: {args.before} is no checkout of hologram")
         suite, rows = beside_before(suite, rows)
-    results = run(suite, rows, own, QUICK if args.quick else FULL, args.before and args.before.resolve())
+    if suite.measure:
+        who = tuple(args.who.split(",")) if args.who else ()
+        steps = args.steps or (QUICK_STEPS if args.quick else STEPS)
+        results = run_programs(suite, rows, args.backend, who, steps)
+    else:
+        pace = QUICK if args.quick else FULL
+        results = run(suite, rows, own, pace, args.before and args.before.resolve())
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
-    console.print(report(results, suite.peers))
+    if suite.measure:
+        console.print(report(results, [n for n in suite.peers if any(n in r.peers_us for r in results)]))
+        console.print(details(results))
+    else:
+        console.print(report(results, suite.peers))
     mean = geometric_mean([r for r in results if r.in_mean])
     if mean is not None:
         most = suite.geometric_mean

@@ -7,11 +7,13 @@ crashes does not take the others with it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -104,30 +106,20 @@ def _first_run(job: Job, work: str, inputs: Any) -> Answer:
     return Answer(failed=f"wrong result: {wrong}") if wrong else Answer(True)
 
 
-class Worker:
-    """The parent's end of a contender's process."""
+class Process:
+    """The parent's end of a process that `target(pipe, *arguments)` runs; its first answer says whether it is ready."""
 
-    def __init__(self, name: str, backend: str, label: str = "", checkout: str = "") -> None:
+    def __init__(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
         context = multiprocessing.get_context("spawn")
-        self.name = label or name
+        self.name = name
         self.pipe, end = context.Pipe()
-        self.process = context.Process(target=serve, args=(end, name, backend, checkout), daemon=True)
+        self.process = context.Process(target=target, args=(end, *arguments), daemon=True)
         self.process.start()
         end.close()
-        self.opened = self._answer()
 
-    def prepare(self, work: str, size: int) -> Answer:
-        """Makes a work ready and checks its result."""
-        return self._ask((work, size))
-
-    def turn(self, pace: Pace) -> Answer:
-        """Samples in seconds."""
-        time.sleep(SETTLE_SECONDS)
-        return self._ask(pace)
-
-    def dispatches(self) -> Answer:
-        """Kernels launched by a call."""
-        return self._ask(CountDispatches())
+    @functools.cached_property
+    def opened(self) -> Answer:
+        return self._answer()
 
     def close(self) -> None:
         if self.process.is_alive():
@@ -139,7 +131,7 @@ class Worker:
         if self.process.is_alive():
             self.process.kill()
 
-    def _ask(self, request: Any) -> Answer:
+    def ask(self, request: Any) -> Answer:
         try:
             self.pipe.send(request)
         except OSError:
@@ -152,3 +144,23 @@ class Worker:
         except (EOFError, OSError):
             self.process.join(5)
             return Answer(failed=f"its process ended with status {self.process.exitcode}")
+
+
+class Worker(Process):
+    """A contender's process."""
+
+    def __init__(self, name: str, backend: str, label: str = "", checkout: str = "") -> None:
+        super().__init__(label or name, serve, name, backend, checkout)
+
+    def prepare(self, work: str, size: int) -> Answer:
+        """Makes a work ready and checks its result."""
+        return self.ask((work, size))
+
+    def turn(self, pace: Pace) -> Answer:
+        """Samples in seconds."""
+        time.sleep(SETTLE_SECONDS)
+        return self.ask(pace)
+
+    def dispatches(self) -> Answer:
+        """Kernels launched by a call."""
+        return self.ask(CountDispatches())

@@ -52,8 +52,8 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The size as people write it."""
-        return WORKS[self.work].label(self.size)
+        """The size as people write it; a program has none."""
+        return WORKS[self.work].label(self.size) if self.work in WORKS else ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Result:
     in_mean: bool = False
     dispatches: int | None = None
     unit: str = "µs"  # another where no time is measured
+    details: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a program, by who computes it
 
     @property
     def best_us(self) -> float | None:
@@ -106,12 +107,16 @@ class Result:
             "goal": {"ratio": self.goal.ratio, "us": self.goal.us, "dispatches": self.goal.dispatches},
             "met": self.met,
             "missing": self.missing,
+            **({"details": self.details} if self.details else {}),
         }
 
 
 @dataclass(frozen=True)
 class Suite:
-    """What is measured on a backend: rows beside the peers, and rows that have none among the libraries."""
+    """What is measured on a backend: rows beside the peers, and rows that have none among the libraries.
+
+    A suite without a backend is measured on any: `measure(row, backend, who, steps)` has its own way to time a row.
+    """
 
     name: str
     backend: str
@@ -120,6 +125,7 @@ class Suite:
     rows: Callable[[], Iterator[Row]]
     own_rows: Callable[[Pace], Iterator[Result]]
     geometric_mean: float | None = None  # the most that the ratios' mean may be
+    measure: Callable[[Row, str, tuple[str, ...], int], Result] | None = None
 
     def result(
         self, row: Row, times: dict[str, float], missing: dict[str, str], dispatches: int | None = None

@@ -1,0 +1,104 @@
+"""Where programs run: who computes, on what, compiled by whom. Each is opened in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import hologram as hg
+from hologram import lazy
+from hologram.benchmark.programs.declared import Array
+from hologram.records import frozen
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+    import torch
+else:  # which may not be installed
+    torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
+
+
+def as_it_is(function: Any) -> Any:
+    return function
+
+
+@frozen(eq=False)
+class TorchPlace:
+    """A device of PyTorch; `executor` where it is ours."""
+
+    device: str
+    compiled: Callable[[Any], Any] = as_it_is
+    executor: hg.Executor | None = None
+
+    def model(self, make: Callable[[], Any], trained: bool = False) -> Any:
+        """A model, of the same random weights everywhere."""
+        torch.manual_seed(0)
+        return make().train(trained).to(self.device)
+
+    def tensor(self, array: Array) -> Any:
+        return torch.from_numpy(array).to(self.device)
+
+    def read(self, result: Any) -> Array:
+        """On the host, once it is computed."""
+        return result.detach().cpu().float().numpy()
+
+
+@frozen(eq=False)
+class ArrayPlace:
+    """A library of arrays: its namespace, its compiler, and its derivatives."""
+
+    xp: Any
+    tensor: Callable[[Array], Any]
+    read: Callable[[Any], Array] = np.asarray
+    compiled: Callable[[Any], Any] = as_it_is
+    value_and_grad: Callable[[Any], Any] | None = None
+    executor: hg.Executor | None = None
+
+
+Place = TorchPlace | ArrayPlace
+
+
+def _torch(compiler: str | None, ours: bool) -> Callable[[str], TorchPlace]:
+    def opened(backend: str) -> TorchPlace:
+        # A torchvision that was built for another PyTorch would be in transformers' way; no program asks for it.
+        sys.modules.setdefault("torchvision", None)  # pyright: ignore[reportArgumentType]
+        torch.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
+        compiled = (lambda f: torch.compile(f, backend=compiler)) if compiler else as_it_is
+        if not ours:
+            return TorchPlace("cpu", compiled)
+        import hologram_torch  # noqa: F401  (it makes the device)
+
+        torch.hologram.set_backend(backend)  # pyright: ignore[reportAttributeAccessIssue]
+        executor = torch.hologram.executor()  # pyright: ignore[reportAttributeAccessIssue]
+        return TorchPlace("hologram", compiled, executor)
+
+    return opened
+
+
+def _hologram(backend: str) -> ArrayPlace:
+    executor = hg.Executor(backend)
+    return ArrayPlace(
+        hg, executor.tensor, lambda x: np.array(x.to_numpy()), hg.jit, hg.value_and_grad, executor
+    )
+
+
+def _jax(backend: str) -> ArrayPlace:
+    return ArrayPlace(jnp, jnp.asarray, np.asarray, jax.jit, jax.value_and_grad)
+
+
+def _numpy(backend: str) -> ArrayPlace:
+    return ArrayPlace(np, as_it_is)
+
+
+# By who computes: what opens the place for a backend of ours. Ours are those whose place has an executor.
+OF_TORCH: dict[str, Callable[[str], Place]] = {
+    "hologram eager": _torch(None, ours=True),
+    "hologram compiled": _torch("hologram", ours=True),
+    "torch": _torch(None, ours=False),
+    "inductor": _torch("inductor", ours=False),
+}
+OF_ARRAYS: dict[str, Callable[[str], Place]] = {"hologram jit": _hologram, "jax": _jax, "numpy": _numpy}

@@ -1,0 +1,63 @@
+"""Steps of a program in a place, each with inputs of its own: their times, launches, and the memory they leave."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from hologram.benchmark.programs.declared import Array, Program
+from hologram.benchmark.programs.places import Place
+from hologram.device import Clock
+from hologram.records import frozen
+
+CHECKED = 3  # first steps whose results are kept, to be compared
+WARM = 5  # steps before those whose times count
+MARKS = (1, 10, 100, 1000, 10000, 100000)  # steps after which resident memory is noted
+RESIDENT = Path("/proc/self/statm")  # Linux only
+MEGABYTE = 1 << 20
+
+
+@frozen
+class Launches:
+    """Of one step: how many kernels it launched, and the seconds that these took themselves, where that is known."""
+
+    count: int
+    seconds: float | None
+
+
+class Steps:
+    """A program's steps in one place, one after another."""
+
+    def __init__(self, program: Program, place: Place) -> None:
+        self.program, self.place = program, place
+        self.number = 0
+        self.results: list[Array] = []
+        self.resident: dict[int, float] = {}
+        self._step = program.build(place)
+
+    def take(self, count: int) -> list[float]:
+        """Seconds of each of so many steps, from arrays on the host to a result there."""
+        return [self._one() for _ in range(count)]
+
+    def _one(self) -> float:
+        given = self.program.given(self.number)
+        start = time.perf_counter()
+        result = self.place.read(self._step(*given))
+        spent = time.perf_counter() - start
+        self.number += 1
+        if self.number <= CHECKED:
+            self.results.append(result)
+        if self.number in MARKS and RESIDENT.exists():
+            pages = int(RESIDENT.read_text().split()[1])
+            self.resident[self.number] = round(pages * os.sysconf("SC_PAGE_SIZE") / MEGABYTE, 1)
+        return spent
+
+    def launches(self) -> Launches | None:
+        """Those of one more step, which is not timed; None where nobody can tell."""
+        if self.place.executor is None:
+            return None
+        with self.place.executor.profile() as profile:
+            self._one()
+        seconds = sum(launch.duration_ns for launch in profile.launches) * 1e-9
+        return Launches(len(profile.launches), None if profile.clock is Clock.WAIT else seconds)
