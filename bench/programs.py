@@ -135,8 +135,8 @@ def result(program: Program, backend: str, answers: dict[str, Answer]) -> Result
     missing = {n: a.absent or a.failed for n, a in answers.items() if not isinstance(a.value, Found)}
     shown: dict[str, Found] = {n: a.value for n, a in answers.items() if n not in missing}
     reference = next((f for n, f in reversed(shown.items()) if not n.startswith("hologram")), None)
-    for name, one in shown.items() if reference else ():
-        why = problem(program, one, reference)
+    for name, one in shown.items():
+        why = "" if reference is None else problem(program, one, reference)
         if why:
             missing[name] = why
     details = {n: f.record(program.parts) for n, f in shown.items() if n not in missing}

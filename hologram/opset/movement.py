@@ -239,7 +239,18 @@ def _joined_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((*given, *[None] * (4 - len(given))))
 
 
+def _rows_of(k):
+    """The rows of a result that are the operand's of that number."""
+
+    def rows(cotangent, a, b, c=None, d=None):
+        given = (a, b, c, d)
+        return cotangent.narrow(0, sum(x.shape[0] for x in given[:k]), given[k].shape[0])
+
+    return rows
+
+
 @indexed(shape_of=_joined_shape, dtypes=ALL, samples=_joined_samples, methods=False,
+         gradient={name: _rows_of(k) for k, name in enumerate("abcd")},
          reference=lambda a, b, c=None, d=None: np.concatenate([x for x in (a, b, c, d) if x is not None]))  # fmt: skip
 def joined_rows(at, a, b, c=None, d=None):
     """Two to four matrices below each other: as concat, but read where they lie by the kernel that needs them."""

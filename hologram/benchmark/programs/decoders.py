@@ -13,16 +13,16 @@ from hologram.benchmark.programs.declared import Arrays, Program, Step, program
 
 if TYPE_CHECKING:
     import torch
-    import transformers
 else:  # which may not be installed
-    torch, transformers = lazy.module("torch"), lazy.module("transformers")
+    torch = lazy.module("torch")
+transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
 
 WORDS = 1000
 LAYERS, WIDTH, HEADS = 24, 112, 4
 CACHED = 64  # tokens that a static cache has room for
 PROMPT, WRITTEN = 8, 16  # tokens of `generate`
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": WIDTH,
     "num_hidden_layers": LAYERS,
     "num_attention_heads": HEADS,

@@ -11,9 +11,9 @@ from hologram.benchmark.programs.declared import Arrays, Step, program
 
 if TYPE_CHECKING:
     import torch
-    import transformers
 else:  # which may not be installed
-    torch, transformers = lazy.module("torch"), lazy.module("transformers")
+    torch = lazy.module("torch")
+transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
 
 FEATURES = 4096
 EPSILON = 2.0**-8  # of bf16

@@ -67,7 +67,7 @@ def _torch(compiler: str | None, ours: bool) -> Callable[[str], TorchPlace]:
         # A torchvision that was built for another PyTorch would be in transformers' way; no program asks for it.
         sys.modules.setdefault("torchvision", None)  # pyright: ignore[reportArgumentType]
         torch.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
-        compiled = (lambda f: torch.compile(f, backend=compiler)) if compiler else as_it_is
+        compiled = (lambda f: torch.compile(f, backend=str(compiler))) if compiler else as_it_is
         if not ours:
             return TorchPlace("cpu", compiled)
         import hologram_torch  # noqa: F401  (it makes the device)

@@ -12,12 +12,12 @@ from hologram.benchmark.programs.declared import Array, Arrays, Step, program
 
 if TYPE_CHECKING:
     import torch
-    import transformers
 
     from hologram.benchmark.programs import networks
 else:  # which may not be installed
-    torch, transformers = lazy.module("torch"), lazy.module("transformers")
+    torch = lazy.module("torch")
     networks = lazy.module("hologram.benchmark.programs.networks")
+transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
 
 CLASSES = 10
 NODES, EDGES = 256, 1024

@@ -66,7 +66,7 @@ def test_slices_that_are_split_into_axes_are_joined(executor: hg.Executor) -> No
     q, k, v = np.split(mixed.to_numpy(), 3, axis=2)
     near(gradient(mixed), np.concatenate([k**2 * v, 2 * q * k * v, q * k**2], axis=2))
     operations = {n.operation.name for n in gradient.compiled(mixed).assembly.graph.nodes}
-    assert "concat" in operations
+    assert operations & {"concat", "where"}  # of few elements, by choice between them
     assert "overwrite" not in operations
 
 

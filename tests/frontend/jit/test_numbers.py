@@ -192,8 +192,8 @@ def test_what_is_traced_for_a_number_goes_with_the_function(executor: hg.Executo
     jitted = traced_for(range(100, 120))
     held = objects() - before
     del jitted
-    # What is spared was there before, of another function.
-    assert objects() - before < held * 0.1
+    # What is spared was there before, of another function; bind groups, where a device has them, go by their number.
+    assert objects() - before < held * (0.1 if executor.limits.host_resident else 0.2)
     assert held > 20 * 100  # else there was nothing to give back
 
 
