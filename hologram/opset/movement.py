@@ -243,7 +243,7 @@ def _rows_of(k):
     """The rows of a result that are the operand's of that number."""
 
     def rows(cotangent, a, b, c=None, d=None):
-        given = (a, b, c, d)
+        given: Any = (a, b, c, d)
         return cotangent.narrow(0, sum(x.shape[0] for x in given[:k]), given[k].shape[0])
 
     return rows
