@@ -180,7 +180,7 @@ def test_single_precision(operation: Operation, executor: hg.Executor, cpu: hg.E
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_unknown_derivatives_are_refused(name: str, cpu: hg.Executor) -> None:
     x, operation = cpu.tensor(np.array([0.5, 2.0]), f64), OPERATIONS[name]
-    key = cpu.tensor(np.array([1, 2], np.uint32))
+    key = cpu.tensor(np.array([1, 2], np.uint64))
     with pytest.raises(GradientError, match=name):
         hg.grad(lambda x: hg.sum(operation(*(key if n == "key" else x for n in operation.operands))))(x)
 
