@@ -196,6 +196,7 @@ def _zeta(x: Value, q: Value) -> Value:
     defined = (q > 0.0) | (x == atlas.floor(x))
     pole = (q <= 0.0) & (q == atlas.floor(q))
     found = select(pole, math.inf, select(defined, found, math.nan))
+    found = select((x == math.inf) & (q > 1.0), math.nan, found)  # as SciPy's and PyTorch's
     found = select((q == math.inf) & (x > 1.0), 0.0, found)
     return select(x == 1.0, math.inf, select(x < 1.0, math.nan, found))
 
