@@ -15,32 +15,11 @@ from typing import Any
 
 import torch
 
+from hologram.backends.cpu.builtin import keep
 from hologram.backends.cpu.engine import Code, shared_engine
 from hologram.backends.cpu.objects import kept_code
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so")
-FASTCALL = 0x80  # METH_FASTCALL
-
-
-class _Method(ctypes.Structure):
-    """PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCFunction_NewEx", ctypes.pythonapi)
-)
-
-
-def _keep(what: Any) -> None:
-    """Never frees it: PyTorch may call compiled code, or read its memory, when modules are gone already."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(what))
 
 
 def pytorch() -> Any:
@@ -63,15 +42,8 @@ def compiled(text: Path, functions: Sequence[str], parts: Sequence[Path] = (), *
     except (ImportError, OSError, StopIteration):
         return None
     code = kept_code(engine, text.stem, content, lambda: (content, tuple(functions)))
-    _keep((code, given))
+    keep((code, given))
     return code
-
-
-def builtin(name: str, address: int, itself: Any) -> Any:
-    """Compiled code as a function of Python: it is given `itself`, its arguments, and how many they are."""
-    method = _Method(name.encode(), address, FASTCALL, None)
-    _keep(method)
-    return _builtin(ctypes.addressof(method), itself, None)
 
 
 def _asked(text: str) -> list[str]:

@@ -41,11 +41,8 @@ else:  # needed to compute, not to open
 
 MAX_STRUCTURES = 8192
 recordings = Recording.open
-OVER, OUT, COPY = (
-    "over",
-    "out",
-    "copy",
-)  # in keys: results in an operand, in given outputs; elements of a view
+# In keys: results over an operand, in given outputs, and elements of a view that are copied.
+OVER, OUT, COPY = "over", "out", "copy"
 
 
 class Engine(Allocation):
@@ -250,7 +247,7 @@ class Engine(Allocation):
             (result,) = operation.infer(inputs, operation.attributes)
             if (result.dtype, result.shape) != (target.dtype, target.shape):
                 return False
-            (layout,) = [target.layout.placed(self._alignment)[0]]
+            layout = target.layout.placed(self._alignment)[0]
             found = self._learned(key, operation, views, [layout], operation.attributes)
         if recordings:
             launching(found, arguments)

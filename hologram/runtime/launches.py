@@ -176,9 +176,7 @@ class Launches:
     def prepared(self, structure: Structure, arguments: list[Any]) -> Prepared:
         """A launch of a structure, for arguments like these."""
         if not structure.arenas:
-            return self.pool.with_room(
-                self._prepared, structure.steps, arguments
-            )  # code takes memory as well
+            return self.pool.with_room(self._prepared, structure.steps, arguments)  # code takes memory too
         scratch = Scratch(self.pool, structure.arenas)
         blocks = scratch.take()
         try:
@@ -202,10 +200,9 @@ class Launches:
         return partial(_watched, self._observers, watched)
 
     def call(self, plan: Plan, buffers: Sequence[Buffer]) -> Launch:
-        """A call without arguments that runs a plan on the same buffers each time."""
+        """A call without arguments that runs a plan on the same buffers each time; raises BufferFreed."""
         structure = self.structure(plan, [storage_bytes(b.nbytes) for b in buffers])
-        places = [b.live_block().place for b in buffers]
-        return lambda: structure.launch(places)
+        return lambda: structure.launch([b.live_block().place for b in buffers])
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on, inside of those that watch already; all are prepared anew."""

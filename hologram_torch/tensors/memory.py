@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet, _from_dlpack
 
+from hologram.backends.cpu.builtin import FASTCALL, Builtin
 from hologram.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
@@ -25,7 +26,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.succession import reinterpreted
 from hologram_torch.device.devices import devices
-from hologram_torch.native import builtin, compiled
+from hologram_torch.native import compiled
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of
 
 HOST_KEYS = DispatchKeySet(DispatchKey.CPU)  # of kernels that look at sizes, strides and storages only
@@ -119,7 +120,7 @@ class _Python:
 
 importing = (_from_dlpack, torch.Tensor.untyped_storage, "payload")  # what compiled code calls
 _code = compiled(Path(__file__).with_name("fresh.ll"), ("fresh", "tensor_over"))
-_builtin = None if _code is None else builtin("fresh", _code.addresses[0], importing)
+_builtin = None if _code is None else Builtin("fresh", _code.addresses[0], FASTCALL).of(importing)
 tensor_over = None if _code is None else _code.addresses[1]
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-FASTCALL, ONE = (
-    0x80,
-    0x8,
-)  # METH_FASTCALL: an array of arguments, and how many they are; METH_O: the one there is
+FASTCALL = 0x80  # METH_FASTCALL: a function is given an array of arguments, and how many they are
+ONE = 0x8  # METH_O: it is given the one argument there is
 
 
 class _Method(ctypes.Structure):
