@@ -6,6 +6,8 @@ Edit distance of two texts of 256 letters, row by row and by anti-diagonals, a K
 each of 1,000 steps, Adam with a step count that changes. Inputs are fresh at every step; results are compared first.
 """
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import os

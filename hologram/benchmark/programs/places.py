@@ -15,11 +15,11 @@ from hologram.benchmark.programs.declared import Array
 from hologram.records import frozen
 
 if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
     import torch
 else:  # which may not be installed
-    torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
+    torch = lazy.module("torch")
+jax: Any = lazy.module("jax")
+jnp: Any = lazy.module("jax.numpy")
 
 
 def as_it_is(function: Any) -> Any:
