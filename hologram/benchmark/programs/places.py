@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 else:  # which may not be installed
     torch = lazy.module("torch")
+hologram_torch: Any = lazy.module("hologram_torch.module")  # by name: it stands above us
 jax: Any = lazy.module("jax")
 jnp: Any = lazy.module("jax.numpy")
 
@@ -70,11 +71,8 @@ def _torch(compiler: str | None, ours: bool) -> Callable[[str], TorchPlace]:
         compiled = (lambda f: torch.compile(f, backend=str(compiler))) if compiler else as_it_is
         if not ours:
             return TorchPlace("cpu", compiled)
-        import hologram_torch  # noqa: F401  (it makes the device)
-
-        torch.hologram.set_backend(backend)  # pyright: ignore[reportAttributeAccessIssue]
-        executor = torch.hologram.executor()  # pyright: ignore[reportAttributeAccessIssue]
-        return TorchPlace("hologram", compiled, executor)
+        hologram_torch.set_backend(backend)
+        return TorchPlace("hologram", compiled, hologram_torch.executor())
 
     return opened
 
