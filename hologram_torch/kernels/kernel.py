@@ -121,6 +121,7 @@ class Kernel:
                 converted(x, expected.wraps) if type(x) is int and k in self._promoted else x
                 for k, x in enumerate(operands)
             ]
+        self.prepare(taken)
         try:
             results = self.compute(*operands, **named)
         except UnsupportedDType as error:
@@ -231,6 +232,9 @@ class Kernel:
         """The arguments that results are written to."""
         return [kwargs[name] for name in self._outputs]
 
+    def prepare(self, taken: Taken) -> None:
+        """What has to be refused before anything is computed."""
+
     def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
         """Results as PyTorch wants them, in memory of their own."""
         if not isinstance(results, (tuple, list)):
@@ -296,6 +300,16 @@ class InPlace(Kernel):
 
     def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         return [args[0]]
+
+
+class Updating(InPlace):
+    """An operator whose function writes to its first argument itself, elements that are less than all of it."""
+
+    def prepare(self, taken: Taken) -> None:
+        refuse_overlap(self.name.partition(".")[0].rstrip("_"), taken.sources[:1], taken.sources[1:])
+
+    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
+        return taken.sources[0]
 
 
 class Taken:

@@ -12,7 +12,7 @@ import torch
 from hologram.errors import HologramError, UnsupportedDType
 from hologram.opset.forms.operation import Operation
 from hologram_torch.kernels.errors import refusal
-from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
+from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion, Updating
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.quick import Bind, quick, settled
@@ -56,6 +56,7 @@ def add(
     bind: Bind | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    updates: Callable[..., None] | None = None,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -67,8 +68,11 @@ def add(
     for form, other in found:
         own = name_of(other)
         if own not in KERNELS:
+            computes = compute
+            if form is InPlace and updates is not None:
+                form, computes = Updating, updates
             KERNELS[own] = form(
-                other, compute, promotes, inferred, overload, refuses, operator(asked) if asked else None
+                other, computes, promotes, inferred, overload, refuses, operator(asked) if asked else None
             )
             call: Callable[..., Any] = KERNELS[own].__call__
             if operation is not None and form is not Out:
@@ -86,13 +90,15 @@ def implements(
     operation: Operation | None = None,
     refuses: Callable[..., str | None] | None = None,
     asked: str | None = None,
+    updates: Callable[..., None] | None = None,
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
     `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
-    too, about the operator `asked` where it does not have this one.
+    too, about the operator `asked` where it does not have this one. `updates` is the form in place, where that writes to
+    a part of its first operand and leaves the rest as it is.
     """
 
     def declare(compute: F) -> F:
@@ -105,6 +111,7 @@ def implements(
                 operation,
                 refuses=refuses,
                 asked=asked,
+                updates=updates,
             )
         return compute
 

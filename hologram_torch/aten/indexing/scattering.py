@@ -6,10 +6,13 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
+from hologram.opset.indexing import put
+from hologram.runtime.dispatch import deferred
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import write
 
 
 def _taken(name: str, x: Tensor, dim: int, index: Tensor, source: Any) -> tuple[Tensor, Tensor, Any]:
@@ -28,7 +31,13 @@ def _taken(name: str, x: Tensor, dim: int, index: Tensor, source: Any) -> tuple[
     return x, index, source
 
 
-@implements("scatter.src", "scatter.value")
+def scattered(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> None:
+    if index.size:
+        whole, index, source = _taken("scatter", x, dim, index, value if src is None else src)
+        _overwrite(whole, dim % whole.ndim, index, source)
+
+
+@implements("scatter.src", "scatter.value", updates=scattered)
 def scatter(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> Any:
     if not index.size:
         return x
@@ -120,6 +129,10 @@ def _rows(
             f"hologram, {name}: source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
+    if source.dtype is not x.dtype:
+        raise RuntimeError(
+            f"hologram, {name}: self and source expected to have the same dtype, but got {x.dtype} and {source.dtype}"
+        )
     check(name, index, whole.shape[axis], kind=kind)
     return whole, along(index, source.shape, axis), source, axis
 
@@ -135,7 +148,23 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
     return added(whole, positions, source, dim=axis).reshape(x.shape)
 
 
-@implements("index_copy")
+def _overwrite(target: Tensor, axis: int, index: Tensor, source: Tensor) -> None:
+    """target[index[i, j], j] = source[i, j] for an axis of 0, likewise along others, in its own memory."""
+    if deferred():  # where values never change
+        write(hg.scatter(target, index, source, dim=axis), target)
+        return
+    order = [axis, *(k for k in range(target.ndim) if k != axis)]
+    index, source, target = (v.permute(order) for v in (index, source, target))
+    target.executor.execute(put, (index, source), (target,), {})
+
+
+def index_copied(x: Any, dim: int, index: Any, source: Any) -> None:
+    if index.size:
+        whole, positions, source, axis = _rows("index_copy", x, dim, index, source)
+        _overwrite(whole, axis, positions, source)
+
+
+@implements("index_copy", updates=index_copied)
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     if not index.size:
         return x
