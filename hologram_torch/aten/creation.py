@@ -57,7 +57,7 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     kind = int if target.dtype.is_integer else float
     start, step = kind(start), kind(step)
     stop = start + step * (n if kind is int else n - 0.5)
-    if kind is float or is_within(start, target.dtype) and is_within(stop - step, target.dtype):
+    if kind is float or (is_within(start, target.dtype) and is_within(stop - step, target.dtype)):
         made_in(target, OPERATIONS["arange"], start=start, stop=stop, step=step, dtype=target.dtype)
     else:  # which wraps round
         write(hg.arange(target.executor, 0, n, dtype="i64") * step + start, target)

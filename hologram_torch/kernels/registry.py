@@ -97,8 +97,8 @@ def implements(
     `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
     false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
-    too, about the operator `asked` where it does not have this one. `updates` is the form in place, where that writes to
-    a part of its first operand and leaves the rest as it is.
+    too, about the operator `asked` where it does not have this one. `updates` is the form in place, where that writes
+    to a part of its first operand and leaves the rest as it is.
     """
 
     def declare(compute: F) -> F:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hologram import lazy
 from hologram.benchmark.programs.declared import Arrays, Program, Step, program
 
-if TYPE_CHECKING:
-    import torch
-    import transformers
-else:  # which may not be installed
-    torch, transformers = lazy.module("torch"), lazy.module("transformers")
+torch, transformers = lazy.module("torch"), lazy.module("transformers")  # which may not be installed
 
 WORDS = 1000
 LAYERS, WIDTH, HEADS = 24, 112, 4
 CACHED = 64  # tokens that a static cache has room for
 PROMPT, WRITTEN = 8, 16  # tokens of `generate`
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "hidden_size": WIDTH,
     "num_hidden_layers": LAYERS,
     "num_attention_heads": HEADS,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -14,16 +15,16 @@ from hologram import lazy
 from hologram.benchmark.programs.declared import Array
 from hologram.records import frozen
 
-if TYPE_CHECKING:
-    import jax
-    import jax.numpy as jnp
-    import torch
-else:  # which may not be installed
-    torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
+# Which may not be installed.
+torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
 
 
 def as_it_is(function: Any) -> Any:
     return function
+
+
+def without_gradients(function: Any) -> Any:
+    raise NotImplementedError("it has no derivatives")
 
 
 @frozen(eq=False)
@@ -55,7 +56,7 @@ class ArrayPlace:
     tensor: Callable[[Array], Any]
     read: Callable[[Any], Array] = np.asarray
     compiled: Callable[[Any], Any] = as_it_is
-    value_and_grad: Callable[[Any], Any] | None = None
+    value_and_grad: Callable[[Any], Any] = without_gradients
     executor: hg.Executor | None = None
 
 
@@ -70,11 +71,9 @@ def _torch(compiler: str | None, ours: bool) -> Callable[[str], TorchPlace]:
         compiled = (lambda f: torch.compile(f, backend=compiler)) if compiler else as_it_is
         if not ours:
             return TorchPlace("cpu", compiled)
-        import hologram_torch  # noqa: F401  (it makes the device)
-
-        torch.hologram.set_backend(backend)  # pyright: ignore[reportAttributeAccessIssue]
-        executor = torch.hologram.executor()  # pyright: ignore[reportAttributeAccessIssue]
-        return TorchPlace("hologram", compiled, executor)
+        import_module("hologram_torch")  # it makes the device
+        torch.hologram.set_backend(backend)
+        return TorchPlace("hologram", compiled, torch.hologram.executor())
 
     return opened
 
