@@ -51,6 +51,7 @@ BEFORE = "before"  # the contender that is hologram itself, from another checkou
 NOISE = 1.1  # beyond it a row counts as slower than before
 ROW_SECONDS = 20.0  # a row that has taken as long has no more turns than a quick one
 STEPS, QUICK_STEPS = 100, 20  # of a program
+TURN_SECONDS = 10.0  # of a program, where nobody asked for a number of steps
 COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 errors = Console(stderr=True)
 
@@ -146,7 +147,7 @@ def run(
 
 
 def run_programs(
-    suite: Suite, rows: Sequence[Row], backend: str, who: tuple[str, ...], steps: int
+    suite: Suite, rows: Sequence[Row], backend: str, who: tuple[str, ...], steps: int, turn_seconds: float
 ) -> list[Result]:
     """Measures a suite that times its rows itself; `who` are all where empty."""
     assert suite.measure is not None
@@ -160,7 +161,7 @@ def run_programs(
         task = progress.add_task("", total=len(rows))
         for row in rows:
             progress.update(task, description=row.work)
-            results.append(suite.measure(row, backend, who, steps))
+            results.append(suite.measure(row, backend, who, steps, turn_seconds))
             progress.advance(task)
     return results
 
@@ -280,7 +281,9 @@ def main() -> None:
     if suite.measure:
         who = tuple(args.who.split(",")) if args.who else ()
         steps = args.steps or (QUICK_STEPS if args.quick else STEPS)
-        results = run_programs(suite, rows, args.backend, who, steps)
+        results = run_programs(
+            suite, rows, args.backend, who, steps, math.inf if args.steps else TURN_SECONDS
+        )
     else:
         pace = QUICK if args.quick else FULL
         results = run(suite, rows, own, pace, args.before and args.before.resolve())

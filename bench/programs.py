@@ -25,10 +25,9 @@ from hologram.benchmark.programs.table import PROGRAMS
 from hologram.records import frozen
 
 TURNS = 5  # of everyone, for the steps behind the first
-OURS = {
-    False: "hologram eager",
-    True: "hologram jit",
-}  # whose ratio is the row's, by whether programs are jitted
+# Whose ratio to whom is a row's, by whether the program is jitted.
+OURS = {False: "hologram eager", True: "hologram jit"}
+PEER = {False: "torch", True: "jax"}
 
 
 @frozen
@@ -88,8 +87,10 @@ def found(steps: Steps, seconds: list[float]) -> Found:
     return Found(seconds, steps.results, steps.resident, steps.launches())
 
 
-def measure(program: Program, backend: str, who: Sequence[str], steps: int) -> dict[str, Answer]:
-    """What everyone has found, who take so many steps each in turns."""
+def measure(
+    program: Program, backend: str, who: Sequence[str], steps: int, turn_seconds: float
+) -> dict[str, Answer]:
+    """What everyone has found, who take so many steps each in turns, fewer where these take longer."""
     processes = {name: Process(name, serve, name, backend, program.name) for name in who}
     answers = {name: process.opened for name, process in processes.items()}
     seconds: dict[str, list[float]] = {name: [] for name in who}
@@ -102,7 +103,7 @@ def measure(program: Program, backend: str, who: Sequence[str], steps: int) -> d
     try:
         for count in shares(steps):
             for name in who:
-                ask(name, Steps.take, count)
+                ask(name, Steps.take, count, turn_seconds)
                 seconds[name] += answers[name].value or ()
         for name in who:
             ask(name, found, seconds[name])
@@ -142,7 +143,7 @@ def result(program: Program, backend: str, answers: dict[str, Answer]) -> Result
     details = {n: f.record(program.parts) for n, f in shown.items() if n not in missing}
     times = {name: detail["us"] for name, detail in details.items()}
     ours = times.pop(OURS[program.jitted], None)
-    against = tuple(n for n in times if not n.startswith("hologram"))
+    against = tuple(n for n in (PEER[program.jitted],) if n in times)
     return Result(
         "programs",
         program.name,

@@ -115,7 +115,7 @@ class Result:
 class Suite:
     """What is measured on a backend: rows beside the peers, and rows that have none among the libraries.
 
-    A suite without a backend is measured on any: `measure(row, backend, who, steps)` has its own way to time a row.
+    A suite without a backend is measured on any: `measure(row, backend, who, steps, turn_seconds)` has its own way.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Suite:
     rows: Callable[[], Iterator[Row]]
     own_rows: Callable[[Pace], Iterator[Result]]
     geometric_mean: float | None = None  # the most that the ratios' mean may be
-    measure: Callable[[Row, str, tuple[str, ...], int], Result] | None = None
+    measure: Callable[[Row, str, tuple[str, ...], int, float], Result] | None = None
 
     def result(
         self, row: Row, times: dict[str, float], missing: dict[str, str], dispatches: int | None = None

@@ -24,12 +24,12 @@ def own_rows(pace: Pace) -> Iterator[Result]:
     return iter(())
 
 
-def measure(row: Row, backend: str, who: tuple[str, ...], steps: int) -> Result:
+def measure(row: Row, backend: str, who: tuple[str, ...], steps: int, turn_seconds: float) -> Result:
     """A program by those of `who` who can compute it."""
     program = PROGRAMS[row.work]
     able = OF_ARRAYS if program.jitted else OF_TORCH
     chosen = [name for name in able if name in (who or EVERYONE)]
-    return programs.result(program, backend, programs.measure(program, backend, chosen, steps))
+    return programs.result(program, backend, programs.measure(program, backend, chosen, steps, turn_seconds))
 
 
 SUITE = Suite("programs", "", "hologram eager", EVERYONE[1:], rows, own_rows, measure=measure)

@@ -6,6 +6,7 @@ from the declarations' derivatives.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,17 @@ def derivative(function: Callable[..., Any]) -> Callable[..., Any]:
 # Settings come in the order of ATen's.
 add("gelu_backward", derivative(lambda x, approximate="none": hg.gelu(x, approximate=approximate)))
 add("silu_backward", derivative(hg.silu))
+
+
+@implements("_safe_softmax")
+@fused
+def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
+    """Softmax, but 0 where all of a row is -inf."""
+    x = x if dtype is None else x.astype(dtype, copy=False)
+    if not x.size:
+        return x
+    largest = hg.max(x, axis=dim, keepdims=True)
+    return hg.where(hg.equal(largest, -math.inf), 0.0, hg.softmax(x, dim=dim))
 
 
 @implements("elu")

@@ -10,7 +10,11 @@ import hologram as hg
 from hologram import dtypes
 from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram.opset import OPERATIONS
+from hologram.opset.forms.operation import Operation
+from hologram.runtime.dispatch import deferred
 from hologram_torch.device.devices import devices
+from hologram_torch.kernels.numbers import is_within
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import register
 from hologram_torch.tensors.dtypes import dtype_of
@@ -33,6 +37,14 @@ def write(found: Tensor, target: Tensor) -> None:
     target.executor.copy(found, target)
 
 
+def made_in(target: Tensor, operation: Operation, **named: Any) -> None:
+    """Has an operation without operands write its result where it belongs."""
+    if deferred():
+        write(operation(target.executor, **named), target)
+    else:
+        target.executor.execute(operation, (), (target,), operation.bind((), named)[1])
+
+
 def widest(target: Tensor) -> DType:
     """The float dtype that numbers are made in before they are converted."""
     exact = target.dtype.is_integer or target.dtype is dtypes.f64
@@ -44,13 +56,13 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     n = target.shape[0]
     if not n:
         return out
-    if target.dtype.is_integer:
-        start, step = int(start), int(step)
-        found = hg.arange(target.executor, 0, n, dtype="i64") * step + start
-    else:
-        start, step = float(start), float(step)
-        found = hg.arange(target.executor, start, start + step * (n - 0.5), step, dtype=target.dtype)
-    write(found, target)
+    kind = int if target.dtype.is_integer else float
+    start, step = kind(start), kind(step)
+    stop = start + step * (n if kind is int else n - 0.5)
+    if kind is float or (is_within(start, target.dtype) and is_within(stop - step, target.dtype)):
+        made_in(target, OPERATIONS["arange"], start=start, stop=stop, step=step, dtype=target.dtype)
+    else:  # which wraps round
+        write(hg.arange(target.executor, 0, n, dtype="i64") * step + start, target)
     return out
 
 

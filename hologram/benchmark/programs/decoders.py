@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hologram import lazy
 from hologram.benchmark.programs.declared import Arrays, Program, Step, program
 
-if TYPE_CHECKING:
-    import torch
-else:  # which may not be installed
-    torch = lazy.module("torch")
-transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
+torch, transformers = lazy.module("torch"), lazy.module("transformers")  # which may not be installed
 
 WORDS = 1000
 LAYERS, WIDTH, HEADS = 24, 112, 4

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hologram import lazy
 from hologram.benchmark.programs.declared import Arrays, Step, program
 
-if TYPE_CHECKING:
-    import torch
-else:  # which may not be installed
-    torch = lazy.module("torch")
-transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
+torch, transformers = lazy.module("torch"), lazy.module("transformers")  # which may not be installed
 
 FEATURES = 4096
 EPSILON = 2.0**-8  # of bf16

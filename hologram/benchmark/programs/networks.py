@@ -14,7 +14,7 @@ from torch.nn import functional
 class Recurrent(nn.Module):
     """Two recurrent layers over sequences of 64 features, and a class from the last state."""
 
-    def __init__(self, kind: Any, classes: int) -> None:
+    def __init__(self, kind: type[nn.LSTM] | type[nn.GRU], classes: int) -> None:
         super().__init__()
         self.layers = kind(64, 64, num_layers=2, batch_first=True)
         self.head = nn.Linear(64, classes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +14,17 @@ from hologram import lazy
 from hologram.benchmark.programs.declared import Array
 from hologram.records import frozen
 
-if TYPE_CHECKING:
-    import torch
-else:  # which may not be installed
-    torch = lazy.module("torch")
-hologram_torch: Any = lazy.module("hologram_torch.module")  # by name: it stands above us
-jax: Any = lazy.module("jax")
-jnp: Any = lazy.module("jax.numpy")
+# Which may not be installed.
+torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
+hologram_torch = lazy.module("hologram_torch.module")  # by name: it stands above us
 
 
 def as_it_is(function: Any) -> Any:
     return function
+
+
+def without_gradients(function: Any) -> Any:
+    raise NotImplementedError("it has no derivatives")
 
 
 @frozen(eq=False)
@@ -56,7 +56,7 @@ class ArrayPlace:
     tensor: Callable[[Array], Any]
     read: Callable[[Any], Array] = np.asarray
     compiled: Callable[[Any], Any] = as_it_is
-    value_and_grad: Callable[[Any], Any] | None = None
+    value_and_grad: Callable[[Any], Any] = without_gradients
     executor: hg.Executor | None = None
 
 

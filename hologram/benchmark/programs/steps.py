@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -36,9 +37,12 @@ class Steps:
         self.resident: dict[int, float] = {}
         self._step = program.build(place)
 
-    def take(self, count: int) -> list[float]:
-        """Seconds of each of so many steps, from arrays on the host to a result there."""
-        return [self._one() for _ in range(count)]
+    def take(self, count: int, seconds: float = math.inf) -> list[float]:
+        """Seconds of each of so many steps, from arrays on the host to a result there; of fewer once time is up."""
+        taken: list[float] = []
+        while len(taken) < count and sum(taken) < seconds:
+            taken.append(self._one())
+        return taken
 
     def _one(self) -> float:
         given = self.program.given(self.number)

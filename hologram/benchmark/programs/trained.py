@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hologram import lazy
 from hologram.benchmark.programs.declared import Array, Arrays, Step, program
 
-if TYPE_CHECKING:
-    import torch
-
-    from hologram.benchmark.programs import networks
-else:  # which may not be installed
-    torch = lazy.module("torch")
-    networks = lazy.module("hologram.benchmark.programs.networks")
-transformers: Any = lazy.module("transformers")  # whose types leave out what its configurations take
+# Which may not be installed.
+torch, transformers = lazy.module("torch"), lazy.module("transformers")
+networks = lazy.module("hologram.benchmark.programs.networks")
 
 CLASSES = 10
 NODES, EDGES = 256, 1024
 SHORTEST, LONGEST = 8, 128  # batches of texts
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden_size": 64,
     "num_attention_heads": 4,
     "intermediate_size": 256,

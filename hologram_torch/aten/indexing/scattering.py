@@ -31,7 +31,26 @@ def _taken(name: str, x: Tensor, dim: int, index: Tensor, source: Any) -> tuple[
     return x, index, source
 
 
-@implements("scatter.src", "scatter.value")
+def _over(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """The elements of x along an axis at index are the source's, in x's own memory where nothing else is there."""
+    whole = at_least_1d(x)
+    axis = dim % whole.ndim
+    spread = any(not step and n > 1 for n, step in zip(x.shape, x.layout.strides, strict=True))
+    if deferred() or spread or overlaps(source, x) or overlaps(index, x):
+        return hg.scatter(whole, index, source, dim=axis).reshape(x.shape)
+    order = (axis, *[k for k in range(whole.ndim) if k != axis])
+    x.executor.execute(put, (index.permute(*order), source.permute(*order)), (whole.permute(*order),), {})
+    return x
+
+
+def _scattered_over(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> Any:
+    if not index.size:
+        return x
+    _, index, source = _taken("scatter", x, dim, index, value if src is None else src)
+    return _over(x, dim, index, source)
+
+
+@implements("scatter.src", "scatter.value", over=_scattered_over)
 def scatter(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> Any:
     if not index.size:
         return x
@@ -123,6 +142,10 @@ def _rows(
             f"hologram, {name}: source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
+    if source.dtype is not x.dtype:
+        raise RuntimeError(
+            f"hologram, {name}: self and source expected to have the same dtype, but got {x.dtype} and {source.dtype}"
+        )
     check(name, index, whole.shape[axis], kind=kind)
     return whole, along(index, source.shape, axis), source, axis
 
@@ -139,17 +162,10 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
 
 
 def _copied_over(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """As index_copy, in x's own memory: what is not written is not read either."""
     if not index.size:
         return x
-    whole, positions, source, axis = _rows("index_copy", x, dim, index, source)
-    spread = any(not step and n > 1 for n, step in zip(x.shape, x.layout.strides, strict=True))
-    if deferred() or spread or source.dtype is not x.dtype or overlaps(source, x) or overlaps(index, x):
-        return hg.scatter(whole, positions, source, dim=axis).reshape(x.shape)
-    order = (axis, *[k for k in range(whole.ndim) if k != axis])
-    operands = (positions.permute(*order), source.permute(*order))
-    x.executor.execute(put, operands, (whole.permute(*order),), {})
-    return x
+    _, positions, source, axis = _rows("index_copy", x, dim, index, source)
+    return _over(x, axis, positions, source)
 
 
 @implements("index_copy", over=_copied_over)

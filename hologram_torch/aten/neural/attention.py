@@ -69,6 +69,11 @@ def _composed(
             f"got {attn_mask.dtype} beside {query.dtype}"
         )
     wrapped = any(map(is_functorch_wrapped_tensor, (query, key, value)))
+    if enable_gqa and not (dropout_p or wrapped) and _shares(query, key, value):
+        if query.shape[-2] == 1 and not is_causal:
+            return _folded(query, key, value, attn_mask, scale)
+        key, value = (_repeated(x, query.shape[1]) for x in (key, value))
+        enable_gqa = False
     if dropout_p or enable_gqa or wrapped:  # vmap has no rule for the one operation
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # which the operator below would add
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
@@ -92,6 +97,34 @@ def _composed(
         attn_mask = _of_four_axes(attn_mask, batch)
     found = _fused(query, key, value, attn_mask, is_causal, scale)
     return found.reshape((*batch, *found.shape[-2:]))
+
+
+def _shares(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether each key and value is that of as many heads of one batch; other shapes PyTorch refuses."""
+    heads = query.shape[1] if query.ndim == 4 else 0
+    alike = all(x.ndim == 4 and x.shape[0] == query.shape[0] and x.shape[1] for x in (key, value))
+    return alike and bool(heads) and not any(heads % x.shape[1] for x in (key, value))
+
+
+def _repeated(x: torch.Tensor, heads: int) -> torch.Tensor:
+    """Keys or values with one for every head."""
+    batch, own, rows, width = x.shape
+    return x[:, :, None].expand(batch, own, heads // own, rows, width).reshape(batch, heads, rows, width)
+
+
+def _folded(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, scale: Any
+) -> torch.Tensor:
+    """Of one query a head: those that share a key are rows of one product, and no key is copied."""
+    batch, heads, _, width = query.shape
+    own = key.shape[1]
+    if value.shape[1] != own:
+        key, value = (_repeated(x, heads) for x in (key, value))
+        return _fused(query, key, value, mask, False, scale)
+    if mask is not None and mask.ndim > 2 and mask.shape[-3] == heads:
+        mask = mask.reshape(*mask.shape[:-3], own, heads // own, mask.shape[-1])
+    found = _fused(query.reshape(batch, own, heads // own, width), key, value, mask, False, scale)
+    return found.reshape(batch, heads, 1, value.shape[-1])
 
 
 def _fused(

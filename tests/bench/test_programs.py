@@ -1,0 +1,148 @@
+"""Whole programs: declared once, right wherever they run, and measured with other inputs at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from bench import peers, programs
+from bench.programs import Found, shares
+from bench.worker import Answer
+from hologram.benchmark.programs import jitted
+from hologram.benchmark.programs.declared import Program, program
+from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH, ArrayPlace, TorchPlace
+from hologram.benchmark.programs.steps import CHECKED, Launches, Steps
+from hologram.benchmark.programs.table import PROGRAMS
+
+
+def doubled(place: Any) -> Callable[[Any], Any]:
+    """Twice a vector."""
+    run = place.compiled(lambda x: x + x)
+    return lambda x: run(place.tensor(x))
+
+
+SMALL = program(limit=1.0, inputs=lambda random: (random.random(4, np.float32),), jitted=True)(doubled)
+
+
+def here(executor: hg.Executor) -> ArrayPlace:
+    return ArrayPlace(
+        hg, executor.tensor, lambda x: np.array(x.to_numpy()), hg.jit, hg.value_and_grad, executor
+    )
+
+
+def test_every_program_says_what_it_is() -> None:
+    assert len(PROGRAMS) > 20
+    for name, one in PROGRAMS.items():
+        assert one.name == name
+        assert one.about
+        assert one.limit >= 1
+        first, again, other = one.given(0), one.given(0), one.given(1)
+        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+        assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True)), name
+
+
+def test_steps_have_inputs_of_their_own_and_count_their_launches(executor: hg.Executor) -> None:
+    steps = Steps(SMALL, here(executor))
+    assert len(steps.take(10)) == 10
+    assert len(steps.results) == CHECKED
+    for number, found in enumerate(steps.results):
+        np.testing.assert_array_equal(found, 2 * SMALL.given(number)[0])
+    launches = steps.launches()
+    assert launches is not None
+    assert launches.count == 1
+    assert steps.number == 11
+    assert all(megabytes > 1 for megabytes in steps.resident.values())
+    assert list(steps.resident) in ([], [1, 10])
+    assert len(steps.take(10, seconds=0)) == 0
+
+
+def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitted, "LETTERS", 9)
+    for name in ("edit_distance", "kalman"):
+        one = PROGRAMS[name]
+        ours, theirs = Steps(one, here(executor)), Steps(one, OF_ARRAYS["numpy"](""))
+        ours.take(2)
+        theirs.take(2)
+        for a, b in zip(ours.results, theirs.results, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+
+
+def test_edits_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitted, "LETTERS", 6)
+    step = PROGRAMS["edit_distance"].build(OF_ARRAYS["numpy"](""))
+    words = [np.frombuffer(word, np.uint8).astype(np.int32) for word in (b"kitten", b"sittin", b"ittens")]
+    assert [int(step(words[0], other)) for other in words] == [0, 2, 2]
+
+
+def test_the_optimiser_learns(executor: hg.Executor) -> None:
+    step = PROGRAMS["optimiser_loop"].build(here(executor))
+    x, y = PROGRAMS["optimiser_loop"].given(0)
+    losses = [float(step(x, y).to_numpy()) for _ in range(30)]
+    assert losses[-1] < losses[0] - 0.01
+
+
+TRAINED = ("lstm_step", "gru_step", "cnn_step", "gnn_step", "unet_step")
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_trained_programs_lose_as_much_as_on_the_cpu(name: str) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("hologram_torch")
+    found = []
+    for device in ("cpu", "hologram"):
+        steps = Steps(PROGRAMS[name], TorchPlace(device))
+        steps.take(2)
+        found.append(steps.results)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
+
+
+def test_turns_share_the_steps() -> None:
+    assert shares(100) == [5, 19, 19, 19, 19, 19]
+    assert shares(7) == [5, 1, 1]
+    assert shares(3) == [3]
+
+
+def a_run(value: float, seconds: float, launches: Launches | None = None) -> Answer:
+    steps = [1.0, 0.5, 0.5, 0.5, 0.5, *[seconds] * 5]
+    return Answer(Found(steps, [np.array([value])], {1: 50.0}, launches))
+
+
+def test_who_computes_something_else_has_no_time() -> None:
+    answers = {
+        "hologram eager": a_run(1.0, 2e-3, Launches(10, 1e-3)),
+        "hologram compiled": a_run(1.5, 1e-3),
+        "torch": a_run(1.0, 1e-3),
+        "inductor": Answer(absent="not installed (No module named 'torch')"),
+    }
+    row = programs.result(Program("two", "two", doubled, lambda r: (), 3.0, 2), "cpu", answers)
+    assert (row.ours_us, row.peers_us, row.ratio, row.met) == (1000.0, {"torch": 500.0}, 2.0, True)
+    assert "off by" in row.missing["hologram compiled"]
+    assert "not installed" in row.missing["inductor"]
+    detail = row.record()["details"]["hologram eager"]
+    assert (detail["launches"], detail["host_us"], detail["first_ms"]) == (5, 100.0, 1000.0)
+    assert programs.details([row]).row_count == 2
+
+
+def test_a_program_is_measured_in_processes_of_its_own() -> None:
+    answers = programs.measure(PROGRAMS["kalman"], "cpu", ("hologram jit", "numpy"), 8, 5.0)
+    assert [a.failed or a.absent for a in answers.values()] == ["", ""]
+    row = programs.result(PROGRAMS["kalman"], "cpu", answers)
+    assert row.missing == {}
+    assert row.details["hologram jit"]["launches"] > 0
+    assert row.details["numpy"]["steps"] == 8
+
+
+def test_a_place_that_cannot_compute_a_program_says_why() -> None:
+    answers = programs.measure(PROGRAMS["optimiser_loop"], "cpu", ("numpy",), 1, 5.0)
+    assert answers["numpy"].failed == "NotImplementedError: it has no derivatives"
+
+
+def test_nobody_of_another_name_is_asked() -> None:
+    suite = peers.load("programs")
+    with pytest.raises(SystemExit, match="nobody is called tourch"):
+        peers.run_programs(suite, [], "cpu", ("tourch",), 1, 1.0)
+    assert set(OF_TORCH) | set(OF_ARRAYS) == {suite.ours, *suite.peers}
