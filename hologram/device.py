@@ -82,6 +82,18 @@ class Call:
 Span = tuple[int, int]  # a place, and bytes from there on
 
 
+@frozen
+class Draft:
+    """A launch of words, which may be those of other sizes when it is finished; what depends on sizes is in them."""
+
+    words: tuple[int, ...]
+    finish: Callable[[Sequence[int]], Prepared]
+
+    def launch(self) -> Prepared:
+        """The launch of its own words."""
+        return self.finish(self.words)
+
+
 class Places(Protocol):
     """What knows the memory behind places: an executor's pool."""
 
@@ -356,6 +368,10 @@ class Device(ABC):
         with _LOCK:
             self._rebinding.add(made)
         return made
+
+    def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
+        """As `prepare`, not finished yet; None where a device has no such launches."""
+        return None
 
     @functools.cached_property
     def _rebinding(self) -> weakref.WeakSet[Rebinding]:

@@ -121,7 +121,7 @@ class Layout:
         shape = tuple(shape)
         lead = len(shape) - self.ndim
         pairs = tuple(zip(self.shape, shape[max(lead, 0) :], strict=False))
-        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs) or min(shape, default=0) < 0:
+        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs) or any(n < 0 for n in shape):
             raise ShapeError(f"expand: {self.shape} cannot be broadcast to {shape}")
         kept = [stride if n == wanted else 0 for stride, (n, wanted) in zip(self.strides, pairs, strict=True)]
         strides = [0] * lead + kept
@@ -266,7 +266,7 @@ def whole(number: Any, who: str) -> int:
     """An integer of Python or NumPy as Python's; TypeError for anything else, bools included."""
     try:
         if not isinstance(number, bool):
-            return index(number)
+            return number if isinstance(number, int) else index(number)
     except TypeError:
         pass
     raise TypeError(f"{who} must be an integer, got {number!r}")

@@ -17,6 +17,7 @@ from hologram.runtime import recording
 from hologram.runtime.boundary_pool import CLASS_BYTES, BoundaryPool
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
+from hologram.sizes import plain
 
 MAX_KINDS = 16384
 recordings = recording.Recording.open
@@ -55,7 +56,7 @@ class Allocation(Dispatch):
         """What all buffers of a shape and dtype share."""
         found = self._kinds.get((shape, dtype))
         if found is None:
-            nbytes = math.prod(shape) * dtype.itemsize
+            nbytes = plain(math.prod(shape) * dtype.itemsize)
             small = nbytes <= CLASS_BYTES
             free_list = (
                 self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
@@ -71,16 +72,17 @@ class Allocation(Dispatch):
         try:
             block = kind.free_list.pop()
         except IndexError:
-            block = self.boundary.take_any(kind.nbytes) or self.pool.take(storage_bytes(kind.nbytes))
+            nbytes = plain(kind.nbytes)
+            block = self.boundary.take_any(nbytes) or self.pool.take(storage_bytes(nbytes))
             if recordings:
-                recording.given(block)
+                recording.given(block, kind.nbytes)
             return block
         pool = block.pool  # as `issue` does, without a call: every result begins here
         issued_bytes = pool.issued_bytes = pool.issued_bytes + block.nbytes
         if issued_bytes > pool.peak:
             pool.peak = issued_bytes
         if recordings:
-            recording.given(block)
+            recording.given(block, kind.nbytes)
         return block
 
     def supported(self, dtype: Any, who: str = "") -> DType:

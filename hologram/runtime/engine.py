@@ -172,9 +172,8 @@ class Engine(Allocation):
             block = self.block(kind)
             arguments.append(block.place)
             results.append(Buffer(self, block, kind))
-        if recordings:
-            launching(found, arguments)
-        found.launch(arguments)
+        if not recordings or launching(found, arguments):
+            found.launch(arguments)
         return results
 
     def _sign(
@@ -249,9 +248,8 @@ class Engine(Allocation):
                 return False
             layout = target.layout.placed(self._alignment)[0]
             found = self._learned(key, operation, views, [layout], operation.attributes)
-        if recordings:
-            launching(found, arguments)
-        found.launch(arguments)
+        if not recordings or launching(found, arguments):
+            found.launch(arguments)
         return True
 
     def execute(
@@ -287,9 +285,8 @@ class Engine(Allocation):
             checks.check_dtypes(self, operation.name, [*apart, *targets])
             layouts = [t.layout.placed(self._alignment)[0] for t in targets]
             found = self._learned(key, operation, apart, layouts, attributes)
-        if recordings:
-            launching(found, arguments)
-        found.launch(arguments)
+        if not recordings or launching(found, arguments):
+            found.launch(arguments)
 
     def copy(self, source: View, target: View) -> None:
         """Copies elements, broadcasting and converting; source and target may overlap."""
@@ -312,9 +309,8 @@ class Engine(Allocation):
         if found is None:
             checks.target(self, "copy", target)
             found = self._copying(key, given[1], given[2])
-        if recordings:
-            launching(found, arguments)
-        found.launch(arguments)
+        if not recordings or launching(found, arguments):
+            found.launch(arguments)
 
     def _copying(self, key: tuple[Any, ...], source: Layout, target: Layout) -> Structure:
         plan = map_form.copy_plan(source, target)
@@ -381,9 +377,8 @@ class Engine(Allocation):
                 plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views])
             )
             self.structures.keep(key, found)
-        if recordings:
-            launching(found, arguments)
-        found.launch(arguments)
+        if not recordings or launching(found, arguments):
+            found.launch(arguments)
 
     # Order and time.
 

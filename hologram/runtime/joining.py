@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.program import Access
@@ -11,8 +11,9 @@ from hologram.plan import Given, Step
 from hologram.records import frozen
 from hologram.runtime.checks import parameters
 from hologram.runtime.launches import Launches, Placed, Structure
-from hologram.runtime.memory_pool import Block
+from hologram.runtime.memory_pool import Block, storage_bytes
 from hologram.runtime.recording import Recording
+from hologram.sizes import plain
 
 
 @frozen
@@ -31,11 +32,14 @@ class _Regions:
         self._results = {block: len(places) + k for k, block in enumerate(results)}
         self._scratch: dict[Block, int] = {}
 
-    def between(self, blocks: Sequence[Block], first: int) -> list[int]:
-        """Takes the other blocks for scratch memory: arguments from the `first` on, of so many bytes."""
+    def between(self, blocks: Mapping[Block, int], first: int) -> list[int]:
+        """Takes the other blocks, of which so many bytes are used, for scratch memory: arguments from the `first` on.
+
+        Gives how many bytes each has to have.
+        """
         others = [b for b in blocks if b not in self._results and all(b is not i for _, i in self._inputs)]
         self._scratch = {block: first + k for k, block in enumerate(others)}
-        return [block.nbytes for block in others]
+        return [storage_bytes(blocks[block]) for block in others]
 
     def area(self, place: int, nbytes: int) -> Area | None:
         """Bytes from a place on; None where it lies in memory of somebody else's."""
@@ -51,8 +55,8 @@ class _Regions:
 
 def _lies(place: int, nbytes: int, block: Block) -> bool:
     """Whether bytes from a place on lie in a block; where there are none, whether the place does."""
-    first = place - block.place
-    return 0 <= first < block.nbytes and first + nbytes <= block.nbytes
+    first = plain(place) - block.place
+    return 0 <= first < block.nbytes and first + plain(nbytes) <= block.nbytes
 
 
 def joined(
@@ -72,7 +76,7 @@ def joined(
     numbers: list[Any] = []
     first = len(places) + len(results)
     count = first + len(told) + sum(s is None for one, _ in recording.launched for s in one.sizes)
-    arenas = regions.between(list(recording.blocks), count)
+    arenas = regions.between(recording.blocks, count)
     own = len(arenas)
     steps: list[Placed] = []
     order = {key: first + k for k, key in enumerate(told)}

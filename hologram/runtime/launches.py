@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from hologram import debug, lazy
 from hologram.atlas.program import Program
 from hologram.choices import Choices, untuned
 from hologram.debug import Rung
-from hologram.device import Area, Call, Device, Launch, Prepared
+from hologram.device import Area, Call, Device, Draft, Launch, Prepared
 from hologram.dtypes import DType
 from hologram.plan import Given, Plan, Step
 from hologram.records import frozen
@@ -92,7 +92,17 @@ class Structure:
     an example, and anew when somebody begins to watch.
     """
 
-    __slots__ = ("__weakref__", "_launches", "arenas", "kinds", "launch", "sizes", "steps", "values")
+    __slots__ = (
+        "__weakref__",
+        "_launches",
+        "arenas",
+        "finish",
+        "kinds",
+        "launch",
+        "sizes",
+        "steps",
+        "values",
+    )
 
     def __init__(
         self,
@@ -102,8 +112,10 @@ class Structure:
         arenas: Sequence[int] = (),
         kinds: Sequence[Any] = (),
         values: tuple[int, ...] = (),
+        finish: Callable[[], Prepared] | None = None,
     ) -> None:
         self._launches = launches
+        self.finish = finish  # makes the launch of a draft, where there is one
         self.steps = tuple(steps)
         self.sizes = tuple(sizes)
         self.arenas = tuple(arenas)  # bytes of each
@@ -176,25 +188,31 @@ class Launches:
     def prepared(self, structure: Structure, arguments: list[Any]) -> Prepared:
         """A launch of a structure, for arguments like these."""
         if not structure.arenas:
-            return self.pool.with_room(self._prepared, structure.steps, arguments)  # code takes memory too
+            return self.pool.with_room(self._prepared, structure, arguments)  # code takes memory too
         scratch = Scratch(self.pool, structure.arenas)
         blocks = scratch.take()
         try:
             example = [*arguments, *[block.place for block in blocks]]
-            return scratch.around(self.pool.with_room(self._prepared, structure.steps, example))
+            return scratch.around(self.pool.with_room(self._prepared, structure, example))
         finally:
             scratch.put_back(blocks)
 
-    def _prepared(self, steps: Sequence[Placed], example: list[Any]) -> Prepared:
+    def draft(self, structure: Structure, example: list[Any]) -> Draft | None:
+        """A structure's launch as a draft, where the device makes such, for arguments like these and arenas' places."""
+        return self.device.draft(self._calls(structure), example)
+
+    def _calls(self, structure: Structure) -> list[Call]:
+        compiled = self.device.compile
+        return [Call(compiled(p.step.kernel), p.areas, p.step.scalars, p.step.grid) for p in structure.steps]
+
+    def _prepared(self, structure: Structure, example: list[Any]) -> Prepared:
         device = self.device
-        calls = [
-            Call(device.compile(placed.step.kernel), placed.areas, placed.step.scalars, placed.step.grid)
-            for placed in steps
-        ]
         if not self._observers:
-            return device.prepare(calls, example, self.pool)
+            if structure.finish is not None:
+                return structure.finish()
+            return device.prepare(self._calls(structure), example, self.pool)
         watched = []
-        for placed, call in zip(steps, calls, strict=True):
+        for placed, call in zip(structure.steps, self._calls(structure), strict=True):
             what = subject(placed.step, call.kernel, call.spans(example))
             watched.append((what, device.prepare([call], example, self.pool)))
         return partial(_watched, self._observers, watched)

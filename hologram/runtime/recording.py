@@ -12,15 +12,16 @@ class Recording:
     """What a thread launches, and the blocks it is given for buffers, from `begin` to `end`.
 
     It is `void` once the thread does what a launch on other memory would not repeat: elements that go to the host or
-    come from there, numbers that are drawn.
+    come from there, numbers that are drawn. A `dry` one has nothing launched, and ends with Unrepeatable there.
     """
 
     open: ClassVar[dict[int, Recording]] = {}  # by thread; asked by whatever launches
 
-    def __init__(self) -> None:
+    def __init__(self, dry: bool = False) -> None:
+        self.dry = dry
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
-        self.blocks: dict[Block, None] = {}
+        self.blocks: dict[Block, int] = {}  # and the bytes that were asked for
         # Buffers whose element says that a complaint is due, the complaints, and how many launches came before.
         self.asked: list[tuple[Any, Any, int]] = []
         self._before: Recording | None = None
@@ -49,18 +50,24 @@ class Recording:
         return found
 
 
-def launching(structure: Any, arguments: list[Any]) -> None:
-    """Notes a launch of a Structure, in this thread's recording."""
-    recording = Recording.open.get(threading.get_ident())
-    if recording is not None:
-        recording.launched.append((structure, list(arguments)))
+class Unrepeatable(Exception):
+    """A dry recording came to what needs elements."""
 
 
-def given(block: Block) -> None:
-    """Notes a block for a buffer."""
+def launching(structure: Any, arguments: list[Any]) -> bool:
+    """Notes a launch of a Structure, in this thread's recording; whether it is to run."""
+    recording = Recording.open.get(threading.get_ident())
+    if recording is None:
+        return True
+    recording.launched.append((structure, list(arguments)))
+    return not recording.dry
+
+
+def given(block: Block, nbytes: int) -> None:
+    """Notes a block for a buffer, and how many bytes of it that asked for."""
     recording = Recording.open.get(threading.get_ident())
     if recording is not None:
-        recording.blocks[block] = None
+        recording.blocks[block] = nbytes
 
 
 def ask(flag: Any, complaint: Any) -> bool:
@@ -68,7 +75,7 @@ def ask(flag: Any, complaint: Any) -> bool:
     thread = threading.get_ident()
     recording = Recording.open.pop(thread, None)
     try:
-        return bool(flag.to_numpy())
+        return not (recording is not None and recording.dry) and bool(flag.to_numpy())
     finally:
         if recording is not None:
             recording.asked.append((flag, complaint, len(recording.launched)))
@@ -79,5 +86,7 @@ def spoil() -> None:
     """Makes this thread's recordings void."""
     recording = Recording.open.get(threading.get_ident())
     while recording is not None:
+        if recording.dry:
+            raise Unrepeatable
         recording.void = True
         recording = recording._before

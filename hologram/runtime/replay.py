@@ -128,9 +128,8 @@ class Replay:
 
     @staticmethod
     def _launch(structure: Structure, arguments: list[Any]) -> None:
-        if recordings:
-            launching(structure, arguments)
-        structure.launch(arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
 
     def _writable(self, targets: Sequence[Block | None], blocks: Sequence[Block | None]) -> bool:
         """Whether outputs fit into memory, each of which is one input's and of our own allocating."""

@@ -61,7 +61,7 @@ def fitted(value: Any, dtype: DType, who: str) -> Number:
         return bool(value)
     if dtype.is_float:
         try:
-            return float(value)
+            return value if isinstance(value, float) else float(value)
         except OverflowError as error:
             raise UnsupportedDType(
                 f"{who}: {dtype} cannot hold an integer of {int(value).bit_length()} bits"
@@ -69,7 +69,7 @@ def fitted(value: Any, dtype: DType, who: str) -> Number:
     low, high = _range(dtype)
     if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
         raise UnsupportedDType(f"{who}: {dtype} cannot hold {value}")
-    return int(value)
+    return int(value) if isinstance(value, float) else value + 0
 
 
 def _range(dtype: DType) -> tuple[int, int]:
@@ -119,7 +119,7 @@ def sizes(given: Any, who: str) -> tuple[int, ...]:
 @lru_cache(maxsize=8192, typed=True)  # True and 1.0 are no sizes, though they equal 1
 def _sizes(*given: Any) -> tuple[int, ...]:
     found = tuple(whole(n, "a size") for n in given)
-    if min(found, default=0) < 0:
+    if any(n < 0 for n in found):
         raise ShapeError
     if math.prod(found) >= 1 << 63:
         raise OutOfMemory

@@ -7,7 +7,7 @@ values of all else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
-from hologram_torch.kernels.results import own, placed, write
+from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
 from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
 
@@ -100,11 +100,34 @@ class Kernel:
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
         """A call's results, and what was expected of it."""
+        args, operands, named, taken = self._taken(args, kwargs, Taken(self))
+        expected = self.expected(taken, args, kwargs)
+        results = self._computed(expected, args, kwargs, operands, named)
+        return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
+
+    def promised(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
+        """What is expected of a call, which is not computed; raises what PyTorch raises."""
+        args, _, _, taken = self._taken(args, kwargs, Taken(self))
+        expected = self.expected(taken, args, kwargs)
+        self._refuse_numbers(expected.dtype, args, kwargs)
+        return expected
+
+    def traced(
+        self, args: Sequence[Any], kwargs: dict[str, Any], known: Mapping[int, Tensor], expected: Expected
+    ) -> Any:
+        """A call's results, of hologram's tensors in the place of those with an `id`; see templates.py."""
+        args, operands, named, taken = self._taken(args, kwargs, Taken(self, known))
+        results = self._computed(expected, args, kwargs, operands, named)
+        return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs])
+
+    def _taken(
+        self, args: Sequence[Any], kwargs: dict[str, Any], taken: Taken
+    ) -> tuple[Sequence[Any], list[Any], dict[str, Any], Taken]:
+        """The arguments as they are computed with, and taken apart: by position and by name."""
         if self._positions is not None and is_ours(args[0]):
             args = [beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
         if self.promotes is None:
             args = on_device(args)
-        taken = Taken(self)
         operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]
         named: dict[str, Any] = {}
         if kwargs:
@@ -114,7 +137,17 @@ class Kernel:
                     taken.written(a)
                 else:
                     named[name] = taken.of(a, name in self._named_numbers)
-        expected = self.expected(taken, args, kwargs)
+        return args, operands, named, taken
+
+    def _computed(
+        self,
+        expected: Expected,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        operands: list[Any],
+        named: dict[str, Any],
+    ) -> Any:
+        """What the kernel's function makes of its operands."""
         for position, cast in enumerate(expected.casts):
             if cast is not None and isinstance(operands[position], Tensor):
                 operands[position] = operands[position].astype(cast, copy=False)
@@ -125,13 +158,12 @@ class Kernel:
                 for k, x in enumerate(operands)
             ]
         try:
-            results = self.compute(*operands, **named)
+            return self.compute(*operands, **named)
         except UnsupportedDType as error:
             self._ask(refusals.of_arguments(self.asked, args, kwargs))
             raise self.refusal(error) from error
         except HologramError as error:
             raise self.refusal(error) from error
-        return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
 
     def _refuse_numbers(self, dtype: DType | None, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raises where PyTorch finds that a dtype does not hold a number; operands of arithmetic may wrap round."""
@@ -263,7 +295,9 @@ class Kernel:
     def _lists(self) -> bool:
         return str(self.overload._schema.returns[0].type).startswith("List")
 
-    def _delivered(self, result: Tensor, wanted: Layout | None, taken: Taken) -> torch.Tensor:
+    def _delivered(self, result: Tensor, wanted: Layout | None, taken: Taken) -> Any:
+        if taken.known is not None:
+            return traced_result(result, wanted, taken.tensors)
         if wanted is None:
             return torch_tensor(result if own(result, taken.tensors) else result.clone())
         if result.shape != wanted.shape:
@@ -303,10 +337,13 @@ class InPlace(Kernel):
 class Taken:
     """Arguments taken apart: hologram's tensors for PyTorch's, and the key of the signature."""
 
-    __slots__ = ("index", "kernel", "key", "sources", "tensors")
+    __slots__ = ("index", "kernel", "key", "known", "sources", "tensors")
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, known: Mapping[int, Tensor] | None = None) -> None:
         self.kernel = kernel
+        self.known = (
+            known  # of a call that is traced: what is computed with in the place of tensors, by their `id`
+        )
         self.key: list[Any] = [torch.get_default_dtype()]  # which integers become where floats are needed
         self.tensors: list[Tensor] = []
         self.sources: list[torch.Tensor] = []
@@ -340,7 +377,8 @@ class Taken:
 
     def _tensor(self, x: torch.Tensor) -> Any:
         try:
-            found = hologram_tensor(x)
+            known = None if self.known is None else self.known.get(id(x))
+            found = hologram_tensor(x) if known is None else known
         except AttributeError:
             return self._foreign(x)
         except KeyError:

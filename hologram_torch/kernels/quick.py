@@ -7,7 +7,7 @@ one launch, and the making of tensors. Nothing of it depends on where tensors li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,26 +17,25 @@ from hologram.dtypes import bool_
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.recent import Oldest
-from hologram.records import frozen
-from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.joining import Joined, joined
+from hologram.runtime.joining import Joined
 from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.entries import compiled, entry, swift
 from hologram_torch.kernels.kernel import Kernel
-from hologram_torch.kernels.numbers import bounds
+from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
-from hologram_torch.tensors.memory import fresh, hologram_tensor, spans, strides, torch_tensor
-from hologram_torch.watch import Complaint, unread
+from hologram_torch.kernels.templates import Variants, class_of, promised, traced
+from hologram_torch.tensors.memory import fresh, torch_tensor
+from hologram_torch.watch import unread
 
 Note = Callable[[Any, bool], None]  # is told a recipe, and whether its floats are part of the key
 MAX_RECIPES = 1024  # of one operator
-CONSTANTS = (type(None), bool, int, float)  # results that follow from the structure
+MAX_TEMPLATES = 256
 
 tracers = Dispatch.tracers
 recordings = Recording.open
@@ -46,17 +45,6 @@ TorchTensor = torch.Tensor
 
 UNKNOWN = object()
 REFUSED = object()
-
-
-@frozen(slots=True)
-class Arguments:
-    """A call's arguments taken apart: what differs between calls of one structure."""
-
-    told: bool  # whether floats are no part of the key
-    sources: list[torch.Tensor]
-    blocks: list[Any]
-    places: list[int]
-    floats: list[float]
 
 
 def take(
@@ -106,12 +94,21 @@ def _share(key: list[Any], blocks: Sequence[Any], places: Sequence[int]) -> None
                 key.append((j, k, places[k] - places[j]))
 
 
+class Known:
+    """What an operator has learnt: recipes by structure, templates by class."""
+
+    def __init__(self) -> None:
+        self.recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
+        self.templates: Oldest[Any, Any] = Oldest(MAX_TEMPLATES)
+
+
 def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
     """The kernel, with the short way before it.
 
     Given so many `operands` and nothing else it computes one operation, which may hand floats on: -1 if there is none.
     """
-    recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
+    known = Known()
+    recipes = known.recipes
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)
@@ -144,9 +141,7 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
         except (AttributeError, TypeError, IndexError):  # what only the long way knows
             return kernel(*args, **kwargs)
         if recipe is UNKNOWN:
-            return _learn(
-                kernel, recipes, key, Arguments(told, sources, blocks, places, floats), args, kwargs
-            )
+            return _learn(kernel, known, key, Arguments(told, sources, blocks, places, floats), args, kwargs)
         if note is not None:
             note(recipe, by_value)
         if recipe is None:
@@ -156,10 +151,8 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             return kernel(*args, **kwargs)
         if not told:
             floats = []
-        elif floats:
-            low, high = recipe.bounds
-            if not all(low <= x <= high for x in floats):
-                return kernel(*args, **kwargs)
+        elif floats and not _within(recipe, floats):
+            return kernel(*args, **kwargs)
         try:
             found = follow(recipe, sources, places, floats)
         except HologramError as error:
@@ -206,9 +199,8 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     arguments += recipe.numbers
     structure = recipe.structure
     if structure is not None:
-        if recordings:
-            launching(structure, arguments)
-        structure.launch(arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
     if guard is None and recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
@@ -233,9 +225,8 @@ def _guarded(recipe: Recipe, guard: Joined, places: Sequence[int]) -> bool:
     kind = engine.kind((), bool_)
     made = [Buffer(engine, engine.block(kind), kind) for _ in recipe.flags]
     arguments: list[Any] = [*places, *[buffer.live_block().place for buffer in made], *guard.numbers]
-    if recordings:
-        launching(guard.structure, arguments)
-    guard.structure.launch(arguments)
+    if not recordings or launching(guard.structure, arguments):
+        guard.structure.launch(arguments)
     return _flagged(recipe, made)
 
 
@@ -254,13 +245,24 @@ def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:
 
 def _learn(
     kernel: Kernel | Plain,
-    recipes: Oldest[Any, Any],
+    known: Known,
     key: Any,
     taken: Arguments,
     args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """Goes the long way, and keeps what it did where another call can do the same."""
+    """Goes by a template, or the long way, and keeps what that did where another call can do the same."""
+    call = None if recordings or not isinstance(kernel, Kernel) else class_of(taken, args, kwargs)
+    variants = None if call is None else known.templates.get(call.key)
+    template = recipe = None
+    if call is not None and variants is not None:
+        template, recipe = variants.found(list(call.sizes))
+        if template is not None and recipe is not None and template.trusted:
+            agreed = call.broadcasts(kernel) or promised(recipe, kernel.promised(args, kwargs))
+            if agreed and not (taken.told and not _within(recipe, taken.floats)):
+                known.recipes.keep(key, recipe)
+                found = follow(recipe, taken.sources, taken.places, taken.floats if taken.told else [])
+                return kernel(*args, **kwargs) if found is REFUSED else found
     recording = Recording()
     shapes = [(x.shape, x.stride()) for x in taken.sources]
     try:
@@ -268,94 +270,23 @@ def _learn(
         found, expected = kernel.run(args, dict(kwargs))
     finally:
         recording.end()
-    recipe = None
+    learnt = None
     if not recording.void:
         same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
-        if same == taken.blocks and shapes == [
-            (x.shape, x.stride()) for x in taken.sources
-        ]:  # none was resized
-            recipe = _recipe(recording, taken, found, expected.dtype)
-    recipes.keep(key, recipe)
+        # None was resized.
+        if same == taken.blocks and shapes == [(x.shape, x.stride()) for x in taken.sources]:
+            learnt = recipe_of(recording, taken, found, expected.dtype)
+    known.recipes.keep(key, learnt)
+    if call is not None and type(learnt) is Recipe:
+        if variants is None:
+            known.templates.keep(call.key, Variants())
+        elif template is not None and recipe is not None:
+            variants.compare(template, recipe, learnt)
+        elif not variants.given_up:
+            variants.add(traced(kernel, call, taken, args, kwargs, expected))
     return found
 
 
-def _recipe(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
-    several = isinstance(found, (tuple, list))
-    kinds: list[Kind] = []
-    blocks: list[Any] = []
-    results: list[Any] = []
-    for x in found if several else (found,):
-        place = next((k for k, source in enumerate(taken.sources) if source is x), None)
-        if place is not None or type(x) in CONSTANTS:
-            results.append(x if place is None else Same(place))
-            continue
-        if not isinstance(x, torch.Tensor) or x.device.type != "hologram":
-            return None
-        tensor = hologram_tensor(x)
-        buffer = tensor.buffer
-        if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
-            return None
-        if x.stride() != strides(tensor.layout):  # along axes of one element, as no layout says
-            return None
-        results.append(Made(len(kinds), tensor.layout, spans(tensor.layout, buffer.kind.layout)))
-        kinds.append(buffer.kind)
-        blocks.append(buffer.block)
-    told = {id(x): x for x in taken.floats} if taken.told else {}
-    if (taken.told and len(told) < len(taken.floats)) or _computed_with(recording, told):
-        return BY_VALUE
-    flags: list[tuple[int, Complaint]] = []
-    flagged = [flag.block for flag, _, _ in recording.asked]
-    if any(block not in recording.blocks or block in blocks for block in flagged) or len(set(flagged)) < len(
-        flagged
-    ):
-        return None
-    guards = bool(flagged) and any(type(x) is Same for x in results)
-    for k, (flag, complaint, _) in enumerate(recording.asked):
-        flags.append((k if guards else len(kinds), complaint))
-        if not guards:
-            kinds.append(flag.kind)
-            blocks.append(flag.block)
-    first = taken.sources[0] if taken.sources else found
-    if not recording.launched and not (results and all(type(x) is Made for x in results)):
-        return None
-    engine: Any = first.untyped_storage().payload.executor  # pyright: ignore[reportAttributeAccessIssue]
-    structure, numbers, guard = None, (), None
-    if guards:
-        before = recording.until(max(n for _, _, n in recording.asked))
-        guard = joined(engine.bound, before, taken.places, taken.blocks, flagged, {})
-        if (
-            guard is None
-            or told
-            or any(flag.dtype is not bool_ or flag.shape for flag, _, _ in recording.asked)
-        ):
-            return None
-    if recording.launched:
-        whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
-        if whole is None:
-            return None
-        structure, numbers = whole.structure, whole.numbers
-    held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
-    alone = None if several or type(results[0]) is not Made or not results[0].whole else results[0].layout
-    return Recipe(
-        engine=engine,
-        structure=structure,
-        kinds=tuple(kinds),
-        numbers=numbers,
-        results=tuple(results),
-        form=type(found) if several else None,
-        only=alone,
-        index=devices.number(engine),
-        bounds=held,
-        flags=tuple(flags),
-        guard=guard,
-    )
-
-
-def _computed_with(recording: Recording, told: dict[int, float]) -> bool:
-    """Whether one of a call's floats was no argument of a launch, or one that a launch was planned for."""
-    handed: set[int] = set()
-    for structure, arguments in recording.launched:
-        handed |= {id(x) for size, x in zip(structure.sizes, arguments, strict=True) if size is None}
-        if any(id(arguments[k]) in told for k in structure.values):
-            return True
-    return not handed >= told.keys()
+def _within(recipe: Recipe, floats: Sequence[float]) -> bool:
+    low, high = recipe.bounds
+    return all(low <= x <= high for x in floats)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
+from hologram.runtime.recording import Unrepeatable
+from hologram.sizes import plain
 
 
 def own(result: Tensor, tensors: Sequence[Tensor]) -> bool:
@@ -23,8 +25,8 @@ def placed(result: Tensor, wanted: Layout, tensors: Sequence[Tensor]) -> Tensor:
     alike = (result.layout.is_contiguous and wanted.is_contiguous) or same_steps(result.layout, wanted)
     if alike and own(result, tensors):
         return result
-    shape, strides = wanted.shape, wanted.strides
-    order = sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
+    shape = wanted.shape
+    order = _order(wanted)
     if (
         wanted.is_contiguous
         or 0 in shape
@@ -32,6 +34,30 @@ def placed(result: Tensor, wanted: Layout, tensors: Sequence[Tensor]) -> Tensor:
     ):
         return result.clone()
     return result.permute(order).clone().permute([order.index(k) for k in range(len(shape))])
+
+
+def traced_result(result: Tensor, wanted: Layout | None, tensors: Sequence[Tensor]) -> Tensor:
+    """As `placed`, where the result's sizes are traced and the wanted ones are not."""
+    if wanted is None:
+        return result if own(result, tensors) else result.clone()
+    if tuple(map(plain, result.shape)) != wanted.shape:
+        raise Unrepeatable
+    if result.dtype is not wanted.dtype:
+        result = result.astype(wanted.dtype)
+    shape, step = result.shape, 1
+    strides = [1] * len(shape)
+    for k in _order(wanted)[::-1]:
+        strides[k] = step
+        if wanted.shape[k] > 1 and plain(step) != wanted.strides[k]:
+            raise Unrepeatable
+        step *= max(shape[k], 1)
+    return placed(result, Layout(wanted.dtype, shape, tuple(strides)), tensors)
+
+
+def _order(layout: Layout) -> list[int]:
+    """The axes, the outermost in memory first."""
+    shape, strides = layout.shape, layout.strides
+    return sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
 
 
 def same_steps(a: Layout, b: Layout) -> bool:

@@ -21,6 +21,7 @@ from hologram.device import (
     Call,
     Clock,
     DeviceInfo,
+    Draft,
     HostTimeline,
     Kernel,
     Places,
@@ -190,3 +191,6 @@ class CpuDevice(CompilingDevice[Kernel]):
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.device.Device: neighbours that are compiled code become one call of it."""
         return preparing.prepared(calls, arguments, self._host if _compiles() else None)
+
+    def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
+        return preparing.drafted(calls, arguments, self._host if _compiles() else None)

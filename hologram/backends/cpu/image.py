@@ -16,7 +16,7 @@ from hologram.backends.cpu.builtin import ONE, Builtin, keep
 from hologram.backends.cpu.engine import Engine
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
-from hologram.device import Prepared
+from hologram.device import Draft, Prepared
 from hologram.records import frozen
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
@@ -81,15 +81,24 @@ def _builtin(engine: Engine) -> Builtin | None:
 
 def prepared(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Prepared:
     """The pieces in order as one launch; threads may call it at once."""
+    return drafted(pieces, pool, engine).launch()
+
+
+def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Draft:
+    """The pieces in order as words that a launch is made of."""
     if any(step.total > step.slice for piece in pieces for step in piece.steps):
         pool.start()
-    image = _written(pieces, pool)
-    owners = (image, pool, [piece.owner for piece in pieces])
     launch = _builtin(engine)
-    return InPython(image) if launch is None else launch.of(image.ctypes.data, owners)
+    owners = (pool, [piece.owner for piece in pieces])
+
+    def finish(words: Sequence[int]) -> Prepared:
+        image = np.array(words, np.int64)
+        return InPython(image) if launch is None else launch.of(image.ctypes.data, (image, owners))
+
+    return Draft(_written(pieces, pool), finish)
 
 
-def _written(pieces: Sequence[Piece], pool: Pool) -> np.ndarray:
+def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
     steps = sum(len(piece.steps) for piece in pieces)
     body: list[int] = [pool.address, steps]
     at = len(body) + 4 * steps  # where a piece's words begin
@@ -115,7 +124,7 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> np.ndarray:
         blocks += words
         at += len(words)
     header = (len(body) + len(blocks), len(relocations), len(patches) // 4, pool.launch_address, room)
-    return np.array([*header, *body, *blocks, *relocations, *patches], np.int64)
+    return (*header, *body, *blocks, *relocations, *patches)
 
 
 class InPython:

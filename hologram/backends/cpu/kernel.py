@@ -42,6 +42,8 @@ def pack_scalar(number: int | float | bool, dtype: DType) -> int:
         packed = struct.pack("<d", float(number))
     elif dtype.is_float:
         packed = struct.pack("<f4x", arithmetic.number(float(number), dtype))
+    elif -(1 << 63) <= number < 1 << 63:
+        return int(number) if isinstance(number, float) else number + 0
     else:
         packed = (int(number) & (1 << 64) - 1).to_bytes(8, "little")
     return int.from_bytes(packed, "little", signed=True)

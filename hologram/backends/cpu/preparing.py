@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
-from hologram.backends.cpu.image import prepared as image
-from hologram.backends.cpu.kernel import Host
+from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import borrowed
-from hologram.device import Binding, Call, Prepared
+from hologram.device import Binding, Call, Draft, Prepared
 from hologram.plan import Given
 
 
@@ -23,10 +23,19 @@ def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None)
         if compiled and host is not None:
             pieces = [piece for part in group for piece in part]
             if pieces:
-                parts.append(image(pieces, host.pool(), host.engine()))
+                parts.append(image.prepared(pieces, host.pool(), host.engine()))
         else:
             parts += group
     return parts[0] if len(parts) == 1 else InTurn(tuple(parts))
+
+
+def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Draft | None:
+    """As `prepared`, as a draft; None where not all are programs."""
+    if host is None or not calls or not all(isinstance(c.kernel, ProgramKernel) for c in calls):
+        return None
+    parts: list[Any] = [_part(c, arguments, host) for c in calls]
+    pieces = [piece for part in parts for piece in part]
+    return image.drafted(pieces, host.pool(), host.engine()) if pieces else None
 
 
 def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece] | Prepared:

@@ -157,7 +157,8 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
         return None
     if opcode is O.CONSTANT or opcode is O.SCALAR:
         number = i.attribute if opcode is O.CONSTANT else lanes.scalars[str(i.attribute)]
-        return Range(int(number), int(number))  # type: ignore[arg-type]
+        number = int(number) if isinstance(number, float) else number + 0  # type: ignore[operator]
+        return Range(number, number)
     if kind == "bool" or opcode in COMPARISONS:
         return Range(0, 1, None)
     if opcode in _POSITIONS:

@@ -159,7 +159,7 @@ def schedule(
     kept = program.rank - program.reduced
     lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
     lengths |= {s.name: s.size for s in program.shared}
-    constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if int(scalars[n]) in (0, 1))
+    constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in (0, 1))
     guarded = unproven(found, lengths)
     order = innermost(range(kept), found, grid)
     reduced = innermost(range(kept, program.rank), found, grid)

@@ -1,0 +1,125 @@
+"""What a recorded call has learnt: how calls like it go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hologram.dtypes import bool_
+from hologram.frontend.tensor import Tensor
+from hologram.records import frozen
+from hologram.runtime.allocation import Kind
+from hologram.runtime.buffer import Buffer
+from hologram.runtime.joining import joined
+from hologram.runtime.recording import Recording
+from hologram_torch.device.devices import devices
+from hologram_torch.kernels.numbers import bounds
+from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.tensors.memory import hologram_tensor, spans, strides
+from hologram_torch.watch import Complaint
+
+CONSTANTS = (type(None), bool, int, float)  # results that follow from the structure
+
+
+@frozen(slots=True)
+class Arguments:
+    """A call's arguments taken apart: what differs between calls of one structure."""
+
+    told: bool  # whether floats are no part of the key
+    sources: list[torch.Tensor]
+    blocks: list[Any]
+    places: list[int]
+    floats: list[float]
+
+
+def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
+    """The recipe of a call that was recorded; BY_VALUE where its floats have a say, None where it cannot be repeated."""
+    several = isinstance(found, (tuple, list))
+    kinds: list[Kind] = []
+    blocks: list[Any] = []
+    results: list[Any] = []
+    for x in found if several else (found,):
+        place = next((k for k, source in enumerate(taken.sources) if source is x), None)
+        if place is not None or type(x) in CONSTANTS:
+            results.append(x if place is None else Same(place))
+            continue
+        tensor = _tensor(x)
+        if tensor is None:
+            return None
+        buffer = tensor.buffer
+        if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
+            return None
+        if x is not tensor and x.stride() != strides(
+            tensor.layout
+        ):  # along axes of one element, as no layout says
+            return None
+        results.append(Made(len(kinds), tensor.layout, spans(tensor.layout, buffer.kind.layout)))
+        kinds.append(buffer.kind)
+        blocks.append(buffer.block)
+    told = {id(x): x for x in taken.floats} if taken.told else {}
+    if (taken.told and len(told) < len(taken.floats)) or _computed_with(recording, told):
+        return BY_VALUE
+    flags: list[tuple[int, Complaint]] = []
+    flagged = [flag.block for flag, _, _ in recording.asked]
+    if any(block not in recording.blocks or block in blocks for block in flagged) or len(set(flagged)) < len(
+        flagged
+    ):
+        return None
+    guards = bool(flagged) and any(type(x) is Same for x in results)
+    for k, (flag, complaint, _) in enumerate(recording.asked):
+        flags.append((k if guards else len(kinds), complaint))
+        if not guards:
+            kinds.append(flag.kind)
+            blocks.append(flag.block)
+    if not recording.launched and not (results and all(type(x) is Made for x in results)):
+        return None
+    first: Any = _tensor(taken.sources[0] if taken.sources else found)
+    engine = first.executor
+    structure, numbers, guard = None, (), None
+    if guards:
+        before = recording.until(max(n for _, _, n in recording.asked))
+        guard = joined(engine.bound, before, taken.places, taken.blocks, flagged, {})
+        if (
+            guard is None
+            or told
+            or any(flag.dtype is not bool_ or flag.shape for flag, _, _ in recording.asked)
+        ):
+            return None
+    if recording.launched:
+        whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
+        if whole is None:
+            return None
+        structure, numbers = whole.structure, whole.numbers
+    held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
+    alone = None if several or type(results[0]) is not Made or not results[0].whole else results[0].layout
+    return Recipe(
+        engine=engine,
+        structure=structure,
+        kinds=tuple(kinds),
+        numbers=numbers,
+        results=tuple(results),
+        form=type(found) if several else None,
+        only=alone,
+        index=devices.number(engine),
+        bounds=held,
+        flags=tuple(flags),
+        guard=guard,
+    )
+
+
+def _computed_with(recording: Recording, told: dict[int, float]) -> bool:
+    """Whether one of a call's floats was no argument of a launch, or one that a launch was planned for."""
+    handed: set[int] = set()
+    for structure, arguments in recording.launched:
+        handed |= {id(x) for size, x in zip(structure.sizes, arguments, strict=True) if size is None}
+        if any(id(arguments[k]) in told for k in structure.values):
+            return True
+    return not handed >= told.keys()
+
+
+def _tensor(x: Any) -> Tensor | None:
+    """A result as a tensor of hologram; None if it is none of the device's."""
+    if isinstance(x, Tensor):  # of a call that was traced
+        return x
+    return hologram_tensor(x) if isinstance(x, torch.Tensor) and x.device.type == "hologram" else None
