@@ -149,8 +149,10 @@ class Layout:
         axis = normalize_axis(axis, self.ndim, "slice")
         if step == 0:
             raise ShapeError("slice: the step must not be 0")
-        first, last, by = slice(start, stop, step).indices(self.shape[axis])
-        return self.narrow(axis, first, len(range(first, last, by)), by)
+        by = 1 if step is None else index(step)
+        first, last = _bounds(start, stop, by, self.shape[axis])
+        length = -((first - last) // by) if by > 0 else -((last - first) // -by)
+        return self.narrow(axis, first, max(length, 0), by)
 
     def transpose(self, first: int, second: int) -> Layout:
         """Two axes exchanged."""
@@ -225,6 +227,19 @@ def hashable(position: Any) -> list[Any] | None:
         else:
             return None
     return found
+
+
+def _bounds(start: int | None, stop: int | None, step: int, n: int) -> tuple[int, int]:
+    """As `slice.indices`, in arithmetic."""
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+
+    def bound(given: int | None, default: int) -> int:
+        if given is None:
+            return default
+        given = given if isinstance(given, int) else index(given)
+        return max(given + n, low) if given < 0 else min(given, high)
+
+    return bound(start, low if step > 0 else high), bound(stop, high if step > 0 else low)
 
 
 def _is_integer(item: Any) -> bool:
@@ -312,10 +327,13 @@ def broadcast(shapes: Sequence[tuple[int, ...]], who: str) -> tuple[int, ...]:
     """The shape NumPy broadcasting gives."""
     result: list[int] = []
     for axis in range(-max((len(s) for s in shapes), default=0), 0):
-        sizes = {s[axis] for s in shapes if len(s) >= -axis} - {1}
-        if len(sizes) > 1:
-            raise ShapeError(f"{who}: shapes must broadcast, got {' and '.join(map(str, shapes))}")
-        result.append(sizes.pop() if sizes else 1)
+        size = 1
+        for s in shapes:
+            if len(s) >= -axis and s[axis] != 1 and s[axis] != size:
+                if size != 1:
+                    raise ShapeError(f"{who}: shapes must broadcast, got {' and '.join(map(str, shapes))}")
+                size = s[axis]
+        result.append(size)
     return tuple(result)
 
 

@@ -9,7 +9,7 @@ is that of PyTorch's symbolic shapes, kept to integers.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 plain = int.__int__  # the integer that a size is; asks nothing
@@ -74,6 +74,13 @@ def _names(expression: str) -> list[str]:
 
 
 _APART = {ord(c): " " for c in "()+-*/%<>=!,[]&|^~.:"}
+
+
+def fixed_range(*bounds: int) -> Sequence[int]:
+    """range(*bounds), which itself does not ask sizes: how many there are is thereby decided, unless it is one."""
+    if len(bounds) == 3 and bounds[0] < bounds[1] <= bounds[0] + bounds[2]:
+        return (bounds[0],)
+    return range(*(x.fixed() if isinstance(x, Size) else x for x in bounds))
 
 
 class _Traced:
@@ -141,6 +148,9 @@ class Real(_Traced, float):
         found = float.__new__(cls, value)
         found.trace, found.name = trace, name
         return found
+
+    def is_integer(self) -> bool:
+        return False  # it is like no other number, and need not be told from the integer
 
     def __int__(self) -> int:
         found = int(_plain(self))
@@ -218,7 +228,14 @@ def _fixing(name: str) -> Callable[..., Any]:
 
 
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod", "/": "truediv"}
-_COMPARISONS = {"==": ("eq", "!="), "!=": ("ne", "=="), "<": ("lt", ">="), ">=": ("ge", "<"), ">": ("gt", "<="), "<=": ("le", ">")}
+_COMPARISONS = {
+    "==": ("eq", "!="),
+    "!=": ("ne", "=="),
+    "<": ("lt", ">="),
+    ">=": ("ge", "<"),
+    ">": ("gt", "<="),
+    "<=": ("le", ">"),
+}
 _LOOKS = """
     int float trunc floor ceil round str repr format index invert pow rpow and rand or ror xor rxor rlshift rrshift
 """
@@ -229,6 +246,13 @@ for _kind in (Size, Real):
         setattr(_kind, f"__r{_name}__", _arithmetic(_symbol, _function, turned=True))
     for _symbol, (_name, _opposite) in _COMPARISONS.items():
         setattr(_kind, f"__{_name}__", _comparison(_symbol, _opposite, getattr(operator, _name)))
-    for _name in (*(f"__{name}__" for name in _LOOKS.split()), "bit_count", "to_bytes", "as_integer_ratio", "is_integer", "hex"):
+    for _name in (
+        *(f"__{name}__" for name in _LOOKS.split()),
+        "bit_count",
+        "to_bytes",
+        "as_integer_ratio",
+        "is_integer",
+        "hex",
+    ):
         if hasattr(_kind, _name) and _name not in vars(_kind):
             setattr(_kind, _name, _fixing(_name))

@@ -21,6 +21,7 @@ from hologram.opset.forms.operation import Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.types import promoted
 from hologram.records import frozen
+from hologram.sizes import fixed_range
 
 
 def _tensordot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -80,7 +81,7 @@ def _diagonal(term_labels: Labels, x: Any) -> _Term:
     """The diagonal along axes of one letter, a view."""
     layout, labels = x.layout, term_labels
     for letter, times in Counter(labels).items():
-        for _ in range(times - 1):
+        for _ in fixed_range(times - 1):
             first, second = labels.index(letter), labels.rindex(letter)
             if layout.shape[first] != layout.shape[second]:
                 raise ShapeError(

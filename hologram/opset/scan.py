@@ -23,6 +23,7 @@ from hologram.opset.reduce import prod, sum_
 from hologram.opset.tiles.scan import along, scan_steps
 from hologram.plan import Plan, Target
 from hologram.records import frozen
+from hologram.sizes import fixed_range
 
 
 @frozen(eq=False, repr=False)
@@ -207,6 +208,6 @@ def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     k = normalize_axis(axis, x.ndim, "diff")
     if prepend is not None or append is not None:
         x = movement.concat([t for t in (prepend, x, append) if t is not None], axis=k)
-    for _ in range(min(count(n, "diff: n"), x.shape[k])):
+    for _ in fixed_range(min(count(n, "diff: n"), x.shape[k])):
         x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
     return x

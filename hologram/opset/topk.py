@@ -44,7 +44,7 @@ def _first_steps(steps: Steps, x: Place, k: int, descending: bool, target: Targe
     if n < SPARSE * k:
         order = order_steps(steps, x, descending, target)
         return Place(order.position, order.layout.narrow(len(outer), 0, k))
-    length = math.isqrt(n // k)  # of a chunk: as many chunks as elements of those that are chosen
+    length = math.isqrt(int(n // k))  # of a chunk: as many chunks as elements of those that are chosen
     chunks = n // length
     rows = math.prod(outer)
     keys = key_steps(steps, x, descending)

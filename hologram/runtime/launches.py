@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -198,8 +199,15 @@ class Launches:
             scratch.put_back(blocks)
 
     def draft(self, structure: Structure, example: list[Any]) -> Draft | None:
-        """A structure's launch as a draft, where the device makes such, for arguments like these and arenas' places."""
-        return self.device.draft(self._calls(structure), example)
+        """A structure's launch as a draft, where the device makes such, for arguments like these and arenas' places.
+
+        Numbers that it is told are 0 in it.
+        """
+        calls = []
+        for call in self._calls(structure):
+            scalars = [Given.of(0.0, x.argument) if type(x) is Given else x for x in call.scalars]
+            calls.append(replace(call, scalars=tuple(scalars)))
+        return self.device.draft(calls, example)
 
     def _calls(self, structure: Structure) -> list[Call]:
         compiled = self.device.compile

@@ -44,11 +44,15 @@ def derivative(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # Settings come in the order of ATen's.
-add("gelu_backward", derivative(lambda x, approximate="none": hg.gelu(x, approximate=approximate)))
-add("silu_backward", derivative(hg.silu))
+add(
+    "gelu_backward",
+    derivative(lambda x, approximate="none": hg.gelu(x, approximate=approximate)),
+    by_class=True,
+)
+add("silu_backward", derivative(hg.silu), by_class=True)
 
 
-@implements("_safe_softmax")
+@implements("_safe_softmax", by_class=True)
 @fused
 def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
     """Softmax, but 0 where all of a row is -inf."""

@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 
 from hologram.opset import OPERATIONS
 from hologram.opset.forms import types
+from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
 from hologram_torch.kernels.kernel import Promotes, Promotion
@@ -104,4 +105,11 @@ for _operation in OPERATIONS.values():
             _promotes = PROMOTIONS.get(_rule)
             _short = _promotes is not None and not _operation.attributes and len(_operation.operands) < 3
             _bind = binding(_operation, _overload)
-            add(_name, computed(_bind), _promotes, operation=_operation if _short else None)
+            _by_class = isinstance(_operation, (Elementwise, Row))
+            add(
+                _name,
+                computed(_bind),
+                _promotes,
+                operation=_operation if _short else None,
+                by_class=_by_class,
+            )

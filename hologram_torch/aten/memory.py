@@ -222,7 +222,7 @@ def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = N
 register("resize_", _resize)
 
 
-@implements("clone")
+@implements("clone", by_class=True)
 def clone(x: Tensor, memory_format: Any = None) -> Tensor:
     """Copied because the result may not be the argument."""
     return x
@@ -293,7 +293,7 @@ register("zeros_like", lambda x, **options: torch.empty_like(x, **options).zero_
 register("ones_like", lambda x, **options: torch.empty_like(x, **options).fill_(1), recorded=True)
 
 
-@implements("cat")
+@implements("cat", by_class=True)
 def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     """Tensors of shape (0,) are left out, whatever the others' shape: so it was before tensors could be empty."""
     for position, x in enumerate(tensors):

@@ -75,7 +75,7 @@ def sub(x: Any, y: Any, alpha: Any = 1) -> Any:
     return hg.subtract(x, scaled(y, alpha, x))
 
 
-@implements("hardtanh")
+@implements("hardtanh", by_class=True)
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Any:
     """x held between bounds, which for integers are whole."""
     return hg.hardtanh(x, min_val=converted(min_val, x.dtype), max_val=converted(max_val, x.dtype))
@@ -97,7 +97,7 @@ def rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
 ROUNDINGS: dict[Any, Callable[..., Any]] = {"trunc": hg.trunc_divide, "floor": hg.floor_divide}
 
 
-@implements("div.Tensor_mode", "div.Scalar_mode")
+@implements("div.Tensor_mode", "div.Scalar_mode", by_class=True)
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     found = promoted(x, y)
     narrow = any(isinstance(v, Tensor) and v.dtype.is_float for v in found)
@@ -152,7 +152,7 @@ def clamp_max(x: Any, high: Any = None, **named: Any) -> Any:
     return clamp(x, None, named.get("max", high))
 
 
-@implements("sign", "sgn")
+@implements("sign", "sgn", by_class=True)
 def sign(x: Any) -> Any:
     """Of NaN 0, which hologram keeps."""
     if x.dtype.kind == "bool":
@@ -160,7 +160,7 @@ def sign(x: Any) -> Any:
     return hg.where(hg.isnan(x), 0.0, hg.sign(x)) if x.dtype.is_float else hg.sign(x)
 
 
-@implements("signbit")
+@implements("signbit", by_class=True)
 def signbit(x: Any) -> Any:
     return hg.signbit(x) if x.dtype.is_float else hg.less(x, 0)
 
@@ -170,7 +170,7 @@ def angle(x: Any) -> Any:
     return hg.where(hg.less(x, 0.0), math.pi, hg.where(hg.isnan(x), x, 0.0))
 
 
-@implements("nan_to_num")
+@implements("nan_to_num", by_class=True)
 def nan_to_num(
     x: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Any:
@@ -187,7 +187,7 @@ def frexp(x: Any) -> Any:
     return hg.mantissa(x), hg.exponent(x)
 
 
-@implements("flip")
+@implements("flip", by_class=True)
 def flip(x: Any, dims: list[int]) -> Any:
     """Of no axes named none is turned, and a tensor without axes has none."""
     return hg.flip(x, axis=tuple(dims)) if dims and x.ndim else x

@@ -31,19 +31,19 @@ def alike(*operands: Any) -> None:
         )
 
 
-@implements("mm", "bmm", operation=OPERATIONS["matmul"])
+@implements("mm", "bmm", operation=OPERATIONS["matmul"], by_class=True)
 def product(a: Any, b: Any) -> Any:
     alike(a, b)
     return hg.matmul(a, b)
 
 
-@implements("mv")
+@implements("mv", by_class=True)
 def mv(a: Any, x: Any) -> Any:
     alike(a, x)
     return hg.matvec(a, x)
 
 
-@implements("addmm", "addmv", "baddbmm")
+@implements("addmm", "addmv", "baddbmm", by_class=True)
 def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     alike(x, a, b)
     if alpha == 0:  # as BLAS: the factors are not read, whatever they hold
@@ -51,13 +51,13 @@ def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     return plus(hg.matmul(a, b), x, beta, alpha)
 
 
-@implements("dot", "vdot")
+@implements("dot", "vdot", by_class=True)
 def dot(x: Any, y: Any) -> Any:
     alike(x, y)
     return hg.vecdot(x, y)
 
 
-@implements("addbmm")
+@implements("addbmm", by_class=True)
 def addbmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """The products of all pairs of matrices added up."""
     alike(x, a, b)

@@ -29,11 +29,11 @@ def ordered(x: Tensor) -> Tensor:
 
 
 def _extreme(fold: Callable[..., Any], position: Callable[..., Any], name: str) -> None:
-    @implements(name)
+    @implements(name, by_class=True)
     def whole(x: Any) -> Any:
         return fold(x)
 
-    @implements(f"{name}.dim")
+    @implements(f"{name}.dim", by_class=True)
     def along(x: Any, dim: int, keepdim: bool = False) -> Any:
         axis = dim if x.ndim else None
         return fold(x, axis=axis, keepdims=keepdim), position(ordered(x), axis=axis, keepdims=keepdim)
@@ -43,38 +43,38 @@ _extreme(hg.max, hg.argmax, "max")
 _extreme(hg.min, hg.argmin, "min")
 
 
-@implements("argmax")
+@implements("argmax", by_class=True)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return hg.argmax(ordered(x), axis=dim if x.ndim else None, keepdims=keepdim)
 
 
-@implements("argmin")
+@implements("argmin", by_class=True)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     return hg.argmin(ordered(x), axis=dim if x.ndim else None, keepdims=keepdim)
 
 
-@implements("amax")
+@implements("amax", by_class=True)
 def amax(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
     return hg.max(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
-@implements("amin")
+@implements("amin", by_class=True)
 def amin(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
     return hg.min(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
-@implements("aminmax", "_aminmax", "_aminmax.dim")
+@implements("aminmax", "_aminmax", "_aminmax.dim", by_class=True)
 def aminmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     axis = axes_of(x, dim)
     return hg.min(x, axis=axis, keepdims=keepdim), hg.max(x, axis=axis, keepdims=keepdim)
 
 
-@implements("any", "any.dim", "any.dims")
+@implements("any", "any.dim", "any.dims", by_class=True)
 def any_(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     return hg.any(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
-@implements("all", "all.dim", "all.dims")
+@implements("all", "all.dim", "all.dims", by_class=True)
 def all_(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
     return hg.all(x, axis=axes_of(x, dim), keepdims=keepdim)
 
@@ -88,35 +88,35 @@ def _settings(x: Any, dim: Any, correction: float | None, keepdim: bool) -> dict
     return {"axis": axes_of(x, dim), "correction": correction, "keepdims": keepdim}
 
 
-@implements("var.correction")
+@implements("var.correction", by_class=True)
 def var(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
     return hg.var(x, **_settings(x, dim, correction, keepdim))
 
 
-@implements("std.correction")
+@implements("std.correction", by_class=True)
 def std(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
     return hg.std(x, **_settings(x, dim, correction, keepdim))
 
 
-@implements("var_mean.correction")
+@implements("var_mean.correction", by_class=True)
 def var_mean(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
     mean = hg.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
     return hg.var(x, **_settings(x, dim, correction, keepdim)), mean
 
 
-@implements("std_mean.correction")
+@implements("std_mean.correction", by_class=True)
 def std_mean(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
     mean = hg.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
     return hg.std(x, **_settings(x, dim, correction, keepdim)), mean
 
 
-@implements("nansum")
+@implements("nansum", by_class=True)
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     plain = hg.where(hg.isnan(x), 0, x) if x.dtype.is_float else x
     return hg.sum(plain, axis=axes_of(x, dim), keepdims=keepdim, dtype=dtype)
 
 
-@implements("trace")
+@implements("trace", by_class=True)
 def trace(x: Any) -> Any:
     n = min(x.shape)
     if not n:
@@ -147,7 +147,7 @@ def logcumsumexp(x: Any, dim: int) -> Any:
     return hg.logcumsumexp(x, axis=dim)
 
 
-@implements("linalg_vector_norm")
+@implements("linalg_vector_norm", by_class=True)
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Computed in f32 at least, whose squares do not overflow where those of 16 bits do."""
     x = x if dtype is None else x.astype(dtype, copy=False)

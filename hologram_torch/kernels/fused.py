@@ -18,6 +18,7 @@ from hologram.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram.recent import Oldest
 from hologram.runtime.dispatch import deferred
+from hologram.runtime.recording import Unrepeatable
 from hologram.runtime.validation import exactly
 from hologram_torch.kernels.operators import operator
 from hologram_torch.tensors.dtypes import torch_dtype
@@ -98,6 +99,8 @@ def decomposition(name: str) -> Fused:
 
 def _theirs(x: Any) -> Any:
     if isinstance(x, Tensor):
+        if any(type(n) is not int for n in x.shape):  # PyTorch has no sizes that remember
+            raise Unrepeatable
         return torch_tensor(x)
     return torch_dtype(x) if isinstance(x, DType) else x
 

@@ -7,6 +7,7 @@ values of all else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,6 +48,8 @@ class Expected:
 
 
 NOTHING = Expected((), ())
+_COUNTS = re.compile(r"\b(int|SymInt)\b")  # types of arguments
+_NO_COUNTS = ("dim", "dims", "dtype", "layout", "memory_format")  # though they are numbers to PyTorch
 
 
 @frozen
@@ -71,6 +74,7 @@ class Kernel:
         refuses: Callable[..., str | None] | None = None,
         asked: OpOverload | None = None,
         wider: frozenset[torch.dtype] = frozenset(),
+        by_class: bool = False,
     ) -> None:
         self.overload = overload
         self.asked = asked or overload  # what the CPU is asked about; see refusals.py
@@ -82,6 +86,9 @@ class Kernel:
         self.promotes = promotes
         self.inferred = inferred  # whether PyTorch knows the results without the elements
         arguments = overload._schema.arguments
+        # Whether which sizes are 0, 1 or equal is all that shapes of results, and refusals, follow from.
+        counts = [a for a in arguments if _COUNTS.search(str(a.type)) and a.name not in _NO_COUNTS]
+        self.by_class = (by_class or promotes is not None) and not counts
         self._numbers = frozenset(k for k, a in enumerate(arguments) if "number" in str(a.type))
         # Those that promotion is about; an axis or a diagonal is not.
         self._promoted = frozenset(

@@ -8,6 +8,7 @@ import torch
 
 from hologram.dtypes import bool_
 from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
 from hologram.records import frozen
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
@@ -50,7 +51,7 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
         buffer = tensor.buffer
         if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
             return None
-        if x is not tensor and x.stride() != strides(
+        if isinstance(x, torch.Tensor) and x.stride() != strides(
             tensor.layout
         ):  # along axes of one element, as no layout says
             return None
@@ -121,5 +122,6 @@ def _computed_with(recording: Recording, told: dict[int, float]) -> bool:
 def _tensor(x: Any) -> Tensor | None:
     """A result as a tensor of hologram; None if it is none of the device's."""
     if isinstance(x, Tensor):  # of a call that was traced
-        return x
+        own = x.layout
+        return Tensor(x.buffer, Layout(own.dtype, own.shape, strides(own), own.offset))
     return hologram_tensor(x) if isinstance(x, torch.Tensor) and x.device.type == "hologram" else None

@@ -258,7 +258,7 @@ def _learn(
     if call is not None and variants is not None:
         template, recipe = variants.found(list(call.sizes))
         if template is not None and recipe is not None and template.trusted:
-            agreed = call.broadcasts(kernel) or promised(recipe, kernel.promised(args, kwargs))
+            agreed = kernel.by_class or promised(recipe, kernel.promised(args, kwargs))
             if agreed and not (taken.told and not _within(recipe, taken.floats)):
                 known.recipes.keep(key, recipe)
                 found = follow(recipe, taken.sources, taken.places, taken.floats if taken.told else [])

@@ -50,6 +50,7 @@ def add(
     asked: str | None = None,
     wider: frozenset[torch.dtype] = frozenset(),
     over: Callable[..., Any] | None = None,
+    by_class: bool = False,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
@@ -69,6 +70,7 @@ def add(
                 refuses,
                 operator(asked) if asked else None,
                 wider,
+                by_class,
             )
             _register(own, quick(KERNELS[own], -1 if operation is None else len(operation.operands)))
 
@@ -98,6 +100,7 @@ def implements(
     asked: str | None = None,
     wider: frozenset[torch.dtype] = frozenset(),
     over: Callable[..., Any] | None = None,
+    by_class: bool = False,
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
@@ -106,7 +109,8 @@ def implements(
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
     too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
     `wider`, which others of PyTorch's devices take. `over` computes the same for the form in place: it may write to its
-    first argument, and then returns it.
+    first argument, and then returns it. `by_class` says that of its operands' sizes only matters which are 0, 1 or equal
+    to tell how results look and what is refused, as it does wherever operands are promoted; see templates.py.
     """
 
     def declare(compute: F) -> F:
@@ -121,6 +125,7 @@ def implements(
                 asked=asked,
                 wider=wider,
                 over=over,
+                by_class=by_class,
             )
         return compute
 

@@ -22,7 +22,7 @@ from hologram.device import Area, Draft
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.plan import Step
+from hologram.plan import Given, Step
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.launches import Placed, Structure
@@ -36,7 +36,7 @@ from hologram_torch.tensors.memory import hologram_tensor
 
 debug = os.environ.get("TT")
 COMPARED = 2  # structures of a class that go both ways
-MOST = 8  # templates of a class
+MOST = 16  # templates of a class
 
 
 class Class:
@@ -44,7 +44,6 @@ class Class:
 
     def __init__(self) -> None:
         self.key: list[Any] = []
-        self.numbered = False  # whether there is an integer among the arguments
         self.sizes: dict[int, int] = {}  # their numbers, by value
         self.tensors: list[
             tuple[torch.Tensor, list[Any], list[Any]]
@@ -62,7 +61,6 @@ class Class:
                 self.key.append((kind, len(x)))
                 self.take(x, told)
             else:
-                self.numbered |= kind is int
                 self.key += (kind, x)
 
     def _tensor(self, x: torch.Tensor) -> None:
@@ -86,10 +84,6 @@ class Class:
                 if shape[k] > 1 and 0 < strides[k] and strides[k] * shape[k] == step:
                     return k, axis
         return self._mark(step)
-
-    def broadcasts(self, kernel: Kernel) -> bool:
-        """Whether which sizes are 1 and which are equal is all that shapes of results follow from, and refusals."""
-        return kernel.promotes is not None and not self.numbered
 
     def lifted(self, trace: Trace) -> list[Tensor]:
         """The tensors with sizes of a trace, in the same memory; see `settle`."""
@@ -167,7 +161,13 @@ class Template:
                     if n:
                         env[n] = eval(e, {}, env)
                     elif not eval(e, {}, env):
-                        print("FAILS", e, {k: v for k, v in env.items() if k in e or k[0] == "s"}, [l for l in self.trace.lines if l[0] and l[0] in e], dict(zip([s.name for s in self.trace.symbols],map(plain,self.trace.symbols))))
+                        print(
+                            "FAILS",
+                            e,
+                            {k: v for k, v in env.items() if k in e or k[0] == "s"},
+                            [l for l in self.trace.lines if l[0] and l[0] in e],
+                            dict(zip([s.name for s in self.trace.symbols], map(plain, self.trace.symbols))),
+                        )
                         break
             return None
         one = self._recipe
@@ -178,7 +178,16 @@ class Template:
             finish = None if self._draft is None else partial(self._draft.finish, words)
             structure = Structure(one.engine.bound, steps, nbytes, arenas, finish=finish)
         return Recipe(
-            one.engine, structure, kinds, one.numbers, results, one.form, only, one.index, one.bounds, one.flags
+            one.engine,
+            structure,
+            kinds,
+            one.numbers,
+            results,
+            one.form,
+            only,
+            one.index,
+            one.bounds,
+            one.flags,
         )
 
 
@@ -242,6 +251,8 @@ class Variants:
         for template in self.templates:
             recipe = template.recipe(sizes)
             if recipe is not None:
+                if template is not self.templates[0]:  # the next will be like it
+                    self.templates = [template, *(t for t in self.templates if t is not template)]
                 return template, recipe
         return None, None
 
@@ -251,7 +262,7 @@ class Variants:
             self.templates.append(template)
         if template is None or len(self.templates) > MOST:
             self.templates = [t for t in self.templates if t.compared]
-            self.given_up = template is None or len(self.templates) > MOST // 2
+            self.given_up = template is None or len(self.templates) > MOST // 2 or not self.templates
 
     def compare(self, template: Template, guess: Recipe, learnt: Recipe) -> None:
         """Gives a template up whose recipe for a structure is not what the long way gave."""
@@ -259,7 +270,7 @@ class Variants:
             template.compared += 1
             return
         if debug:
-            print("DIFFER", _content(guess), _content(learnt))
+            print("DIFFER", [(a,b) for a,b in zip(_content(guess), _content(learnt)) if a!=b])
         self.templates.remove(template)
         self.given_up = True
 
@@ -271,17 +282,16 @@ def alike(one: Recipe, other: Recipe) -> bool:
 
 def _content(recipe: Recipe) -> Any:
     structure = recipe.structure
-    launches = structure and (
-        [
-            (p.step.kernel, p.step.operands, exactly(p.step.scalars), p.step.grid, p.areas)
-            for p in structure.steps
-        ],
-        structure.sizes,
-        structure.arenas,
-    )
+    launches = structure and ([_launched(p) for p in structure.steps], structure.sizes, structure.arenas)
     kinds = [kind.layout for kind in recipe.kinds]
     rest = (recipe.results, recipe.form, recipe.only, recipe.bounds, recipe.flags, recipe.guard)
     return launches, kinds, exactly(recipe.numbers), rest
+
+
+def _launched(placed: Placed) -> Any:
+    step = placed.step
+    scalars = [(Given, x.argument) if type(x) is Given else exactly(x) for x in step.scalars]
+    return step.kernel, step.operands, scalars, step.grid, placed.areas
 
 
 def _same_draft(guess: Recipe, learnt: Recipe) -> bool:
@@ -290,7 +300,12 @@ def _same_draft(guess: Recipe, learnt: Recipe) -> bool:
     if structure is None or structure.finish is None:
         return True
     found = _drafted(learnt)
-    if debug and (found is None or found.words != structure.finish.args[0]): print("WORDS", found and [(k,a,b) for k,(a,b) in enumerate(zip(found.words, structure.finish.args[0])) if a!=b])
+    if debug and (found is None or found.words != structure.finish.args[0]):
+        print(
+            "WORDS",
+            found
+            and [(k, a, b) for k, (a, b) in enumerate(zip(found.words, structure.finish.args[0])) if a != b],
+        )
     return found is not None and found.words == structure.finish.args[0]  # type: ignore[attr-defined]
 
 

@@ -157,8 +157,7 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
         return None
     if opcode is O.CONSTANT or opcode is O.SCALAR:
         number = i.attribute if opcode is O.CONSTANT else lanes.scalars[str(i.attribute)]
-        number = int(number) if isinstance(number, float) else number + 0  # type: ignore[operator]
-        return Range(number, number)
+        return Range(_whole(number), _whole(number))
     if kind == "bool" or opcode in COMPARISONS:
         return Range(0, 1, None)
     if opcode in _POSITIONS:
@@ -218,7 +217,11 @@ def _chosen(
     low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
     if low > high:
         return y
-    return None if math.isinf(low) or math.isinf(high) else _hull(Range(int(low), int(high)), y)
+    return None if math.inf in (abs(low), abs(high)) else _hull(Range(_whole(low), _whole(high)), y)
+
+
+def _whole(number: int | float) -> int:
+    return int(number) if isinstance(number, float) else number + 0
 
 
 _ORDERS = frozenset({O.LT, O.LE, O.GT, O.GE})

@@ -12,6 +12,7 @@ from hologram.layout import Layout
 from hologram.limits import Limits
 from hologram.opset.movement import joined_rows
 from hologram.opset.reduce import dot_along
+from hologram.sizes import Real, Size
 
 MOST_JOINED = 4  # products, which is as many matrices as joined_rows takes
 
@@ -91,7 +92,7 @@ def _exactly(x: Any) -> Hashable:
     """A value such that 1, 1.0, True, 0.0 and -0.0 differ."""
     if isinstance(x, (list, tuple)):
         return tuple(map(_exactly, x))
-    return x if isinstance(x, (Read, Layout, str)) else (type(x), repr(x))
+    return x if isinstance(x, (Read, Layout, str, Size, Real)) else (type(x), repr(x))
 
 
 def joined_products(graph: Graph) -> Graph:

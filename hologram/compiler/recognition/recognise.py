@@ -120,7 +120,7 @@ class Recognition:
 def _product_sizes(buffers: Sequence[int], grid: Grid) -> Iterable[Sizes]:
     """a holds m k elements, b k n and out m n: k² = a b / out."""
     a, b, out = buffers
-    k = math.isqrt(a * b // out) if out else 0
+    k = math.isqrt(int(a * b // out)) if out else 0
     if k and not a % k and not b % k and (a // k) * (b // k) == out:
         yield a // k, k, b // k
 

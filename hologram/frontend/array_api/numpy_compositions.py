@@ -12,6 +12,7 @@ from typing import Any
 from hologram.errors import ShapeError
 from hologram.layout import integers, normalize_axis, whole
 from hologram.opset import contraction, logic, matmul, movement
+from hologram.sizes import fixed_range
 from hologram.strided import Strided
 
 
@@ -83,7 +84,7 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     if sections < 1 or x.shape[k] % sections:
         raise ValueError(f"np.split: {x.shape[k]} elements cannot be split into {sections} equal parts")
     size = x.shape[k] // sections
-    return [x.slice(k, part * size, (part + 1) * size) for part in range(sections)]
+    return [x.slice(k, part * size, (part + 1) * size) for part in fixed_range(sections)]
 
 
 # Products.

@@ -8,6 +8,7 @@ from hologram.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.layout import broadcast, integers, normalize_axis
+from hologram.sizes import fixed_range
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
@@ -45,4 +46,4 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices of x along an axis, which disappears."""
     x = asarray(x)
     k = normalize_axis(axis, x.ndim, "unstack")
-    return tuple(x.select(k, position) for position in range(x.shape[k]))
+    return tuple(x.select(k, position) for position in fixed_range(x.shape[k]))

@@ -24,6 +24,7 @@ from hologram.opset.tiles.attention_units import UNITS, unit_steps, unit_ways
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
+from hologram.sizes import fixed_range
 
 
 @frozen
@@ -220,9 +221,9 @@ def _blocks(shape: tuple[int, ...], elements: int, causal: bool) -> Iterator[_Bl
     heads = max(1, elements // (rows * columns))
     step = rows if heads > 1 else min(rows, max(LEAST_ROWS, elements // columns))
     for outer in np.ndindex(*batch[:-1]):
-        for head in range(0, batch[-1], heads) if batch else (0,):
+        for head in fixed_range(0, batch[-1], heads) if batch else (0,):
             of_heads = (head, min(heads, batch[-1] - head)) if batch else None
-            for first in range(0, rows, step):
+            for first in fixed_range(0, rows, step):
                 count = min(step, rows - first)
                 seen = min(columns, first + count) if causal else columns
                 part = (of_heads[1], count, seen) if of_heads else (count, seen)

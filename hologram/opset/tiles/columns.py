@@ -18,6 +18,7 @@ from hologram.opset.forms.windows import per_axis, window_view
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.product import product_plan
 from hologram.plan import Plan, Target
+from hologram.sizes import fixed_range
 
 MOST_COLUMNS = 1 << 24  # elements of windows laid out at once; images beyond them come in turn
 CACHED_COLUMNS = 1 << 19  # where turns cost nothing: what the product finds in a cache
@@ -108,7 +109,7 @@ def convolved(
     for group in range(groups):
         rows = matrix.narrow(0, group * share, share).permute((1, 0))
         windows = view.layout.narrow(1, group * weight.shape[1], weight.shape[1])
-        for first in range(0, images, together):
+        for first in fixed_range(0, images, together):
             count = min(together, images - first)
             columns = memory.shaped(
                 Place(view.position, windows.narrow(0, first, count)), (count, taps, area)
@@ -136,7 +137,7 @@ def weighed(x: Layout, y: Layout, out: Layout, attributes: Attributes, target: T
     result = Place(2, matrix) if matrix is not None else steps.place(out.dtype, shape[1:])
     sums = result if shape[0] == 1 else steps.place(dtype, shape)
     axes = len(places)
-    for part, first in enumerate(range(0, images, together)):
+    for part, first in enumerate(fixed_range(0, images, together)):
         count = min(together, images - first)
         windows = view.layout.narrow(0, first, count)
         windows = windows.permute((*range(1, axes + 2), 0, *range(axes + 2, windows.ndim)))

@@ -27,6 +27,7 @@ from hologram.opset.tiles.columns import convolved, surrounded, weighed
 from hologram.opset.tiles.convolution_tile import convolution_plan
 from hologram.plan import Plan, Target
 from hologram.records import frozen
+from hologram.sizes import fixed_range
 
 KERNEL = convolution_tile.KERNEL
 COLUMNS = Candidate("columns", (), (0, 0))  # windows laid out as the rows of a product
@@ -202,9 +203,9 @@ class Phase:
 
 
 def _phases(n: int, kernel: int, stride: int, padding: int, dilation: int) -> Iterator[Phase]:
-    for start in range(min(stride, n)):
+    for start in fixed_range(min(stride, n)):
         places = -(-(n - start) // stride)
-        taps = [t for t in range(kernel) if (start + padding - t * dilation) % stride == 0]
+        taps = [t for t in fixed_range(kernel) if (start + padding - t * dilation) % stride == 0]
         last, by = taps[-1] if taps else 0, taps[1] - taps[0] if len(taps) > 1 else 1
         first = (start + padding - last * dilation) // stride
         yield Phase(start, stride, places, len(taps), last, by, first, max(by * dilation // stride, 1))

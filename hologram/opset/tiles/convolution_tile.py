@@ -15,6 +15,7 @@ from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
 from hologram.plan import Plan, Step, Tile
+from hologram.sizes import fixed_range
 
 SCALARS = (
     "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",
@@ -134,7 +135,7 @@ def convolution_plan(
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)
     sizes = (*_pair(weight.shape[2:], axes, 1), area, places[-1])
     moves = [n for name, absent in MOVES for n in _pair(attributes[name], axes, absent)]
-    for first in range(0, images, together):
+    for first in fixed_range(0, images, together):
         count = min(together, images - first)
         part, result = view.narrow(0, first, count), target.layout.narrow(0, first, count)
         scalars = (m, k, count * area, weight.shape[1], *view.shape[2:], *sizes, *moves)

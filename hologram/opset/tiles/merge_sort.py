@@ -9,6 +9,7 @@ from hologram.dtypes import u32
 from hologram.limits import Limits
 from hologram.opset.forms.steps import Place, Steps
 from hologram.plan import Step, Tile
+from hologram.sizes import fixed_range
 
 ITEMS = 4  # elements of a thread, in a row
 THREADS = (64, 128, 256)  # of a workgroup: the fewest that take a row at once, else the most
@@ -53,7 +54,7 @@ def merge_steps(steps: Steps, keys: Place, limits: Limits) -> Place:
     order, next_keys, next_order = (steps.place(u32, (rows, n)) for _ in range(3))
     run = 0  # length of the sorted runs; 0: none are yet, and the order is not read
     while run < n:
-        for first in range(0, rows, limits.max_workgroups):
+        for first in fixed_range(0, rows, limits.max_workgroups):
             grid = (-(-n // block), min(rows - first, limits.max_workgroups), 1)
             step = Step(_tile(threads, run > 0), (0, 1, 2, 3), (n, first, run), grid)
             steps.add(step, [p.position for p in (keys, order, next_keys, next_order)])

@@ -19,6 +19,7 @@ from hologram.opset.tiles.product_bulk import BULK
 from hologram.opset.tiles.product_library import LIBRARY
 from hologram.plan import Target, Tile
 from hologram.records import frozen
+from hologram.sizes import fixed_range
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
@@ -277,7 +278,7 @@ def slices(
 
 
 def _spans(length: int, step: int) -> list[tuple[int, int]]:
-    return [(first, min(length - first, step)) for first in range(0, length, step)] or [(0, 0)]
+    return [(first, min(length - first, step)) for first in fixed_range(0, length, step)] or [(0, 0)]
 
 
 def groups(candidate: Candidate, sizes: tuple[int, int, int, int]) -> int:

@@ -5,10 +5,9 @@ No workgroup waits for another, as GPUs promise no progress to one that does (Me
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
-
-import numpy as np
 
 from hologram import dtypes
 from hologram.atlas.builder import Builder, select
@@ -90,7 +89,7 @@ def scan_steps(
 ) -> None:
     """Appends out = the running sums (or products) of x along the last axis; both (outer..., n)."""
     *outer, n = out.layout.shape
-    rows = int(np.prod(outer, dtype=np.int64))
+    rows = math.prod(outer)
     tiled = not products and _tiled(x.layout, out.layout, computed, target.limits)
     length = THREADS * ITEMS if tiled else chunk_length(rows, n, target.limits)
     chunks = -(-n // length)

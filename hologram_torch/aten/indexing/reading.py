@@ -59,7 +59,7 @@ def masked_select(x: Any, mask: Any) -> Any:
     return hg.index_select(flat, named("masked_select", mask.expand(shape).contiguous()), axis=0)
 
 
-@implements("masked_fill.Scalar", "masked_fill.Tensor")
+@implements("masked_fill.Scalar", "masked_fill.Tensor", by_class=True)
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     if mask.dtype.kind != "bool":
         raise RuntimeError(f"hologram, masked_fill: a mask of bools is needed, got {mask.dtype}")

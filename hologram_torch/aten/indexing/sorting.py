@@ -20,12 +20,12 @@ def _placed(x: Tensor, dim: int, descending: bool = False) -> tuple[Tensor, Tens
     return hg.topk(x, k=n, axis=dim, largest=descending)
 
 
-@implements("sort")
+@implements("sort", by_class=True)
 def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
     return _placed(x, dim, descending)
 
 
-@implements("sort.stable")
+@implements("sort.stable", by_class=True)
 def sort_stably(x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
     """Every order is stable."""
     return _placed(x, dim, descending)

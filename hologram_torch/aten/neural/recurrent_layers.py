@@ -12,6 +12,7 @@ from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.neural.recurrence import KINDS, recurrence_gradients, recurrences
+from hologram.sizes import fixed_range
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.fused import fused
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -218,7 +219,7 @@ def stepwise(x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_
              kind: str, reverse: bool) -> tuple[Any, Any, Any]:  # fmt: skip
     """The hidden states, the last one, and the last cell."""
     linear, found = torch.nn.functional.linear, []
-    for time in reversed(range(x.shape[0])) if reverse else range(x.shape[0]):
+    for time in reversed(fixed_range(x.shape[0])) if reverse else fixed_range(x.shape[0]):
         a, b = linear(x[time], w_ih, b_ih), linear(hidden, w_hh, b_hh)
         after, grown = _step(kind, a, b, hidden, cell)
         after = after if w_hr is None else linear(after, w_hr)
