@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hologram.dtypes import DType
 from hologram.records import frozen
@@ -31,18 +33,30 @@ class Candidate:
 
 @frozen
 class Problem:
-    """Calls of a kernel that share a choice: sizes up to the same powers of two, operands that lie alike."""
+    """Calls of a kernel that share a choice: sizes up to the same powers of two, operands that lie alike.
+
+    `lines` is what else the kernel tells apart: of a product, whether a and b lie along k.
+    """
 
     kernel: str
     dtype: DType
-    sizes: tuple[int, ...]  # each a power of two, rounded up
-    lines: tuple[
-        bool, ...
-    ] = ()  # what else the kernel tells apart: of a product, whether a and b lie along k
+    asked: tuple[int, ...]  # sizes of one of them
+    lines: tuple[bool, ...] = ()
 
-    @staticmethod
-    def of(kernel: str, dtype: DType, sizes: tuple[int, ...], lines: tuple[bool, ...] = ()) -> Problem:
-        return Problem(kernel, dtype, tuple(1 << max(n - 1, 0).bit_length() for n in sizes), lines)
+    @functools.cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Each a power of two, rounded up."""
+        return tuple(1 << max(n - 1, 0).bit_length() for n in self.asked)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return self.kernel, self.dtype, self.sizes, self.lines
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 # What a plan is handed: the choice for a problem, where one was measured.

@@ -4,6 +4,10 @@ A `Size` is an integer in whatever computes with it. While its `Trace` is open, 
 and whatever is decided by one (a comparison, a look at its digits) is kept as a condition. `Trace.function` then gives
 the same results for other values of the symbols, or None where one of the decisions would have been another. The idea
 is that of PyTorch's symbolic shapes, kept to integers.
+
+C asks some integers without their knowing: `range`, `hex`, `math.gcd` and `math.isqrt`, NumPy, and a float on the left
+of an operator. Planning code writes `fixed_range`, `int(n)`, and `n * 0.5` instead; tests/torch/test_templates.py goes
+both ways for many sizes, and finds what was forgotten.
 """
 
 from __future__ import annotations
@@ -45,6 +49,13 @@ class Trace:
         if self.open and condition not in self._met:
             self._met.add(condition)
             self.lines.append(("", condition))
+
+    def close(self) -> None:
+        """Ends it: sizes are as other integers then, and it keeps nothing."""
+        self.open = False
+        self.lines.clear()
+        self._known.clear()
+        self._met.clear()
 
     def function(self, result: str, known: dict[str, Any]) -> Callable[..., Any]:
         """Of values of the symbols, an expression of sizes and of `known` names; None where a decision differs."""

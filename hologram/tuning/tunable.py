@@ -61,7 +61,7 @@ def _product_trial(problem: Problem) -> Trial:
 def _products(
     sizes: tuple[int, int, int, int], *lines: tuple[bool, bool], dtype: DType = dtypes.f32
 ) -> tuple[Problem, ...]:
-    return tuple(Problem.of(product_tile.KERNEL, dtype, sizes, found) for found in lines)
+    return tuple(Problem(product_tile.KERNEL, dtype, sizes, found) for found in lines)
 
 
 def _halves(*sizes: tuple[int, int, int, int]) -> tuple[Problem, ...]:
@@ -153,11 +153,11 @@ def _rows_text(problem: Problem) -> str:
 
 
 def _rows(*sizes: tuple[int, int, int], along: bool = True) -> tuple[Problem, ...]:
-    return tuple(Problem.of(ways.KERNEL, dtypes.f32, s, (along,)) for s in sizes)
+    return tuple(Problem(ways.KERNEL, dtypes.f32, s, (along,)) for s in sizes)
 
 
 def _attentions(*sizes: tuple[int, int, int, int], dtype: DType, causal: bool) -> tuple[Problem, ...]:
-    return tuple(Problem.of(attention.KERNEL, dtype, s, (causal, False)) for s in sizes)
+    return tuple(Problem(attention.KERNEL, dtype, s, (causal, False)) for s in sizes)
 
 
 TUNABLES = {
@@ -177,9 +177,9 @@ TUNABLES = {
         convolution.ways,
         _convolution_trial,
         (
-            Problem.of(convolution.KERNEL, dtypes.f32, (1, 32, 288, 4096), (False,)),
-            Problem.of(convolution.KERNEL, dtypes.f32, (1, 128, 1152, 4096), (False,)),
-            Problem.of(convolution.KERNEL, dtypes.f32, (1, 256, 256, 4096), (True,)),
+            Problem(convolution.KERNEL, dtypes.f32, (1, 32, 288, 4096), (False,)),
+            Problem(convolution.KERNEL, dtypes.f32, (1, 128, 1152, 4096), (False,)),
+            Problem(convolution.KERNEL, dtypes.f32, (1, 256, 256, 4096), (True,)),
         ),
         _convolution_text,
     ),

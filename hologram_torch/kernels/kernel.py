@@ -28,8 +28,9 @@ from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.results import own, placed, traced_result, write
+from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
-from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
+from hologram_torch.tensors.memory import is_ours, torch_tensor
 
 Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
 MAX_SIGNATURES = 4096  # of one operator
@@ -107,14 +108,14 @@ class Kernel:
 
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
         """A call's results, and what was expected of it."""
-        args, operands, named, taken = self._taken(args, kwargs, Taken(self))
+        args, operands, named, taken = self._taken(args, kwargs, Taken(self.name))
         expected = self.expected(taken, args, kwargs)
         results = self._computed(expected, args, kwargs, operands, named)
         return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs]), expected
 
     def promised(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
         """What is expected of a call, which is not computed; raises what PyTorch raises."""
-        args, _, _, taken = self._taken(args, kwargs, Taken(self))
+        args, _, _, taken = self._taken(args, kwargs, Taken(self.name))
         expected = self.expected(taken, args, kwargs)
         self._refuse_numbers(expected.dtype, args, kwargs)
         return expected
@@ -123,7 +124,7 @@ class Kernel:
         self, args: Sequence[Any], kwargs: dict[str, Any], known: Mapping[int, Tensor], expected: Expected
     ) -> Any:
         """A call's results, of hologram's tensors in the place of those with an `id`; see templates.py."""
-        args, operands, named, taken = self._taken(args, kwargs, Taken(self, known))
+        args, operands, named, taken = self._taken(args, kwargs, Taken(self.name, known))
         results = self._computed(expected, args, kwargs, operands, named)
         return self.deliver(results, expected, taken, [kwargs[name] for name in self._outputs])
 
@@ -339,83 +340,6 @@ class InPlace(Kernel):
 
     def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         return [args[0]]
-
-
-class Taken:
-    """Arguments taken apart: hologram's tensors for PyTorch's, and the key of the signature."""
-
-    __slots__ = ("index", "kernel", "key", "known", "sources", "tensors")
-
-    def __init__(self, kernel: Kernel, known: Mapping[int, Tensor] | None = None) -> None:
-        self.kernel = kernel
-        self.known = (
-            known  # of a call that is traced: what is computed with in the place of tensors, by their `id`
-        )
-        self.key: list[Any] = [torch.get_default_dtype()]  # which integers become where floats are needed
-        self.tensors: list[Tensor] = []
-        self.sources: list[torch.Tensor] = []
-        self.index: int | None = None
-
-    def of(self, x: Any, is_number: bool) -> Any:
-        """What the kernel is given for an argument."""
-        if isinstance(x, torch.Tensor):
-            return self._tensor(x)
-        if isinstance(x, (list, tuple)):
-            self.key.append(len(x))
-            return [self.of(item, is_number) for item in x]
-        self.key.append(type(x))
-        if not is_number:
-            self.key.append(x)
-            if isinstance(x, torch.dtype):
-                return dtype_of(x)
-        return self._real(x)
-
-    def _real(self, x: Any) -> Any:
-        """The argument, unless it is a complex number; not as a TypeError, which PyTorch's operators hide."""
-        if isinstance(x, complex):
-            raise self.kernel.refusal(UnsupportedDType(f"complex numbers are not supported, got {x!r}"))
-        return x
-
-    def written(self, x: torch.Tensor) -> None:
-        """Takes an output, which is part of the signature, but no operand."""
-        if not isinstance(self._tensor(x), Tensor):
-            raise self._apart(x)
-        del self.tensors[-1], self.sources[-1]
-
-    def _tensor(self, x: torch.Tensor) -> Any:
-        try:
-            known = None if self.known is None else self.known.get(id(x))
-            found = hologram_tensor(x) if known is None else known
-        except AttributeError:
-            return self._foreign(x)
-        except KeyError:
-            raise TypeError(f"hologram, {self.kernel.name}: {x.dtype} is not supported") from None
-        self.tensors.append(found)
-        self.sources.append(x)
-        self.key.append(found.layout)
-        if self.index is None:
-            self.index = x.device.index
-        elif self.index != x.device.index:
-            raise self._apart(x)
-        return found
-
-    def _foreign(self, x: torch.Tensor) -> Any:
-        if x.device.type == "hologram":
-            raise RuntimeError(
-                f"hologram, {self.kernel.name}: a tensor of the device whose memory hologram did not make, shape "
-                f"{tuple(x.shape)}"
-            )
-        if x.device.type != "cpu" or x.ndim:
-            raise self._apart(x)
-        self.key += ("host", x.dtype)
-        return self._real(x.item())
-
-    def _apart(self, x: torch.Tensor) -> RuntimeError:
-        first = f"hologram:{self.index}" if self.index is not None else "a device of hologram"
-        return RuntimeError(
-            f"hologram, {self.kernel.name}: Expected all tensors to be on the same device, but found at least two "
-            f"devices, {first} and {x.device}!"
-        )
 
 
 def _takes_part(x: Any) -> bool:

@@ -35,7 +35,7 @@ class Arguments:
 
 
 def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
-    """The recipe of a call that was recorded; BY_VALUE where its floats have a say, None where it cannot be repeated."""
+    """The recipe of a call that was recorded; BY_VALUE where floats have a say, None where it cannot be repeated."""
     several = isinstance(found, (tuple, list))
     kinds: list[Kind] = []
     blocks: list[Any] = []

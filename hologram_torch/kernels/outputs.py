@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 
-from hologram_torch.kernels.kernel import Expected, Kernel, Taken
+from hologram_torch.kernels.kernel import Expected, Kernel
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.results import write
+from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.memory import hologram_tensor
 
 # What sums or multiplies computes in its output's dtype where no other is named (1.5 and 1.5 are 2 as integers), for

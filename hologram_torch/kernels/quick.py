@@ -8,6 +8,7 @@ one launch, and the making of tensors. Nothing of it depends on where tensors li
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,12 +25,13 @@ from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
+from hologram_torch.kernels.classes import class_of
 from hologram_torch.kernels.entries import compiled, entry, swift
-from hologram_torch.kernels.kernel import Kernel
+from hologram_torch.kernels.kernel import Expected, Kernel
 from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
-from hologram_torch.kernels.templates import Variants, class_of, promised, traced
+from hologram_torch.kernels.templates import Variants, traced
 from hologram_torch.tensors.memory import fresh, torch_tensor
 from hologram_torch.watch import unread
 
@@ -198,9 +200,8 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     arguments += floats
     arguments += recipe.numbers
     structure = recipe.structure
-    if structure is not None:
-        if not recordings or launching(structure, arguments):
-            structure.launch(arguments)
+    if structure is not None and (not recordings or launching(structure, arguments)):
+        structure.launch(arguments)
     if guard is None and recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
@@ -252,17 +253,51 @@ def _learn(
     kwargs: dict[str, Any],
 ) -> Any:
     """Goes by a template, or the long way, and keeps what that did where another call can do the same."""
-    call = None if recordings or not isinstance(kernel, Kernel) else class_of(taken, args, kwargs)
-    variants = None if call is None else known.templates.get(call.key)
+    call = class_of(kernel, taken, args, kwargs) if isinstance(kernel, Kernel) and not recordings else None
+    if call is None or not isinstance(kernel, Kernel):
+        learnt, found, _ = _recorded(kernel, taken, args, kwargs)
+        known.recipes.keep(key, learnt)
+        return found
+    name = tuple(call.key)
+    variants = known.templates.get(name)
+    if variants is BY_VALUE:
+        known.recipes.keep(key, BY_VALUE)
+        by_value = replace(taken, told=False)
+        return _learn(kernel, known, (key, *map(exactly, taken.floats)), by_value, args, kwargs)
     template = recipe = None
-    if call is not None and variants is not None:
-        template, recipe = variants.found(list(call.sizes))
-        if template is not None and recipe is not None and template.trusted:
-            agreed = kernel.by_class or promised(recipe, kernel.promised(args, kwargs))
-            if agreed and not (taken.told and not _within(recipe, taken.floats)):
+    if variants is not None:
+        template, recipe = variants.found(tuple(call.sizes))
+        if template is not None and recipe is not None and variants.trusted(template):
+            floats = taken.floats if taken.told else []
+            if (not floats or _within(recipe, floats)) and _promised(kernel, recipe, args, kwargs):
                 known.recipes.keep(key, recipe)
-                found = follow(recipe, taken.sources, taken.places, taken.floats if taken.told else [])
+                found = follow(recipe, taken.sources, taken.places, floats)
                 return kernel(*args, **kwargs) if found is REFUSED else found
+    learnt, found, expected = _recorded(kernel, taken, args, kwargs)
+    known.recipes.keep(key, learnt)
+    if variants is None:
+        known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
+    elif type(learnt) is Recipe:
+        if template is not None and recipe is not None:
+            variants.compare(template, recipe, learnt)
+        else:
+            variants.learnt(learnt, partial(traced, kernel, call, taken, args, kwargs, expected))
+    return found
+
+
+def _promised(kernel: Kernel, recipe: Recipe, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether PyTorch expects the results of a recipe that nobody learnt; raises what PyTorch raises."""
+    if kernel.by_class:
+        return True
+    wanted = [x.shape for x in kernel.promised(args, kwargs).results if x is not None]
+    made = [x.layout.shape for x in recipe.results if type(x) is Made]
+    return not made or not wanted or made == wanted
+
+
+def _recorded(
+    kernel: Kernel | Plain, taken: Arguments, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, Any, Expected]:
+    """Goes the long way: a recipe for others (see learnt.recipe_of), results, and what was expected of them."""
     recording = Recording()
     shapes = [(x.shape, x.stride()) for x in taken.sources]
     try:
@@ -270,21 +305,12 @@ def _learn(
         found, expected = kernel.run(args, dict(kwargs))
     finally:
         recording.end()
-    learnt = None
-    if not recording.void:
-        same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
-        # None was resized.
-        if same == taken.blocks and shapes == [(x.shape, x.stride()) for x in taken.sources]:
-            learnt = recipe_of(recording, taken, found, expected.dtype)
-    known.recipes.keep(key, learnt)
-    if call is not None and type(learnt) is Recipe:
-        if variants is None:
-            known.templates.keep(call.key, Variants())
-        elif template is not None and recipe is not None:
-            variants.compare(template, recipe, learnt)
-        elif not variants.given_up:
-            variants.add(traced(kernel, call, taken, args, kwargs, expected))
-    return found
+    if recording.void:
+        return None, found, expected
+    same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
+    if same != taken.blocks or shapes != [(x.shape, x.stride()) for x in taken.sources]:  # one was resized
+        return None, found, expected
+    return recipe_of(recording, taken, found, expected.dtype), found, expected
 
 
 def _within(recipe: Recipe, floats: Sequence[float]) -> bool:

@@ -109,8 +109,8 @@ def implements(
     `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
     too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
     `wider`, which others of PyTorch's devices take. `over` computes the same for the form in place: it may write to its
-    first argument, and then returns it. `by_class` says that of its operands' sizes only matters which are 0, 1 or equal
-    to tell how results look and what is refused, as it does wherever operands are promoted; see templates.py.
+    first argument, and then returns it. `by_class` says that results' shapes, and what is refused, depend on no more of
+    sizes than which are 0, 1 or equal, as they do wherever operands are promoted; see templates.py.
     """
 
     def declare(compute: F) -> F:

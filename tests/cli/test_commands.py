@@ -153,7 +153,7 @@ def test_bench_tunes_what_has_a_choice(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_bench_shows_what_was_measured(executor: hg.Executor, capsys: pytest.CaptureFixture[str]) -> None:
-    problem = Problem.of("matmul", dtypes.f32, (2, 16, 32, 16), (True, True))
+    problem = Problem("matmul", dtypes.f32, (2, 16, 32, 16), (True, True))
     pace = tuner.Pace(rounds=2, turn_seconds=1e-5)
     found = tune.Tuning(executor.backend, "a device", (tuner.measure(executor, problem, pace),))
     (one,) = tune.as_dict(found)["measured"]

@@ -61,7 +61,7 @@ def test_every_way_computes_the_same(way: Candidate, executor: hg.Executor) -> N
 
 
 def test_ways_keep_threads_busy_and_leave_a_cpu_alone() -> None:
-    short, long = (Problem.of(ways.KERNEL, dtypes.f32, (64, n, 1), (True,)) for n in (33, 5000))
+    short, long = (Problem(ways.KERNEL, dtypes.f32, (64, n, 1), (True,)) for n in (33, 5000))
     assert [w.constant("THREADS") for w in ways.ways(short, GPU)[1:]] == [1, 8, 32, 64]
     assert max(w.constant("THREADS") for w in ways.ways(long, GPU)[1:]) == GPU.max_workgroup_threads
     assert ways.ways(long, limits(software=True)) == (ways.BY_LENGTH,)
@@ -82,7 +82,7 @@ def test_a_trial_is_of_its_problem(problem: Problem) -> None:
 
 
 def test_a_measurement_is_followed(executor: hg.Executor) -> None:
-    problem = Problem.of(ways.KERNEL, dtypes.f32, (4, 300, 1), (True,))
+    problem = Problem(ways.KERNEL, dtypes.f32, (4, 300, 1), (True,))
     found = measure(executor, problem, Pace(1, 1e-6))
     assert found.default == ways.BY_LENGTH
     assert set(SHARED[:7]) | {ways.BY_LENGTH} >= set(found.seconds)  # sizes up to 512 are one problem

@@ -94,7 +94,7 @@ def test_candidates_stay_within_the_limits() -> None:
 
 def test_a_choice_that_the_device_cannot_go_is_passed_over() -> None:
     foreign = Candidate("matmul_subgroup", (("ROWS", 32), ("SUBGROUP", 64)), (64, 1))
-    asked = Problem.of("matmul", dtypes.f32, (1, 64, 64, 64), (True, False))
+    asked = Problem("matmul", dtypes.f32, (1, 64, 64, 64), (True, False))
     adapter = limits(software=False)
     assert (
         product_tile.choice((1, 64, 64, 64), asked, Target(adapter, lambda problem: foreign)).stem == "matmul"
@@ -108,7 +108,7 @@ def test_limits_are_plain_values() -> None:
 
 
 def test_problems_share_powers_of_two() -> None:
-    one, other = (Problem.of("matmul", dtypes.f32, (1, 500, n, 3)) for n in (513, 1024))
+    one, other = (Problem("matmul", dtypes.f32, (1, 500, n, 3)) for n in (513, 1024))
     assert one == other
     assert one.sizes == (1, 512, 1024, 4)
 
@@ -119,7 +119,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-PROBLEM = Problem.of(product_tile.KERNEL, dtypes.f32, (1, 16, 512, 32), (True, True))
+PROBLEM = Problem(product_tile.KERNEL, dtypes.f32, (1, 16, 512, 32), (True, True))
 
 
 def test_the_fastest_is_kept_for_other_processes(adapter: hg.Executor, folder: Path) -> None:
@@ -177,7 +177,7 @@ def test_an_executor_that_nobody_closes_leaves_no_thread(
 ) -> None:
     monkeypatch.setenv("HOLOGRAM_TUNE", "1")
     executor = hg.Executor("cpu")
-    problem = replace(PROBLEM, sizes=(1, 8, 8, 8))
+    problem = replace(PROBLEM, asked=(1, 8, 8, 8))
     executor.target.choices(problem)
     assert [t for t in threading.enumerate() if t.name == "hologram tuner"]
     del executor
@@ -201,7 +201,7 @@ def test_a_problem_that_fails_ends_no_tuning(folder: Path, monkeypatch: pytest.M
 
     monkeypatch.setenv("HOLOGRAM_TUNE", "1")
     monkeypatch.setattr(tuner, "measure", measured)
-    problems = [replace(PROBLEM, sizes=(1, 8, size, 8)) for size in (8, 16)]
+    problems = [replace(PROBLEM, asked=(1, 8, size, 8)) for size in (8, 16)]
     with hg.Executor("cpu") as executor:
         for problem in problems:
             executor.target.choices(problem)

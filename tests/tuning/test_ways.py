@@ -112,15 +112,15 @@ def test_the_first_way_is_the_default_and_fits() -> None:
         subgroup=32,
         shared_bytes=48 << 10,
     )
-    asked = Problem.of("attention", dtypes.f32, (8, 512, 512, 64), (True, False))
+    asked = Problem("attention", dtypes.f32, (8, 512, 512, 64), (True, False))
     assert attention.ways(asked, gpu)[0] == Candidate("attention", (("KEYS", 32),), (64, 1))
     assert all(w.threads[0] <= 64 and w.constant("KEYS") <= 32 for w in attention.ways(asked, weak)[:-1])
     assert attention.ways(asked, software)[0] == attention.COMPOSED
-    halves = Problem.of("attention", dtypes.bf16, (8, 512, 512, 128), (True, False))
+    halves = Problem("attention", dtypes.bf16, (8, 512, 512, 128), (True, False))
     tile = Candidate("attention_units", (("KEYS", 32), ("SUBGROUPS", 4)), (128, 1))
     assert attention.ways(halves, units)[0] == tile
     assert attention.ways(halves, replace(units, copies_ahead=False, shared_bytes=32 << 10))[0] == tile
-    small, large = (Problem.of("conv2d", dtypes.f32, (1, m, 64, 1 << 14), (False,)) for m in (64, 128))
+    small, large = (Problem("conv2d", dtypes.f32, (1, m, 64, 1 << 14), (False,)) for m in (64, 128))
     assert [convolution.ways(p, gpu)[0].threads for p in (small, large)] == [(8, 8), (16, 16)]
     assert convolution.ways(small, software)[0] == convolution.COLUMNS
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
@@ -220,7 +221,7 @@ def _chosen(
     return None if math.inf in (abs(low), abs(high)) else _hull(Range(_whole(low), _whole(high)), y)
 
 
-def _whole(number: int | float) -> int:
+def _whole(number: Any) -> int:
     return int(number) if isinstance(number, float) else number + 0
 
 

@@ -26,7 +26,7 @@ def problem(program: Program, grid: Sequence[int]) -> Problem:
     outer = program.rank - program.reduced
     sweeps = sum(bool(phase.sweep or phase.reductions) for phase in rows(program).phases)
     sizes = (prod(grid[:outer]), prod(grid[outer:]), sweeps)
-    return Problem.of(KERNEL, program.buffers[0].dtype, sizes, (bool(row_units(program)),))
+    return Problem(KERNEL, program.buffers[0].dtype, sizes, (bool(row_units(program)),))
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:

@@ -56,7 +56,7 @@ def problem(found: Attended, causal: bool) -> Problem:
     """What calls share that are tuned together."""
     (rows, e), (keys, ev) = found.q.shape[-2:], found.v.shape[-2:]
     sizes = (math.prod(found.q.shape[:-2]), rows, keys, max(e, ev))
-    return Problem.of(KERNEL, found.dtype, sizes, (causal, found.mask is not None))
+    return Problem(KERNEL, found.dtype, sizes, (causal, found.mask is not None))
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:

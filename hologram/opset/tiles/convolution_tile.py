@@ -46,7 +46,7 @@ def problem(x: Layout, weight: Layout, out: Layout, groups: int) -> Problem:
     """What calls share that are tuned together: the product's sizes, of one group, and whether windows have one tap."""
     m, k = weight.shape[0] // groups, weight.size // weight.shape[0]
     places = out.size // out.shape[1]
-    return Problem.of(KERNEL, types.computing(x.dtype), (groups, m, k, places), (k == weight.shape[1],))
+    return Problem(KERNEL, types.computing(x.dtype), (groups, m, k, places), (k == weight.shape[1],))
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:

@@ -148,7 +148,7 @@ def _candidate(
 ) -> Candidate | None:
     """The kernel that a product takes; None where it is dot products, or one launch has too few workgroups for it."""
     limits = target.limits
-    asked = Problem.of(KERNEL, dtype, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
+    asked = Problem(KERNEL, dtype, sizes, (a.strides[-1] == 1, b.strides[-2] == 1))
     if limits.bulk_bytes and not (_mapped(a, dtype, batch, 2) and _mapped(b, dtype, batch, 1)):
         limits = replace(limits, bulk_bytes=0)
     if fused:  # with an epilogue, which the vendor's library has not, and the choice was measured without

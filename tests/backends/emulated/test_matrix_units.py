@@ -173,7 +173,7 @@ def test_the_tuner_keeps_rounded_products_apart(
     rounding: hg.Executor, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
-    problem = Problem.of(product_tile.KERNEL, dtypes.f32, (1, 64, 64, 64), (True, True))
+    problem = Problem(product_tile.KERNEL, dtypes.f32, (1, 64, 64, 64), (True, True))
     Winners(rounding.device.info).put(problem, TF32[-1])
     found = [Winners(each.device.info)(problem) for each in (rounding, executor)]
     assert found == [TF32[-1], None]

@@ -128,7 +128,7 @@ def test_rounded_operands_for_who_asks(installed: None) -> None:
 
 def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
     """Where a measurement says so."""
-    problem = Problem.of(product_tile.KERNEL, dtypes.f16, (1, 32, 32, 32), (True, False))
+    problem = Problem(product_tile.KERNEL, dtypes.f16, (1, 32, 32, 32), (True, False))
     limits = executor.limits
     assert product_tile.default((1, 32, 32, 32), dtypes.f16, limits).stem != LIBRARY
     assert WAYS[False] in set(product_tile.candidates((1, 32, 32, 32), dtypes.f16, limits))
@@ -142,7 +142,7 @@ def test_it_is_never_the_default_and_may_win(executor: hg.Executor) -> None:
 
 def test_records_tell_whether_it_was_a_candidate(executor: hg.Executor) -> None:
     """What was measured before it was installed is measured again."""
-    info, problem = executor.device.info, Problem.of(product_tile.KERNEL, dtypes.f16, (1, 48, 48, 48))
+    info, problem = executor.device.info, Problem(product_tile.KERNEL, dtypes.f16, (1, 48, 48, 48))
     without = replace(info, limits=replace(info.limits, library_products=frozenset()))
     best = product_tile.default((1, 48, 48, 48), dtypes.f16, without.limits)
     Winners(without).put(problem, best)
