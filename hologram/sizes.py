@@ -94,6 +94,13 @@ def fixed_range(*bounds: int) -> Sequence[int]:
     return range(*(x.fixed() if isinstance(x, Size) else x for x in bounds))
 
 
+def whole(number: float) -> int:
+    """int(number), which decides nothing."""
+    if isinstance(number, Real) and number.trace.open:
+        return number.trace.let(int(_plain(number)), f"int({number.name})")  # type: ignore[return-value]
+    return int(number)
+
+
 class _Traced:
     """A number with its expression."""
 

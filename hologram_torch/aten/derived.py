@@ -13,7 +13,7 @@ from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
-from hologram_torch.kernels.kernel import Promotes, Promotion
+from hologram_torch.kernels.kernel import Promotes, Promotion, counts
 from hologram_torch.kernels.operators import name_of, operator
 from hologram_torch.kernels.registry import KERNELS, add
 from hologram_torch.tensors.dtypes import dtype_of
@@ -105,7 +105,7 @@ for _operation in OPERATIONS.values():
             _promotes = PROMOTIONS.get(_rule)
             _short = _promotes is not None and not _operation.attributes and len(_operation.operands) < 3
             _bind = binding(_operation, _overload)
-            _by_class = isinstance(_operation, (Elementwise, Row))
+            _by_class = isinstance(_operation, (Elementwise, Row)) and not counts(_overload)
             add(
                 _name,
                 computed(_bind),

@@ -49,8 +49,14 @@ class Expected:
 
 
 NOTHING = Expected((), ())
-_COUNTS = re.compile(r"\b(int|SymInt)\b")  # types of arguments
+_SIZES = re.compile(r"SymInt(?:\[\d*\])?\??(?:\[\d*\])?\??\s+(\w+)")  # in a schema as PyTorch writes it
 _NO_COUNTS = ("dim", "dims", "dtype", "layout", "memory_format")  # though they are numbers to PyTorch
+
+
+def counts(overload: OpOverload) -> bool:
+    """Whether an operator is given integers that count something: places, or elements."""
+    arguments = [a for a in overload._schema.arguments if a.name not in _NO_COUNTS]
+    return any(re.search(r"\b(int|SymInt)\b", str(a.type)) for a in arguments)
 
 
 @frozen
@@ -88,8 +94,9 @@ class Kernel:
         self.inferred = inferred  # whether PyTorch knows the results without the elements
         arguments = overload._schema.arguments
         # Whether which sizes are 0, 1 or equal is all that shapes of results, and refusals, follow from.
-        counts = [a for a in arguments if _COUNTS.search(str(a.type)) and a.name not in _NO_COUNTS]
-        self.by_class = (by_class or promotes is not None) and not counts
+        self.by_class = by_class or (promotes is not None and not counts(overload))
+        self.sizes = frozenset(_SIZES.findall(str(overload._schema)))  # arguments that are some
+        self.names = tuple(a.name for a in arguments)
         self._numbers = frozenset(k for k, a in enumerate(arguments) if "number" in str(a.type))
         # Those that promotion is about; an axis or a diagonal is not.
         self._promoted = frozenset(

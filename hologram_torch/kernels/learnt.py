@@ -42,7 +42,7 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
     results: list[Any] = []
     for x in found if several else (found,):
         place = next((k for k, source in enumerate(taken.sources) if source is x), None)
-        if place is not None or type(x) in CONSTANTS:
+        if place is not None or isinstance(x, CONSTANTS):
             results.append(x if place is None else Same(place))
             continue
         tensor = _tensor(x)

@@ -215,7 +215,9 @@ def traced(
         with suppress(Exception):  # what a kernel makes of such sizes is its own affair
             recording.begin()
             try:
-                found = kernel.traced(args, kwargs, known, expected)
+                lifted = [call.with_sizes(name, x) for name, x in zip(kernel.names, args, strict=False)]
+                named = {name: call.with_sizes(name, x) for name, x in kwargs.items()}
+                found = kernel.traced(lifted, named, known, expected)
             finally:
                 recording.end()
             recipe = recipe_of(recording, taken, found, expected.dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
@@ -28,12 +30,51 @@ def scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return y if bias is None else y + bias
 
 
-@implements("native_layer_norm")
+@implements("native_layer_norm", by_class=True)
 @fused
 def layer_norm(x: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Over the last axes."""
     y, mean, _, inverse = standardised(x, tuple(range(-len(normalized_shape), 0)), eps)
     return scaled(y, weight, bias), mean, inverse
+
+
+# Statistics are f32 for these dtypes, as on other devices of PyTorch's; its CPU has them in the input's.
+HALVES = frozenset((torch.float16, torch.bfloat16))
+
+
+@implements("native_layer_norm_backward", by_class=True, wider=HALVES)
+@fused
+def layer_norm_backward(
+    cotangent: Tensor,
+    x: Tensor,
+    normalized_shape: Any,
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Any,
+    bias: Any,
+    wanted: Any,
+) -> Any:
+    """To the input, the weight and the bias, of which are wanted; d x = (g - mean(g) - y mean(g y)) / deviation."""
+    outer = tuple(range(x.ndim - len(normalized_shape)))
+    axes = tuple(range(-len(normalized_shape), 0))
+    wide = types.computing(x.dtype)
+    cotangent, weight_ = cotangent.astype(wide, copy=False), weight
+    y = (x.astype(wide, copy=False) - mean) * inverse
+    g = cotangent if weight_ is None else cotangent * weight_.astype(wide, copy=False)
+
+    def averaged(v: Tensor) -> Tensor:
+        return hg.mean(v, axis=axes, keepdims=True)
+
+    def summed(v: Tensor, like: Tensor) -> Tensor:
+        return (hg.sum(v, axis=outer) if outer else v).astype(like.dtype, copy=False)
+
+    return (
+        (inverse * (g - averaged(g) - y * averaged(g * y))).astype(x.dtype, copy=False)
+        if wanted[0]
+        else None,
+        summed(cotangent * y, weight) if wanted[1] and weight is not None else None,
+        summed(cotangent, bias if bias is not None else x) if wanted[2] and bias is not None else None,
+    )
 
 
 @implements("native_group_norm")

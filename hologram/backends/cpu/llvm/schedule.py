@@ -17,6 +17,7 @@ from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, ranges, sources, unproven
 from hologram.records import frozen
+from hologram.sizes import whole
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 
@@ -225,7 +226,7 @@ def _pieces(total_ns: float, threads: int) -> int:
     """Into how many slices a launch is cut; 1: it stays where it is."""
     if threads == 1 or total_ns < _SHARE_NS:
         return 1
-    pieces = max(2, min(int(total_ns / _SLICE_NS), 8 * threads))
+    pieces = max(2, min(whole(total_ns / _SLICE_NS), 8 * threads))
     # Everybody gets as many: three slices on two threads take as long as four.
     return pieces if pieces < threads else pieces // threads * threads
 
