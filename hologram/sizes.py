@@ -57,12 +57,15 @@ class Trace:
         self._known.clear()
         self._met.clear()
 
-    def function(self, result: str, known: dict[str, Any]) -> Callable[..., Any]:
-        """Of values of the symbols, an expression of sizes and of `known` names; None where a decision differs."""
+    def function(self, result: str, known: dict[str, Any], checked: bool = True) -> Callable[..., Any]:
+        """Of values of the symbols, an expression of sizes and of `known` names; None where a decision differs.
+
+        It is not asked whether one does where that was `checked` before.
+        """
         lines = [f"def function({', '.join(s.name for s in self.symbols)}):"]
-        needed = self._needed(result)
+        needed = self._needed(result, checked)
         for name, expression in self.lines:
-            if not name:
+            if not name and checked:
                 lines.append(f" if not ({expression}): return None")
             elif name in needed:
                 lines.append(f" {name} = {expression}")
@@ -70,10 +73,10 @@ class Trace:
         exec("\n".join(lines), known)
         return known["function"]
 
-    def _needed(self, result: str) -> set[str]:
+    def _needed(self, result: str, checked: bool) -> set[str]:
         found = set(_names(result))
         for name, expression in reversed(self.lines):
-            if not name or name in found:
+            if name in found or (not name and checked):
                 found.update(_names(expression))
         return found
 

@@ -88,6 +88,8 @@ class Scratch:
 class Structure:
     """What runs for operands of one structure: their layouts, kinds of numbers, and which of them share memory.
 
+    `steps` are made when they are first asked for, where they are given as what makes them.
+
     `launch` runs it, on a list with the place of each operand (Block.place, and bytes from there on) or its number; the
     arenas of scratch memory are arguments behind these. It is prepared at the first call, with that call's arguments as
     an example, and anew when somebody begins to watch.
@@ -98,17 +100,17 @@ class Structure:
         "_launches",
         "arenas",
         "finish",
+        "_steps",
         "kinds",
         "launch",
         "sizes",
-        "steps",
         "values",
     )
 
     def __init__(
         self,
         launches: Launches,
-        steps: Sequence[Placed],
+        steps: Sequence[Placed] | Callable[[], Sequence[Placed]],
         sizes: Sizes,
         arenas: Sequence[int] = (),
         kinds: Sequence[Any] = (),
@@ -117,7 +119,7 @@ class Structure:
     ) -> None:
         self._launches = launches
         self.finish = finish  # makes the launch of a draft, where there is one
-        self.steps = tuple(steps)
+        self._steps = steps if callable(steps) else tuple(steps)
         self.sizes = tuple(sizes)
         self.arenas = tuple(arenas)  # bytes of each
         self.kinds = tuple(kinds)  # of the results
@@ -125,6 +127,13 @@ class Structure:
         self.launch: Prepared = self._first
         with launches.lock:
             launches.structures.add(self)
+
+    @property
+    def steps(self) -> tuple[Placed, ...]:
+        """The steps in order."""
+        if callable(self._steps):
+            self._steps = tuple(self._steps())
+        return self._steps
 
     def _first(self, arguments: list[Any]) -> None:
         launches = self._launches

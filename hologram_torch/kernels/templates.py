@@ -44,8 +44,10 @@ class Template:
         code = _Code({"kind": recipe.engine.kind})
         parts = (recipe.kinds, recipe.results, recipe.only, recipe.numbers)
         if structure is not None:
-            parts += (structure.steps, structure.sizes, structure.arenas, draft and draft.words)
+            parts += (structure.sizes, structure.arenas, draft and draft.words)
         self._make = trace.function(code.of(parts), code.names)
+        # Few launches are asked for their steps: those that are watched, or have no draft.
+        self._steps = trace.function(code.of(structure.steps if structure else ()), code.names, checked=False)
         self.compared = 0
 
     def recipe(self, sizes: Sequence[int]) -> Recipe | None:
@@ -59,8 +61,9 @@ class Template:
         kinds, results, only, numbers, *rest = found
         structure = None
         if rest:
-            steps, nbytes, arenas, words = rest
+            nbytes, arenas, words = rest
             finish = None if self._draft is None else partial(self._draft.finish, words)
+            steps = partial(self._steps, *sizes)
             structure = Structure(self._recipe.engine.bound, steps, nbytes, arenas, finish=finish)
         return replace(
             self._recipe, structure=structure, kinds=kinds, results=results, only=only, numbers=numbers
