@@ -98,9 +98,9 @@ class Structure:
     __slots__ = (
         "__weakref__",
         "_launches",
+        "_steps",
         "arenas",
         "finish",
-        "_steps",
         "kinds",
         "launch",
         "sizes",

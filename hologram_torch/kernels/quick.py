@@ -103,6 +103,12 @@ class Known:
         self.recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
         self.templates: Oldest[Any, Any] = Oldest(MAX_TEMPLATES)
 
+    def keep(self, key: Any, recipe: Any, note: Note | None, by_value: bool) -> None:
+        """Keeps a recipe by its key, and has compiled code know it."""
+        self.recipes.keep(key, recipe)
+        if note is not None and recipe is not BY_VALUE:
+            note(recipe, by_value)
+
 
 def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
     """The kernel, with the short way before it.
@@ -143,7 +149,8 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
         except (AttributeError, TypeError, IndexError):  # what only the long way knows
             return kernel(*args, **kwargs)
         if recipe is UNKNOWN:
-            return _learn(kernel, known, key, Arguments(told, sources, blocks, places, floats), args, kwargs)
+            taken = Arguments(told, sources, blocks, places, floats)
+            return _learn(kernel, known, key, taken, args, kwargs, note, by_value)
         if note is not None:
             note(recipe, by_value)
         if recipe is None:
@@ -251,30 +258,32 @@ def _learn(
     taken: Arguments,
     args: Sequence[Any],
     kwargs: dict[str, Any],
+    note: Note | None,
+    by_value: bool,
 ) -> Any:
     """Goes by a template, or the long way, and keeps what that did where another call can do the same."""
     call = class_of(kernel, taken, args, kwargs) if isinstance(kernel, Kernel) and not recordings else None
     if call is None or not isinstance(kernel, Kernel):
         learnt, found, _ = _recorded(kernel, taken, args, kwargs)
-        known.recipes.keep(key, learnt)
+        known.keep(key, learnt, note, by_value)
         return found
     name = tuple(call.key)
     variants = known.templates.get(name)
     if variants is BY_VALUE:
         known.recipes.keep(key, BY_VALUE)
-        by_value = replace(taken, told=False)
-        return _learn(kernel, known, (key, *map(exactly, taken.floats)), by_value, args, kwargs)
+        key = (key, *map(exactly, taken.floats))
+        return _learn(kernel, known, key, replace(taken, told=False), args, kwargs, note, True)
     template = recipe = None
     if variants is not None:
         template, recipe = variants.found(tuple(call.sizes))
         if template is not None and recipe is not None and variants.trusted(template):
             floats = taken.floats if taken.told else []
             if (not floats or _within(recipe, floats)) and _promised(kernel, recipe, args, kwargs):
-                known.recipes.keep(key, recipe)
+                known.keep(key, recipe, note, by_value)
                 found = follow(recipe, taken.sources, taken.places, floats)
                 return kernel(*args, **kwargs) if found is REFUSED else found
     learnt, found, expected = _recorded(kernel, taken, args, kwargs)
-    known.recipes.keep(key, learnt)
+    known.keep(key, learnt, note, by_value)
     if variants is None:
         known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
     elif type(learnt) is Recipe:
