@@ -132,6 +132,8 @@ class Process:
             self.process.kill()
 
     def ask(self, request: Any) -> Answer:
+        if self.opened.value is None:  # whose answer comes first
+            return self.opened
         try:
             self.pipe.send(request)
         except OSError:

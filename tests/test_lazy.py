@@ -46,6 +46,8 @@ def test_a_lazy_module_is_imported_for_checkers(path: Path) -> None:
     for call in fetched(tree):
         (name,) = call.args
         assert isinstance(name, ast.Constant), f"line {call.lineno}: a name in full is needed"
+        if not str(name.value).startswith("hologram."):
+            continue  # a peer that is measured: it may be missing, and its types are its own affair
         assert find_spec(str(name.value)), f"line {call.lineno}: there is no module {name.value}"
         assert name.value in imported_for_types(tree), (
             f"line {call.lineno}: {name.value} is hidden from checkers"

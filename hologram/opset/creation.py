@@ -25,11 +25,14 @@ from hologram.records import frozen
 
 @frozen(eq=False, repr=False)
 class Fill(Indexed):
-    """Takes the shape and dtype of a given output from it."""
+    """Takes the dtype of a given output from it; its kernel is the same for every shape."""
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         given = {**attributes, "shape": outputs[0].shape, "dtype": outputs[0].dtype}
         return super().plan(inputs, outputs, given, target)
+
+    def split_attributes(self, attributes: Attributes) -> tuple[Static, dict[str, Any]]:
+        return super().split_attributes({**attributes, "shape": ()})
 
 
 def _fill(at, *, value: Any, shape=(), dtype="f32"):

@@ -19,7 +19,7 @@ from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.memory_pool import Block, Pool, storage_bytes
 from hologram.sizes import plain
 
-MAX_KINDS = 16384
+MAX_KINDS = 8192
 recordings = recording.Recording.open
 
 

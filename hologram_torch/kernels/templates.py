@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -65,8 +65,9 @@ class Template:
             finish = None if self._draft is None else partial(self._draft.finish, words)
             steps = partial(self._steps, *sizes)
             structure = Structure(self._recipe.engine.bound, steps, nbytes, arenas, finish=finish)
-        return replace(
-            self._recipe, structure=structure, kinds=kinds, results=results, only=only, numbers=numbers
+        one = self._recipe  # each time, where dataclasses.replace would take longer than all else here
+        return Recipe(
+            one.engine, structure, kinds, numbers, results, one.form, only, one.index, one.bounds, one.flags
         )
 
 

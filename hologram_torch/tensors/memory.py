@@ -22,6 +22,7 @@ from hologram.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
+from hologram.recent import Oldest
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.succession import reinterpreted
@@ -64,8 +65,9 @@ _managed: list[_Managed] = []  # never freed: a storage reads `deleter` once mor
 _numbers = itertools.count(1 << 20)  # of traced memory
 
 
-_records: dict[tuple[Layout, int], tuple[int, _Managed]] = {}  # what the structure says, and its address
-MAX_RECORDS = 65536
+MAX_RECORDS = 8192
+# What the structure says, and its address.
+_records: Oldest[tuple[Layout, int], tuple[int, _Managed]] = Oldest(MAX_RECORDS)
 
 
 def record(layout: Layout, index: int) -> tuple[int, _Managed]:
@@ -85,10 +87,7 @@ def record(layout: Layout, index: int) -> tuple[int, _Managed]:
         strides=ctypes.addressof(steps),
     )
     said.arrays = (shape, steps)
-    if len(_records) >= MAX_RECORDS:
-        _records.clear()
-    found = _records[layout, index] = (ctypes.addressof(said), said)
-    return found
+    return _records.keep((layout, index), (ctypes.addressof(said), said))
 
 
 def strides(layout: Layout) -> tuple[int, ...]:

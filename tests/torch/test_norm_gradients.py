@@ -26,7 +26,8 @@ SHAPES = (
 
 def gradients(device: str, cotangent: torch.Tensor, *given: Any) -> list[torch.Tensor]:
     """The result and the gradients of a layer norm of x, its weight and its bias, of those that there are."""
-    x, weight, bias = (v if v is None else v.to(device).detach().requires_grad_() for v in given)
+    leaves: list[Any] = [v if v is None else v.to(device).detach().requires_grad_() for v in given]
+    x, weight, bias = leaves
     y = functional.layer_norm(x, weight.shape if weight is not None else x.shape[-1:], weight, bias)
     y.backward(cotangent.to(device))
     return [y.detach().cpu(), *(v.grad.cpu() for v in (x, weight, bias) if v is not None)]

@@ -19,7 +19,7 @@ import hologram_torch  # noqa: E402, F401
 from hologram.errors import HologramError, OutOfMemory  # noqa: E402
 from hologram.recent import Oldest  # noqa: E402
 from hologram.runtime.launches import Structure  # noqa: E402
-from hologram_torch.kernels import entries  # noqa: E402
+from hologram_torch.kernels import entries, learnt  # noqa: E402
 from hologram_torch.kernels import quick as module  # noqa: E402
 from hologram_torch.kernels.kernel import Kernel  # noqa: E402
 from hologram_torch.kernels.registry import KERNELS  # noqa: E402
@@ -311,8 +311,8 @@ def test_an_error_in_the_middle_leaves_nothing(
 ) -> None:
     add, (x, a) = quick("add.Tensor"), _pair(6)
     found: list[Structure] = []
-    original = module.joined
-    monkeypatch.setattr(module, "joined", lambda *given: _noted(found, original(*given)))
+    original = learnt.joined
+    monkeypatch.setattr(learnt, "joined", lambda *given: _noted(found, original(*given)))
     for _ in range(KNOWN):
         add(a, a)
     (structure,) = found
@@ -369,7 +369,8 @@ def test_overfilled_caches_lose_their_oldest(quick: Quick, monkeypatch: Any, lon
         for _ in range(KNOWN):
             _same(add(a, n + 0.5), x + (n + 0.5))
     assert caches
-    assert all(len(cache) == 8 for cache in caches)
+    assert all(len(cache) <= 8 for cache in caches)  # classes are fewer
+    assert len([cache for cache in caches if len(cache) == 8]) == len(caches) - 1
     long_ways.clear()
     add(a, a)
     assert not long_ways

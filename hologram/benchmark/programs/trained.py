@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from hologram.benchmark.programs.declared import Array, Arrays, Step, program
 
 # Which may not be installed.
 torch, transformers = lazy.module("torch"), lazy.module("transformers")
-networks = lazy.module("hologram.benchmark.programs.networks")
+if TYPE_CHECKING:
+    from hologram.benchmark.programs import networks
+else:
+    networks = lazy.module("hologram.benchmark.programs.networks")
 
 CLASSES = 10
 NODES, EDGES = 256, 1024

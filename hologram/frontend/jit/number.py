@@ -24,9 +24,11 @@ from hologram.dtypes import DType
 from hologram.errors import UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.engine import Engine
+from hologram.runtime.recording import Recording, spoil
 from hologram.runtime.validation import exactly, held
 from hologram.strided import Strided
 
+recordings = Recording.open
 PACKAGE = __name__.partition(".")[0]
 # What is a number: a bool is a choice, and long doubles have more digits than a call passes on.
 KINDS = frozenset({int, float, *(np.dtype(kind).type for kind in "efdbBhHiIlLqQ")})
@@ -167,6 +169,8 @@ class Held:
                 data = self._pack(*values)
         if data is None:
             data = self._formulas.memory(self._dtype, places)
+        if recordings:
+            spoil()  # the host writes
         buffer = self._executor.new_buffer(self._kind)
         block = buffer.live_block("a number of a call")
         self._executor.device.write(block.memory, block.offset, memoryview(data))
