@@ -28,6 +28,7 @@ class Recording:
 
     def begin(self) -> Recording:
         self._before = self.open.get(threading.get_ident())
+        self.dry = self.dry or (self._before is not None and self._before.dry)
         self.open[threading.get_ident()] = self
         return self
 

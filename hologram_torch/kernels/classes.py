@@ -111,7 +111,7 @@ def class_of(
     blocks, places = taken.blocks, taken.places
     sources = list(map(id, taken.sources))
     apart = len(set(blocks)) == len(set(sources))
-    if any(b.adopted for b in blocks) or not (apart or type(kernel) is Kernel):
+    if not kernel.has_classes or any(b.adopted for b in blocks) or not (apart or type(kernel) is Kernel):
         return None
     found = Class(kernel)
     found.take(kernel.names, args, taken.told)

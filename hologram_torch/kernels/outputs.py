@@ -24,6 +24,8 @@ SUMMED_AS_OUTPUTS: dict[str, Callable[[Any], bool]] = {
 class Out(Kernel):
     """An operator that writes its results into arguments given by keyword."""
 
+    has_classes = False  # outputs are resized
+
     def run(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Expected]:
         follows = SUMMED_AS_OUTPUTS.get(self.name.partition(".")[0])
         if follows is not None and kwargs.get("dtype") is None and follows(args[0]):
