@@ -9,7 +9,7 @@ from typing import Any
 
 from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
-from hologram.backends.cpu.kernel import Host, ProgramKernel
+from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.memory import borrowed
 from hologram.device import Binding, Call, Draft, Prepared
 from hologram.plan import Given
@@ -30,10 +30,10 @@ def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None)
 
 
 def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Draft | None:
-    """As `prepared`, as a draft; None where not all are programs."""
-    if host is None or not calls or not all(isinstance(c.kernel, ProgramKernel) for c in calls):
-        return None
+    """As `prepared`, as a draft; None where not all is compiled code."""
     parts: list[Any] = [_part(c, arguments, host) for c in calls]
+    if host is None or any(type(part) is not list for part in parts):
+        return None
     pieces = [piece for part in parts for piece in part]
     return image.drafted(pieces, host.pool(), host.engine()) if pieces else None
 

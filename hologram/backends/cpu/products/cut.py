@@ -10,6 +10,7 @@ from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blas import Routines, loaded_library, routines
 from hologram.records import frozen
+from hologram.sizes import whole
 
 # Estimated on a Zen 4 core: of a multiply-add, of an element of a matrix that is multiplied by a vector, and of a call.
 _MULTIPLY_NS = 0.021  # f32; twice that for f64
@@ -20,6 +21,58 @@ _STRIPS = 2  # for each thread, so that one that is held up leaves some of its w
 _TALL = 512  # if they have so many rows: each packs all of b anew
 _STRIP_MULTIPLE = 16  # rows; what BLAS multiplies at once
 _ROWS, _COLUMNS, _AS_IT_LIES, _TRANSPOSED = 101, 102, 111, 112  # in cblas's words
+
+
+@frozen
+class Plane:
+    """How a (batch, rows, columns) array lies: where, its dtype, sizes, and strides in bytes."""
+
+    address: int
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(array: np.ndarray) -> Plane:
+        return Plane(array.ctypes.data, array.dtype, array.shape, array.strides)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def transposed(self) -> Plane:
+        """With rows for columns."""
+        (batch, rows, columns), (step, row, column) = self.shape, self.strides
+        return Plane(self.address, self.dtype, (batch, columns, rows), (step, column, row))
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether elements follow each other in row-major order without gaps."""
+        expected = self.itemsize
+        for n, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and step != expected:
+                return not self.size
+            expected = expected * n
+        return True
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first byte that it reaches, and one past the last."""
+        if not self.size:
+            return (self.address, self.address)
+        reach = [step * (n - 1) for n, step in zip(self.shape, self.strides, strict=True)]
+        low = self.address + sum(r for r in reach if r < 0)
+        return low, self.address + sum(r for r in reach if r > 0) + self.itemsize
+
+
+def meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two ranges of bytes, from the first to one past the last, have some in common."""
+    return one[0] < other[1] and other[0] < one[1]
 
 
 @frozen
@@ -38,11 +91,11 @@ class Matrices:
         return _ROWS if self.by_rows else _COLUMNS
 
 
-def matrices(view: np.ndarray) -> Matrices | None:
+def matrices(view: Plane) -> Matrices | None:
     """The (batch, rows, columns) view as BLAS reads it, if it can."""
     batch, row, column = (s // view.itemsize for s in view.strides)
     _, rows, columns = view.shape
-    at = (view.ctypes.data, view.itemsize)
+    at = (view.address, view.itemsize)
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
         return Matrices(*at, True, row if rows > 1 else columns, row, batch)
     if (row == 1 or rows == 1) and (column >= rows or columns == 1):
@@ -50,11 +103,11 @@ def matrices(view: np.ndarray) -> Matrices | None:
     return None
 
 
-def vectors(view: np.ndarray) -> Matrices | None:
+def vectors(view: Plane) -> Matrices | None:
     """The (batch, rows, 1) view as vectors whose elements lie `leading` apart, if BLAS can read them."""
     batch, step, _ = (s // view.itemsize for s in view.strides)
     apart = step if view.shape[1] > 1 else 1
-    return Matrices(view.ctypes.data, view.itemsize, True, apart, apart, batch) if apart > 0 else None
+    return Matrices(view.address, view.itemsize, True, apart, apart, batch) if apart > 0 else None
 
 
 @frozen
@@ -70,14 +123,14 @@ class Cut:
 def cut(batch: int, m: int, each_ns: float, threads: int) -> Cut:
     """The cut of a batch of products with m rows that take so long each."""
     total_ns = batch * (each_ns + _CALL_NS)
-    short = int(total_ns / _SHORTEST_NS)
+    short = whole(total_ns / _SHORTEST_NS)
     wanted = min(short, threads * (_STRIPS if m >= _TALL * _STRIPS * threads else 1))
     if threads == 1 or wanted < 2:
         return Cut(m, 1, batch, batch)
     if batch >= 8 * threads or (batch >= wanted and (wanted < threads or not batch % threads)):
         return Cut(m, 1, batch, batch // min(batch, short, 8 * threads))
     fair = min(wanted, threads) if batch >= threads else wanted
-    strips = fair // math.gcd(fair, batch)
+    strips = fair // math.gcd(int(fair), int(batch))
     height = -(-m // (strips * _STRIP_MULTIPLE)) * _STRIP_MULTIPLE
     height = min(height, m)
     strips = -(-m // height)
@@ -86,16 +139,21 @@ def cut(batch: int, m: int, each_ns: float, threads: int) -> Cut:
 
 @frozen
 class Product:
-    """out = a @ b for a batch of matrices, views of shape (batch, rows, columns) of one dtype."""
+    """out = a @ b for a batch of matrices of one dtype."""
 
-    a: np.ndarray
-    b: np.ndarray
-    out: np.ndarray
+    a: Plane
+    b: Plane
+    out: Plane
+
+    @staticmethod
+    def of(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Product:
+        """That of arrays of shape (batch, rows, columns)."""
+        return Product(Plane.of(a), Plane.of(b), Plane.of(out))
 
     @property
     def transposed(self) -> Product:
         """The same as out.T = b.T @ a.T."""
-        return Product(*(x.transpose(0, 2, 1) for x in (self.b, self.a, self.out)))
+        return Product(self.b.transposed, self.a.transposed, self.out.transposed)
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -104,9 +162,7 @@ class Product:
     @property
     def is_symmetric(self) -> bool:
         """Whether b is a transposed, for which NumPy has a call that does half the work."""
-        turned = self.a.transpose(0, 2, 1)
-        same = turned.ctypes.data == self.b.ctypes.data and turned.strides == self.b.strides
-        return same and turned.shape == self.b.shape and min(self.sizes) > 1
+        return self.a.transposed == self.b and min(self.sizes) > 1
 
 
 _ADDRESSES = (7, 11, 14)  # the words of a call that say where a, b and out lie; see blas.ll
@@ -150,14 +206,14 @@ def call_of(product: Product, using: Routines) -> Call | None:
         *(c.address, c.leading, c.row * size, c.batch * size),
     )
     function, step = (using.gemv, using.vectors) if by_vectors else (using.gemm, using.matrices)
-    each_ns = (_VECTOR_NS * m if by_vectors else _MULTIPLY_NS * m * n) * k * size / 4
+    each_ns = (m * _VECTOR_NS if by_vectors else m * n * _MULTIPLY_NS) * k * size / 4
     return Call(turned is not product, m, function, step, numbers, each_ns)
 
 
 def product_pieces(product: Product, host: Host) -> list[Piece] | None:
     """A launch of the product; None where BLAS cannot be had for it so. `out` shares no memory with the operands.
 
-    Its arguments 0, 1 and 2 are the addresses of a, b and out; the arrays only show how they lie.
+    Its arguments 0, 1 and 2 are the addresses of a, b and out; the planes only show how they lie.
     """
     library = loaded_library()
     using = None if library is None else routines(host.engine(), library, product.out.dtype)

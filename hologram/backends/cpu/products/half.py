@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import functools
-import math
-
-import numpy as np
 
 from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.products import panels
-from hologram.backends.cpu.products.cut import Product
+from hologram.backends.cpu.products.cut import Plane, Product
 from hologram.dtypes import DType, f32
 from hologram.records import frozen
+from hologram.sizes import whole
 
 _MOST_DOTS = 16  # rows up to which converting b in registers again for each two rows beats packing it
 _ROWS = 192  # of a unit: its block of a takes 192 KiB, and stays in the second cache
@@ -49,7 +47,7 @@ def units(sizes: tuple[int, int, int, int], step: int, most_rows: int, threads: 
     batch, m, n, k = sizes
     row_blocks = -(-m // most_rows)
     each_ns = k * (m * n * _MULTIPLY_NS + (m + n * row_blocks) * _CONVERT_NS)
-    slices = max(1, min(int(batch * each_ns / _SHORTEST_NS), threads * _SLICES))
+    slices = max(1, min(whole(batch * each_ns / _SHORTEST_NS), threads * _SLICES))
     wanted = -(-slices // (batch * row_blocks))  # blocks of columns
     columns = min(_COLUMNS, -(-n // (wanted * step)) * step)
     column_blocks = -(-n // columns)
@@ -61,7 +59,7 @@ def units(sizes: tuple[int, int, int, int], step: int, most_rows: int, threads: 
 def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> list[Piece]:
     """A launch of the product of operands of f16 or bf16; `out`, of that or f32, shares no memory with them.
 
-    Its arguments 0, 1 and 2 are the addresses of a, b and out; the arrays only show how they lie.
+    Its arguments 0, 1 and 2 are the addresses of a, b and out; the planes only show how they lie.
     """
     m, n, k = product.sizes
     if not product.out.size or not k:
@@ -91,7 +89,7 @@ def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> li
     operands = (1, 0, 2) if turned else (0, 1, 2)
     patches = tuple(Patch(word, ADDRESS, argument) for word, argument in enumerate(operands))
     step = Step(code.addresses[panels.FUNCTIONS.index("dots" if few else "blocks")], cut.total, cut.slice)
-    slices = math.ceil(cut.total / cut.slice)
+    slices = -(-cut.total // cut.slice)
     room = 0 if few else (slices * room_bytes + _LINE) // 8
     return [Piece((step,), words, patches, room=room, room_at=panels.WORDS.index("room"), owner=code)]
 
@@ -102,7 +100,7 @@ def _room_bytes(cut: Units, width: int) -> int:
     return -(-elements * f32.itemsize // _LINE) * _LINE
 
 
-def _steps(name: str, view: np.ndarray) -> dict[str, int]:
+def _steps(name: str, view: Plane) -> dict[str, int]:
     return {
         f"{name}_{axis}": step for axis, step in zip(("batch", "row", "column"), view.strides, strict=True)
     }

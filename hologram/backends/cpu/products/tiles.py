@@ -7,7 +7,8 @@ and after it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,12 @@ from numpy.lib.stride_tricks import as_strided
 from hologram.atlas.program import Program
 from hologram.backends.cpu.image import Piece, prepared
 from hologram.backends.cpu.kernel import Host, bound
-from hologram.backends.cpu.memory import Memory, borrowed
+from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.products.blas import loaded_library
-from hologram.backends.cpu.products.cut import Product, matrices, product_pieces
+from hologram.backends.cpu.products.cut import Plane, Product, matrices, meet, product_pieces
 from hologram.backends.cpu.products.half import half_pieces
 from hologram.device import Binding, Kernel, Launch, Prepared, Span, in_turn
-from hologram.dtypes import Number, bf16, f16
+from hologram.dtypes import DType, Number, bf16, f16
 from hologram.errors import CompileError
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.plan import Tile
@@ -56,6 +57,30 @@ class TileCall:
         return self.compile(program).bind(bindings, (), grid)
 
 
+@frozen
+class Laid:
+    """A launch of a tile on memory that is only known: where each buffer begins, its bytes, and its dtype."""
+
+    tile: Tile
+    buffers: Mapping[str, tuple[int, int, DType]]
+    scalars: Mapping[str, Any]
+    grid: Sequence[int]
+    compile: Callable[[Program], Kernel]
+    host: Host | None
+
+    def plane(self, name: str, shape: tuple[int, ...], axes: Sequence[str]) -> Plane:
+        """As TileCall.view."""
+        place, _, dtype = self.buffers[name]
+        strides = tuple(self.scalars[f"{name}_{axis}"] * dtype.itemsize for axis in axes)
+        first = self.scalars.get(f"{name}_offset", 0) * dtype.itemsize
+        return Plane(place + first, dtype.numpy, shape, strides)
+
+    def span(self, name: str) -> tuple[int, int]:
+        """The first byte of a buffer, and one past its last whole element."""
+        place, nbytes, dtype = self.buffers[name]
+        return place, place + nbytes - nbytes % dtype.itemsize
+
+
 def memory_of(array: np.ndarray) -> Memory:
     """A contiguous array's memory."""
     flat = array.reshape(-1).view(np.uint8)
@@ -74,35 +99,37 @@ class TileKernel(Kernel):
         spans = [(b.memory.address + b.offset, b.nbytes) for b in bindings]
         if self.host is not None and self.pieces(spans, scalars, grid) is not None:
             return bound(self.pieces, bindings, scalars, grid, self.host)  # type: ignore[arg-type]
-        found = [b.memory.bytes[b.offset : b.offset + b.nbytes] for b in bindings]
-        return self._asked(_in_python, found, scalars, grid)
+        arrays = {}
+        for (name, dtype, _), b in zip(self.tile.buffers, bindings, strict=True):
+            whole = b.nbytes - b.nbytes % dtype.itemsize
+            arrays[name] = b.memory.bytes[b.offset : b.offset + whole].view(dtype.numpy)
+        numbers = self._numbers(scalars)
+        with self._named():
+            return _in_python(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
 
     def pieces(
         self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]
     ) -> list[Piece] | None:
         """The steps of a launch on memory like this, as ProgramKernel.pieces; None where Python has a part in it."""
-        found = [borrowed(place, nbytes).bytes[:nbytes] for place, nbytes in spans]
-        return self._asked(_compiled, found, scalars, grid)
+        laid = zip(self.tile.buffers, spans, strict=True)
+        buffers = {name: (place, nbytes, dtype) for (name, dtype, _), (place, nbytes) in laid}
+        numbers = self._numbers(scalars)
+        with self._named():
+            return _compiled(Laid(self.tile, buffers, numbers, tuple(grid), self.compile, self.host))
 
-    def _asked(
-        self,
-        how: Callable[[TileCall], Any],
-        found: Sequence[np.ndarray],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-    ) -> Any:
-        """What a way of running the tile makes of its buffers, which are bytes."""
+    def _numbers(self, scalars: Sequence[Number]) -> dict[str, Number]:
+        return {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Raises CompileError for a tile that the CPU does not have, or one that lacks a buffer or a scalar."""
         if self.tile.stem not in TILES:
             known = ", ".join(sorted(TILES))
             raise CompileError(
                 self.tile.entry, f"the CPU has no kernel named {self.tile.stem}; it has {known}"
             )
-        arrays = {}
-        for (name, dtype, _), array in zip(self.tile.buffers, found, strict=True):
-            arrays[name] = array[: array.size - array.size % dtype.itemsize].view(dtype.numpy)
-        numbers = {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
         try:
-            return how(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
+            yield
         except KeyError as error:
             raise CompileError(
                 self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
@@ -134,36 +161,38 @@ class TileKernel(Kernel):
         return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
 
 
-def _operands(call: TileCall) -> Product:
-    """The matrices of a batched product."""
-    m, k, n = (int(call.scalars[name]) for name in ("m", "k", "n"))
-    batch = int(call.grid[2])
-    return Product(
-        call.view("a", (batch, m, k), ("batch", "row", "column")),
-        call.view("b", (batch, k, n), ("batch", "row", "column")),
-        call.view("out", (batch, m, n), ("batch", "row", "column")),
-    )
+AXES = ("batch", "row", "column")
 
 
-def _direct(call: TileCall, product: Product) -> bool:
-    """Whether BLAS can write where the result shall lie, and an epilogue work there."""
-    out, epilogue = product.out, call.tile.epilogue
-    read = [call.arrays[name] for name, _, _ in epilogue_reads(epilogue)]
-    fits = matrices(out) is not None if epilogue is None else out.flags.c_contiguous
+def _shapes(call: TileCall | Laid) -> dict[str, tuple[int, int, int]]:
+    """Of the matrices of a batched product."""
+    m: Any
+    k: Any
+    n: Any
+    m, k, n = (call.scalars[name] for name in ("m", "k", "n"))
+    batch = call.grid[2]
+    return {"a": (batch, m, k), "b": (batch, k, n), "out": (batch, m, n)}
+
+
+def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int, int]]) -> bool:
+    """Whether BLAS can write where the result shall lie, and an epilogue work there, which reads these bytes."""
+    out = product.out
+    fits = matrices(out) is not None if epilogue is None else out.is_contiguous
     wide = out.dtype in (np.float32, np.float64)
-    return wide and fits and not any(np.may_share_memory(out, x) for x in (product.a, product.b, *read))
+    return wide and fits and not any(meet(out.span, x) for x in (product.a.span, product.b.span, *read))
 
 
-def _compiled(call: TileCall) -> list[Piece] | None:
+def _compiled(call: Laid) -> list[Piece] | None:
     """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
-    product = _operands(call)
+    product = Product(*(call.plane(name, shape, AXES) for name, shape in _shapes(call).items()))
     if call.host is not None and call.tile.epilogue is None and _is_half(call.tile):
-        apart = not any(np.may_share_memory(product.out, x) for x in (product.a, product.b))
+        apart = not any(meet(product.out.span, x.span) for x in (product.a, product.b))
         pieces = half_pieces(product, call.tile.buffers[0][1], call.tile.buffers[2][1], call.host)
         return _placed(call, product, pieces) if apart else None
     readable = all(x.dtype == product.out.dtype and matrices(x) is not None for x in (product.a, product.b))
     epilogue = call.tile.epilogue
-    if call.host is None or not readable or not _direct(call, product):
+    read = [call.span(name) for name, _, _ in epilogue_reads(epilogue)]
+    if call.host is None or not readable or not _direct(product, epilogue, read):
         return None
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != product.out.dtype:
         return None
@@ -174,8 +203,9 @@ def _compiled(call: TileCall) -> list[Piece] | None:
     if epilogue is not None:
         ends: dict[str, str] = dict.fromkeys(("value", "result"), "out")
         named = [ends.get(p.name, p.name) for p in epilogue.buffers]
-        arrays = [product.out if n == "out" else call.arrays[n] for n in named]
-        spans = [(x.ctypes.data, x.nbytes) for x in arrays]
+        out = (product.out.address, product.out.size * product.out.itemsize)
+        ranges = [out if n == "out" else call.span(n) for n in named]
+        spans = [r if n == "out" else (r[0], r[1] - r[0]) for n, r in zip(named, ranges, strict=True)]
         kernel: Any = call.compile(epilogue)
         batch, m, n = product.out.shape
         places = _places(call, product)
@@ -190,16 +220,16 @@ def _is_half(tile: Tile) -> bool:
     return one == other and one in (f16, bf16)
 
 
-def _places(call: TileCall, product: Product) -> dict[str, tuple[int, int]]:
+def _places(call: Laid, product: Product) -> dict[str, tuple[int, int]]:
     """Of each buffer, which argument it is and how many bytes behind its beginning the tile's view of it lies."""
-    views = {"a": product.a, "b": product.b, "out": product.out}
+    planes = {"a": product.a, "b": product.b, "out": product.out}
     return {
-        name: (k, views[name].ctypes.data - call.arrays[name].ctypes.data if name in views else 0)
+        name: (k, planes[name].address - call.buffers[name][0] if name in planes else 0)
         for k, (name, _, _) in enumerate(call.tile.buffers)
     }
 
 
-def _placed(call: TileCall, product: Product, pieces: Sequence[Piece]) -> list[Piece]:
+def _placed(call: Laid, product: Product, pieces: Sequence[Piece]) -> list[Piece]:
     """Pieces whose arguments are a, b and out, told the tile's own."""
     places = _places(call, product)
     return [_told(piece, [places[n] for n in ("a", "b", "out")]) for piece in pieces]
@@ -216,18 +246,18 @@ def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
 
 def _in_python(call: TileCall) -> Launch:
     """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
-    a, b, out = (product := _operands(call)).a, product.b, product.out
+    a, b, out = (call.view(name, shape, AXES) for name, shape in _shapes(call).items())
     batch, m, n = out.shape
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
     epilogue = call.tile.epilogue
-    direct = _direct(call, product)
+    read = [Plane.of(call.arrays[name].reshape(1, 1, -1)).span for name, _, _ in epilogue_reads(epilogue)]
+    direct = _direct(Product.of(a, b, out), epilogue, read)
     value = out if direct else np.empty(out.shape, wide)
     result = value
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != wide:
         result = np.empty(out.shape, epilogue.buffer("result").dtype.numpy)
     steps: list[Launch] = []
-    product = Product(_readable(a, wide, steps), _readable(b, wide, steps), value)
-    steps.append(_product(call, product))
+    steps.append(_product(call, _readable(a, wide, steps), _readable(b, wide, steps), value))
     if epilogue is not None:
         arrays = {**call.arrays, "value": value, "result": result}
         steps.append(call.program(epilogue, arrays, (batch * m, n)))
@@ -238,26 +268,24 @@ def _in_python(call: TileCall) -> Launch:
 
 def _readable(view: np.ndarray, wide: np.dtype, steps: list[Launch]) -> np.ndarray:
     """The operand as BLAS can read it: as it lies, or as a copy that the step appended makes at every launch."""
-    if view.dtype == wide and matrices(view) is not None:
+    if view.dtype == wide and matrices(Plane.of(view)) is not None:
         return view
     copied = np.empty(view.shape, wide)
     steps.append(functools.partial(np.copyto, copied, view))
     return copied
 
 
-def _product(call: TileCall, product: Product) -> Launch:
+def _product(call: TileCall, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Launch:
     """The product on the pool's threads, or NumPy's own where that cannot be had."""
-    pieces = None if call.host is None else product_pieces(product, call.host)
+    pieces = None if call.host is None else product_pieces(Product.of(a, b, out), call.host)
     if pieces is not None and call.host is not None:
         launch = prepared(pieces, call.host.pool(), call.host.engine())
-        return functools.partial(
-            _on, launch, [x.ctypes.data for x in (product.a, product.b, product.out)], product
-        )
-    a, b, out = (x[0] if len(x) == 1 else x for x in (product.a, product.b, product.out))
+        return functools.partial(_on, launch, [x.ctypes.data for x in (a, b, out)], (a, b, out))
+    a, b, out = (x[0] if len(x) == 1 else x for x in (a, b, out))
     return functools.partial(np.matmul, a, b, out=out)
 
 
-def _on(launch: Prepared, arguments: list[Any], _product: Product) -> None:
+def _on(launch: Prepared, arguments: list[Any], _arrays: Any) -> None:
     launch(arguments)
 
 

@@ -89,17 +89,16 @@ def lying(array: np.ndarray, how: str) -> np.ndarray:
     return array.copy()
 
 
-def launched(product: Product, host: Host = HOST) -> Launch:
-    pieces = product_pieces(product, host)
+def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, host: Host = HOST) -> Launch:
+    pieces = product_pieces(Product.of(a, b, out), host)
     assert pieces is not None
     launch = prepared(pieces, host.pool(), host.engine())
-    arrays = (product.a, product.b, product.out)
-    return lambda: launch([x.ctypes.data for x in arrays])
+    return lambda: launch([x.ctypes.data for x in (a, b, out)])
 
 
 def check(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """The product over a poisoned output, within a few roundings of the float64 result."""
-    launch = launched(Product(a, b, out))
+    launch = launched(a, b, out)
     wide = [x.astype(np.float64) for x in (a, b)]
     expected = np.matmul(*wide)
     bound = np.matmul(*(abs(x) for x in wide)) * np.finfo(out.dtype).eps * 16
@@ -143,7 +142,7 @@ def test_a_matrix_for_the_whole_batch() -> None:
 def test_nothing_around_the_output_is_written() -> None:
     a, b = numbers((1, 200, 90), np.float32), numbers((1, 90, 300), np.float32)
     around = np.full((1, 202, 304), np.float32(7))
-    launched(Product(a, b, around[:, 1:-1, 2:-2]))()
+    launched(a, b, around[:, 1:-1, 2:-2])()
     around[:, 1:-1, 2:-2] = 7
     assert (around == 7).all()
 
@@ -155,7 +154,7 @@ def test_what_is_not_finite_reaches_its_row_alone(value: float, sizes: tuple[int
     a, b = np.ones((1, m, k), np.float32), np.ones((1, k, n), np.float32)
     a[0, 3, 4] = value
     out = np.full((1, m, n), np.nan, np.float32)
-    launched(Product(a, b, out))()
+    launched(a, b, out)()
     np.testing.assert_array_equal(out[0, 3], value)
     np.testing.assert_array_equal(np.delete(out[0], 3, 0), k)
 
@@ -173,13 +172,13 @@ def test_what_is_not_finite_reaches_its_row_alone(value: float, sizes: tuple[int
 )
 def test_what_blas_cannot_do_is_refused(a: np.ndarray, b: np.ndarray) -> None:
     out = np.zeros((1, a.shape[1], b.shape[2]), a.dtype)
-    assert product_pieces(Product(a, b, out), HOST) is None
+    assert product_pieces(Product.of(a, b, out), HOST) is None
 
 
 def test_a_matrix_times_its_transpose_is_left_to_numpy() -> None:
     """It has a call that does half the work."""
     a = numbers((1, 20, 30), np.float32)
-    product = Product(a, a.transpose(0, 2, 1), np.empty((1, 20, 20), np.float32))
+    product = Product.of(a, a.transpose(0, 2, 1), np.empty((1, 20, 20), np.float32))
     assert product_pieces(product, HOST) is None
 
 
@@ -189,9 +188,9 @@ def test_integers_of_32_bits() -> None:
     assert found is not None
     narrow = blas.Routines(found.code, found.gate, found.gemm, found.gemv, 2**31 - 1)
     a = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1, 1, 2**31), (0, 0, 0))
-    assert cutting.matrices(a) is None
+    assert cutting.matrices(cutting.Plane.of(a)) is None
     row = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (1, 2, 4), (0, 2**33, 4))
-    product = Product(row, np.zeros((1, 4, 3), np.float32), np.zeros((1, 2, 3), np.float32))
+    product = Product.of(row, np.zeros((1, 4, 3), np.float32), np.zeros((1, 2, 3), np.float32))
     assert cutting.call_of(product, narrow) is None
     assert cutting.call_of(product, found) is not None or library().integer_bits == 32
 
@@ -238,7 +237,7 @@ def test_cuts(given: tuple[int, int, float, int], expected: Cut) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_users_number_of_threads_is_restored(threads: int) -> None:
     a, b = numbers((1, 300, 300), np.float32), numbers((1, 300, 300), np.float32, 1)
-    launch = launched(Product(a, b, np.empty((1, 300, 300), np.float32)))
+    launch = launched(a, b, np.empty((1, 300, 300), np.float32))
     with blas_at(threads):
         launch()
         assert threads_of_blas() == threads
@@ -250,7 +249,7 @@ def test_launches_side_by_side_and_numpy_among_them() -> None:
 
     def work(k: int) -> None:
         out = np.empty((1, 160, 240), np.float32)
-        launch = launched(Product(a, b, out))
+        launch = launched(a, b, out)
         for _ in range(60):
             out[...] = np.nan
             if k:
@@ -273,7 +272,7 @@ def test_after_an_interrupt() -> None:
         from tests.backends.cpu.products.test_blas import *
         threads_of_blas(2)
         n = 1500
-        launch = launched(Product(*(np.ones((1, n, n)) for _ in "abc")))
+        launch = launched(np.ones((1, n, n)), np.ones((1, n, n)), np.ones((1, n, n)))
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         def stop(*_):
             raise KeyboardInterrupt
@@ -299,7 +298,7 @@ def _in_child(launch: Launch, out: np.ndarray, sender: object) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child() -> None:
     out = np.empty((1, 200, 200), np.float32)
-    launch = launched(Product(np.ones((1, 200, 100), np.float32), np.ones((1, 100, 200), np.float32), out))
+    launch = launched(np.ones((1, 200, 100), np.float32), np.ones((1, 100, 200), np.float32), out)
     launch()
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with blas_at(2):
@@ -315,8 +314,8 @@ def test_a_forked_child() -> None:
 def test_a_fork_in_the_middle_of_a_launch() -> None:
     """The child restores the number of threads that the launch it has no thread of would have."""
     small = np.empty((1, 90, 90), np.float32)
-    launch = launched(Product(np.ones((1, 90, 90), np.float32), np.ones((1, 90, 90), np.float32), small))
-    large = launched(Product(*(np.ones((1, 2000, 2000)) for _ in "abc")))
+    launch = launched(np.ones((1, 90, 90), np.float32), np.ones((1, 90, 90), np.float32), small)
+    large = launched(np.ones((1, 2000, 2000)), np.ones((1, 2000, 2000)), np.ones((1, 2000, 2000)))
     receiver, sender = multiprocessing.Pipe(duplex=False)
     with blas_at(2), ThreadPoolExecutor(1) as threads:
         process = multiprocessing.get_context("fork").Process(target=_in_child, args=(launch, small, sender))

@@ -39,7 +39,7 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
 
 def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
     host = device()._host
-    pieces = half_pieces(Product(a, b, out), dtype, stored, host)
+    pieces = half_pieces(Product.of(a, b, out), dtype, stored, host)
     launch: Any = InPython(np.array(_written(pieces, host.pool()), np.int64))
     launch([x.ctypes.data for x in (a, b, out)])
 
@@ -153,7 +153,9 @@ def test_room_is_not_part_of_the_image() -> None:
     rng = np.random.default_rng(0)
     a, b = lying(rng, dtypes.f16, (1, 100, 300), "rows"), lying(rng, dtypes.f16, (1, 300, 400), "rows")
     host = device()._host
-    (piece,) = half_pieces(Product(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host)
+    (piece,) = half_pieces(
+        Product.of(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host
+    )
     assert piece.room * 8 > 100_000
     assert len(_written([piece], host.pool())) < 100
 
