@@ -149,7 +149,7 @@ class Layout:
         axis = normalize_axis(axis, self.ndim, "slice")
         if step == 0:
             raise ShapeError("slice: the step must not be 0")
-        by = 1 if step is None else index(step)
+        by = 1 if step is None else whole(step, "slice: the step")
         first, last = _bounds(start, stop, by, self.shape[axis])
         length = -((first - last) // by) if by > 0 else -((last - first) // -by)
         return self.narrow(axis, first, max(length, 0), by)
@@ -236,7 +236,7 @@ def _bounds(start: int | None, stop: int | None, step: int, n: int) -> tuple[int
     def bound(given: int | None, default: int) -> int:
         if given is None:
             return default
-        given = given if isinstance(given, int) else index(given)
+        given = int(given) if isinstance(given, bool) else whole(given, "slice: a bound")
         return max(given + n, low) if given < 0 else min(given, high)
 
     return bound(start, low if step > 0 else high), bound(stop, high if step > 0 else low)
@@ -281,7 +281,7 @@ def whole(number: Any, who: str) -> int:
     """An integer of Python or NumPy as Python's; TypeError for anything else, bools included."""
     try:
         if not isinstance(number, bool):
-            return number if isinstance(number, int) else index(number)
+            return number if issubclass(type(number), int) else index(number)  # not what stands for one
     except TypeError:
         pass
     raise TypeError(f"{who} must be an integer, got {number!r}")

@@ -128,6 +128,10 @@ class _Traced:
     def __abs__(self) -> Any:
         return self if self >= 0 else -self  # type: ignore[operator]
 
+    def _own(self, other: Any) -> Any:
+        """Another number, without its expression where that is of another trace."""
+        return _plain(other) if isinstance(other, _Traced) and other.trace is not self.trace else other
+
     def fixed(self) -> Any:
         """The number, which is thereby decided."""
         value = _plain(self)
@@ -199,6 +203,7 @@ def _arithmetic(symbol: str, function: Callable[[Any, Any], Any], turned: bool) 
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
+        other = self._own(other)
         a, b = (other, self) if turned else (self, other)
         value = function(_plain(a), _plain(b))
         trace = self.trace
@@ -231,6 +236,7 @@ def _comparison(symbol: str, opposite: str, function: Callable[[Any, Any], bool]
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, (int, float)):
             return NotImplemented
+        other = self._own(other)
         found = function(_plain(self), _plain(other))
         if self.trace.open and not (isinstance(other, _Traced) and other.name == self.name):
             if other != other or other in _ENDLESS:

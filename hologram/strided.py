@@ -178,4 +178,4 @@ def _ints(given: tuple[Any, ...], who: str) -> tuple[int, ...]:
     for g in given:
         if isinstance(g, bool) or not isinstance(g, (int, np.integer)):
             raise TypeError(f"{who}: integers are needed, got {g!r}")
-    return tuple(g if isinstance(g, int) else int(g) for g in given)
+    return tuple(g if issubclass(type(g), int) else int(g) for g in given)

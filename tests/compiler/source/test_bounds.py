@@ -207,6 +207,7 @@ GATHERING = {
 }
 # Positions that stay inside by a condition on others than themselves.
 CONDITIONAL = {
+    "concat",
     "pad",
     "cumsum",
     "cumprod",
