@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import and_
 from typing import Any
 
@@ -13,15 +13,13 @@ import numpy as np
 from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
-from hologram.atlas.program import Access, Program
 from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
-from hologram.layout import Layout, collapse, normalize_axis
+from hologram.layout import Layout, normalize_axis
 from hologram.opset import logic
 from hologram.opset.creation import arange
-from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import (
     Attributes,
@@ -34,7 +32,7 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
-from hologram.plan import Plan, Step, Target
+from hologram.plan import Plan, Target
 from hologram.records import frozen
 
 Coordinates = tuple[Value, ...]
@@ -201,74 +199,9 @@ class Concat(Operation):
             if layout.size:
                 parts.append((k, layout, outputs[0].narrow(axis, start, layout.shape[axis])))
             start += layout.shape[axis]
-        small = outputs[0].size <= (FEW if target.limits.cheap_launches else SMALL)
-        together = min(JOINED, target.limits.max_bindings - 1) if small else 1
+        together = most_together(outputs[0].size, target.limits)
         groups = [parts[n : n + together] for n in range(0, len(parts), together)]
-        return Plan(tuple(_joined(group, len(inputs), axis) for group in groups))
-
-
-JOINED = 8  # operands that one kernel copies
-# Elements of a result up to which launches cost more than telling for each element whose it is; FEW where launches are
-# cheap: two halves of 112 take 3.4 us in one launch and 2.8 in two there, and 49 and 91 us on WebGPU in software.
-FEW, SMALL = 1 << 9, 1 << 14
-
-
-def _joined(parts: Sequence[tuple[int, Layout, Layout]], out: int, axis: int) -> Step:
-    """Copies operands to parts of the output that follow one another along an axis."""
-    if len(parts) == 1:
-        operand, layout, part = parts[0]
-        (step,) = copy_plan(layout, part).steps
-        return replace(step, operands=(operand, out))
-    first = parts[0][2]
-    length = sum(part.shape[axis] for _, _, part in parts)
-    whole = replace(first, shape=(*first.shape[:axis], length, *first.shape[axis + 1 :]))
-    layouts, place = _plain([*(layout for _, layout, _ in parts), whole], axis)
-    names = (*(f"x{k}" for k in range(len(parts))), "out")
-    program = join_program(tuple(map(Address.of, layouts)), place)
-    return step_of(
-        program, (*(k for k, _, _ in parts), out), numbers_of(names, layouts, {}), layouts[-1].shape
-    )
-
-
-def _plain(layouts: Sequence[Layout], axis: int) -> tuple[list[Layout], int]:
-    """The same arrays with as few axes around one as describe them all, and where that one is then."""
-    before = collapse([Layout(v.dtype, v.shape[:axis], v.strides[:axis], v.offset) for v in layouts])
-    behind = collapse([Layout(v.dtype, v.shape[axis + 1 :], v.strides[axis + 1 :]) for v in layouts])
-    return [
-        replace(
-            a,
-            shape=(*a.shape, v.shape[axis], *b.shape),
-            strides=(*a.strides, v.strides[axis], *b.strides),
-        )
-        for a, v, b in zip(before, layouts, behind, strict=True)
-    ], before[0].ndim
-
-
-@lru_cache(maxsize=1024)
-def join_program(addresses: tuple[Address, ...], axis: int) -> Program:
-    """Copies all but the last to the last, behind one another along an axis."""
-    *sources, target = addresses
-    rank = len(target.steps)
-    builder = Builder(f"atlas_join_{target.dtype}", rank=rank)
-    at = [builder.coordinate(k) for k in range(rank)]
-    operands = [
-        Operand(builder, f"x{k}", source, Access.READ, source.dtype) for k, source in enumerate(sources)
-    ]
-    out = Operand(builder, "out", target, Access.WRITE, target.dtype)
-
-    def chosen(number: int, place: Value) -> tuple[Value, ...]:
-        """The element of the operand in whose part a place lies, of those from a number on."""
-
-        def own() -> tuple[Value, ...]:
-            return (operands[number].at(*at[:axis], place, *at[axis + 1 :]).to(target.dtype),)
-
-        if number == len(operands) - 1:
-            return own()
-        length = builder.scalar(f"x{number}_extent_{axis}", dtypes.index)
-        return builder.if_(place < length, own, lambda: chosen(number + 1, place - length))
-
-    out.put(chosen(0, at[axis])[0], *at)
-    return builder.build()
+        return Plan(tuple(join_step(group, len(inputs), axis) for group in groups))
 
 
 def _concat_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

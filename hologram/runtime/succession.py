@@ -1,8 +1,9 @@
-"""Buffers over the memory of others: handed over, taken back, or kept by both."""
+"""Buffers over the memory of others: handed over, taken back, kept by both, or lent."""
 
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 from hologram.dtypes import DType
 from hologram.runtime.allocation import Kind
@@ -27,6 +28,19 @@ def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
     )
     successor._lease = lease
     return successor
+
+
+_NOBODYS: Any = object()  # in a lease's place: who ends gives nothing back
+
+
+def lent(buffer: Buffer, kind: Kind) -> Buffer:
+    """A buffer of that kind where another lies, for who asks where that is and no more: it holds nothing."""
+    block = buffer.live_block()
+    holder = block.holder
+    borrower = Buffer(buffer.executor, block, kind)
+    borrower._lease = _NOBODYS
+    block.holder = holder
+    return borrower
 
 
 def take_back(buffer: Buffer, successor: Buffer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,11 +10,12 @@ import torch
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.runtime.allocation import Kind
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.succession import lent
 from hologram.runtime.validation import exactly
 from hologram.sizes import Size, Trace
 from hologram_torch.kernels.kernel import Kernel
 from hologram_torch.kernels.learnt import Arguments
+from hologram_torch.kernels.plain import Plain
 from hologram_torch.tensors.memory import hologram_tensor
 
 # Of sizes or strides: numbers that are 0 or 1, `(k,)` for the size of that number, `(axis, own)` for a stride that
@@ -56,7 +56,8 @@ class Class:
         sizes = [self._mark(n) for n in shape]
         steps = [self._step(k, shape, strides) for k in range(len(shape))]
         self.tensors.append((x, sizes, steps))
-        self.key += (engine, x.dtype, behind, *sizes, *steps)
+        order = sorted(range(len(shape)), key=strides.__getitem__)  # by which PyTorch lays results out
+        self.key += (engine, x.dtype, behind, *sizes, *steps, *order)
 
     def _mark(self, n: int) -> Any:
         """A size in the key: itself where it is none beyond 1, else a number for it."""
@@ -72,7 +73,7 @@ class Class:
         return self._mark(step)
 
     def lifted(self, trace: Trace) -> list[Tensor]:
-        """The tensors with sizes of a trace, in the same memory; see `settle`."""
+        """The tensors with sizes of a trace, in the same memory."""
         self.symbols = [trace.symbol(n) for n in self.sizes]
         return [_lifted(x, sizes, steps, self.symbols) for x, sizes, steps in self.tensors]
 
@@ -96,22 +97,23 @@ def _lifted(x: torch.Tensor, sizes: Marks, steps: Marks, symbols: list[Size]) ->
         return stride(steps[over]) * value(sizes[over])
 
     tensor = hologram_tensor(x)
-    buffer = tensor.buffer
+    buffer: Any = tensor.buffer
     layout = Layout(
         tensor.layout.dtype, tuple(map(value, sizes)), tuple(map(stride, steps)), tensor.layout.offset
     )
-    block = buffer.live_block()
-    return Tensor(Buffer(buffer.executor, block, Kind((layout.span[1],), layout.dtype)), layout)
+    return Tensor(lent(buffer, Kind((layout.span[1],), layout.dtype)), layout)
 
 
 def class_of(
-    kernel: Kernel, taken: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]
+    kernel: Kernel | Plain, taken: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Class | None:
     """The class of a call; None for what has none: no sizes, or several tensors in memory that may be written to."""
+    if not isinstance(kernel, Kernel) or not kernel.has_classes:
+        return None
     blocks, places = taken.blocks, taken.places
     sources = list(map(id, taken.sources))
     apart = len(set(blocks)) == len(set(sources))
-    if not kernel.has_classes or any(b.adopted for b in blocks) or not (apart or type(kernel) is Kernel):
+    if any(b.adopted for b in blocks) or not (apart or type(kernel) is Kernel):
         return None
     found = Class(kernel)
     found.take(kernel.names, args, taken.told)
@@ -123,12 +125,3 @@ def class_of(
         first = [blocks.index(block) for block in blocks]
         found.key += [(k, place - places[k]) for k, place in zip(first, places, strict=True)]
     return found
-
-
-def settle(call: Class, tensors: Sequence[Tensor]) -> None:
-    """Has the memory of lifted tensors be that of those alone whose it is."""
-    for (x, _, _), tensor in zip(call.tensors, tensors, strict=True):
-        buffer = hologram_tensor(x).buffer
-        tensor.buffer.block = None
-        if buffer.block is not None:
-            buffer.block.holder = weakref.ref(buffer)

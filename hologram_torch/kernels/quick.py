@@ -31,6 +31,7 @@ from hologram_torch.kernels.kernel import Expected, Kernel
 from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.kernels.results import same_steps
 from hologram_torch.kernels.templates import Variants, traced
 from hologram_torch.tensors.memory import fresh, torch_tensor
 from hologram_torch.watch import unread
@@ -262,8 +263,8 @@ def _learn(
     by_value: bool,
 ) -> Any:
     """Goes by a template, or the long way, and keeps what that did where another call can do the same."""
-    call = class_of(kernel, taken, args, kwargs) if isinstance(kernel, Kernel) and not recordings else None
-    if call is None or not isinstance(kernel, Kernel):
+    call = None if recordings else class_of(kernel, taken, args, kwargs)
+    if call is None:
         learnt, found, _ = _recorded(kernel, taken, args, kwargs)
         known.keep(key, learnt, note, by_value)
         return found
@@ -273,24 +274,24 @@ def _learn(
         known.recipes.keep(key, BY_VALUE)
         key = (key, *map(exactly, taken.floats))
         return _learn(kernel, known, key, replace(taken, told=False), args, kwargs, note, True)
-    template = recipe = None
-    if variants is not None:
-        template, recipe = variants.found(tuple(call.sizes))
-        if template is not None and recipe is not None and variants.trusted(template):
-            floats = taken.floats if taken.told else []
-            if (not floats or _within(recipe, floats)) and _promised(kernel, recipe, args, kwargs):
-                known.keep(key, recipe, note, by_value)
-                found = follow(recipe, taken.sources, taken.places, floats)
-                return kernel(*args, **kwargs) if found is REFUSED else found
+    if variants is None:
+        learnt, found, _ = _recorded(kernel, taken, args, kwargs)
+        known.keep(key, learnt, note, by_value)
+        known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
+        return found
+    fit = variants.found(tuple(call.sizes))
+    if fit is not None and variants.trusted(fit[0]):
+        recipe, floats = fit[1], taken.floats if taken.told else []
+        if (not floats or _within(recipe, floats)) and _promised(call.kernel, recipe, args, kwargs):
+            known.keep(key, recipe, note, by_value)
+            found = follow(recipe, taken.sources, taken.places, floats)
+            return kernel(*args, **kwargs) if found is REFUSED else found
     learnt, found, expected = _recorded(kernel, taken, args, kwargs)
     known.keep(key, learnt, note, by_value)
-    if variants is None:
-        known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
+    if type(learnt) is Recipe and fit is not None:
+        variants.compare(*fit, learnt)
     elif type(learnt) is Recipe:
-        if template is not None and recipe is not None:
-            variants.compare(template, recipe, learnt)
-        else:
-            variants.learnt(learnt, partial(traced, kernel, call, taken, args, kwargs, expected))
+        variants.unfit(partial(traced, call, taken, args, kwargs, expected))
     return found
 
 
@@ -298,9 +299,12 @@ def _promised(kernel: Kernel, recipe: Recipe, args: Sequence[Any], kwargs: dict[
     """Whether PyTorch expects the results of a recipe that nobody learnt; raises what PyTorch raises."""
     if kernel.by_class:
         return True
-    wanted = [x.shape for x in kernel.promised(args, kwargs).results if x is not None]
-    made = [x.layout.shape for x in recipe.results if type(x) is Made]
-    return not made or not wanted or made == wanted
+    wanted = [x for x in kernel.promised(args, kwargs).results if x is not None]
+    made = [x.layout for x in recipe.results if type(x) is Made]
+    if not made or not wanted:
+        return True
+    pairs = zip(made, wanted, strict=False)
+    return len(made) == len(wanted) and all(a.shape == b.shape and same_steps(a, b) for a, b in pairs)
 
 
 def _recorded(

@@ -24,8 +24,8 @@ from hologram.runtime.launches import Placed, Structure
 from hologram.runtime.recording import Recording, Unrepeatable
 from hologram.runtime.validation import exactly
 from hologram.sizes import Real, Size, Trace
-from hologram_torch.kernels.classes import Class, settle
-from hologram_torch.kernels.kernel import Expected, Kernel
+from hologram_torch.kernels.classes import Class
+from hologram_torch.kernels.kernel import Expected
 from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.recipe import Made, Recipe
 
@@ -127,7 +127,7 @@ class Variants:
         self._met = 1
         self._closed = False  # whether there will be no more
 
-    def found(self, sizes: Sequence[int]) -> tuple[Template | None, Recipe | None]:
+    def found(self, sizes: Sequence[int]) -> tuple[Template, Recipe] | None:
         """The template that fits a structure, and its recipe."""
         for template in self.templates:
             recipe = template.recipe(sizes)
@@ -135,13 +135,13 @@ class Variants:
                 if template is not self.templates[0]:  # the next will be like it
                     self.templates = (template, *self._without(template))
                 return template, recipe
-        return None, None
+        return None
 
     def trusted(self, template: Template) -> bool:
         """Whether enough structures went both ways: fewer where others of the class did before."""
         return template.compared >= (1 if any(t.compared >= COMPARED for t in self.templates) else COMPARED)
 
-    def learnt(self, recipe: Recipe, trace: Callable[[], Template | None]) -> None:
+    def unfit(self, trace: Callable[[], Template | None]) -> None:
         """Takes note of a structure that no template fits; `trace` makes one that does."""
         self._met += 1
         if self._met <= MET or self._closed:
@@ -186,11 +186,11 @@ def _launched(placed: Placed) -> Any:
 
 def _same_draft(guess: Recipe, learnt: Recipe) -> bool:
     """Whether the words of a draft are those that the structure makes."""
-    structure = guess.structure
-    if structure is None or structure.finish is None:
+    finish = None if guess.structure is None else guess.structure.finish
+    if not isinstance(finish, partial):
         return True
     found = _drafted(learnt)
-    return found is not None and found.words == structure.finish.args[0]  # type: ignore[attr-defined]
+    return found is not None and (found.words,) == finish.args
 
 
 def _drafted(recipe: Recipe) -> Draft | None:
@@ -204,15 +204,10 @@ def _drafted(recipe: Recipe) -> Draft | None:
 
 
 def traced(
-    kernel: Kernel,
-    call: Class,
-    taken: Arguments,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    expected: Expected,
+    call: Class, taken: Arguments, args: Sequence[Any], kwargs: dict[str, Any], expected: Expected
 ) -> Template | None:
     """Goes the long way with sizes that remember; None where that cannot be done without elements."""
-    recording, trace = Recording(dry=True), Trace()
+    kernel, recording, trace = call.kernel, Recording(dry=True), Trace()
     tensors = call.lifted(trace)
     known = {id(x): tensor for (x, _, _), tensor in zip(call.tensors, tensors, strict=True)}
     try:
@@ -230,4 +225,3 @@ def traced(
         return None
     finally:
         trace.close()
-        settle(call, tensors)

@@ -136,6 +136,22 @@ def test_the_same_operand_twice_is_another_class(device: str) -> None:
         same(here - here, x - x)
 
 
+def test_results_lie_as_pytorch_lays_them_out(device: str) -> None:
+    """Views with gaps, whose axes lie in one order and then in the other, and sizes that tell nothing."""
+
+    def views(n: int, m: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.randn(2 * n, 2 * m)[::2, ::2], torch.randn(2 * m, 2 * n)[::2, ::2].t()
+
+    for turned in (0, 1, 0):
+        for k in range(12):
+            x = views(41 + k, 60 + 2 * k)[turned]
+            for call in (torch.neg, torch.clone, lambda t: t * 2.5, lambda t: t.softmax(0)):
+                there = torch.empty_strided(x.shape, x.stride(), device=device).copy_(x)
+                found = call(there)
+                assert found.stride() == call(x).stride()
+                same(found, call(x))
+
+
 def test_what_pytorch_refuses_stays_refused(device: str) -> None:
     for n in range(20, 40, 2):
         functional.glu(torch.randn(3, n, device=device))

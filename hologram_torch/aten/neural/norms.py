@@ -58,9 +58,9 @@ def layer_norm_backward(
     outer = tuple(range(x.ndim - len(normalized_shape)))
     axes = tuple(range(-len(normalized_shape), 0))
     wide = types.computing(x.dtype)
-    cotangent, weight_ = cotangent.astype(wide, copy=False), weight
+    cotangent = cotangent.astype(wide, copy=False)
     y = (x.astype(wide, copy=False) - mean) * inverse
-    g = cotangent if weight_ is None else cotangent * weight_.astype(wide, copy=False)
+    g = cotangent if weight is None else cotangent * weight.astype(wide, copy=False)
 
     def averaged(v: Tensor) -> Tensor:
         return hg.mean(v, axis=axes, keepdims=True)
