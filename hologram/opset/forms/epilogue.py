@@ -124,3 +124,29 @@ def summing(epilogue: Program, parts: int) -> Program:
         return total
 
     return replace(rewrite(epilogue, rule), name=f"{epilogue.name}_of_{parts}")
+
+
+@lru_cache(maxsize=256)
+def turned(epilogue: Program) -> Program:
+    """The epilogue of results that lie column by column: on a grid of (batch, columns, rows of one of the batch)."""
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | tuple[()] | None:
+        rows, columns = b.extent(2), b.extent(1)
+        match i.opcode:
+            case Opcode.LOAD if i.attribute == "value":
+                return b.load(epilogue.buffer("value"), b.position(Opcode.LANE))
+            case Opcode.STORE:
+                b.store(epilogue.buffer("result"), b.position(Opcode.LANE), operands[1])
+                return ()
+            case Opcode.EXTENT:
+                return columns if i.attribute == 1 else b.extent(0) * rows
+            case Opcode.COORDINATE if i.attribute == 1:
+                return b.coordinate(1)
+            case Opcode.COORDINATE:
+                return b.coordinate(0) * rows + b.coordinate(2)
+            case Opcode.LANE:
+                return (b.coordinate(0) * rows + b.coordinate(2)) * columns + b.coordinate(1)
+            case _:
+                return None
+
+    return replace(rewrite(replace(epilogue, rank=3), rule), name=f"{epilogue.name}_turned")

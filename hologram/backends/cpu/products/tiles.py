@@ -25,7 +25,7 @@ from hologram.backends.cpu.products.half import half_pieces
 from hologram.device import Binding, Kernel, Launch, Prepared, Span, in_turn
 from hologram.dtypes import DType, Number, bf16, f16
 from hologram.errors import CompileError
-from hologram.opset.forms.epilogue import epilogue_reads
+from hologram.opset.forms.epilogue import epilogue_reads, turned
 from hologram.plan import Tile
 from hologram.records import frozen
 
@@ -177,7 +177,7 @@ def _shapes(call: TileCall | Laid) -> dict[str, tuple[int, int, int]]:
 def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int, int]]) -> bool:
     """Whether BLAS can write where the result shall lie, and an epilogue work there, which reads these bytes."""
     out = product.out
-    fits = matrices(out) is not None if epilogue is None else out.is_contiguous
+    fits = matrices(out) is not None if epilogue is None else out.is_contiguous or out.transposed.is_contiguous
     wide = out.dtype in (np.float32, np.float64)
     return wide and fits and not any(meet(out.span, x) for x in (product.a.span, product.b.span, *read))
 
@@ -206,12 +206,18 @@ def _compiled(call: Laid) -> list[Piece] | None:
         out = (product.out.address, product.out.size * product.out.itemsize)
         ranges = [out if n == "out" else call.span(n) for n in named]
         spans = [r if n == "out" else (r[0], r[1] - r[0]) for n, r in zip(named, ranges, strict=True)]
-        kernel: Any = call.compile(epilogue)
-        batch, m, n = product.out.shape
+        program, grid = _on_results(epilogue, product.out)
+        kernel: Any = call.compile(program)
         places = _places(call, product)
         told = [places[name] for name in named]
-        found += [_told(piece, told) for piece in kernel.pieces(spans, (), (batch * m, n))]
+        found += [_told(piece, told) for piece in kernel.pieces(spans, (), grid)]
     return found
+
+
+def _on_results(epilogue: Program, out: Plane) -> tuple[Program, tuple[int, ...]]:
+    """What computes an epilogue in place, and its grid."""
+    batch, m, n = out.shape
+    return (epilogue, (batch * m, n)) if out.is_contiguous else (turned(epilogue), (batch, n, m))
 
 
 def _is_half(tile: Tile) -> bool:
@@ -247,7 +253,6 @@ def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
 def _in_python(call: TileCall) -> Launch:
     """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
     a, b, out = (call.view(name, shape, AXES) for name, shape in _shapes(call).items())
-    batch, m, n = out.shape
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
     epilogue = call.tile.epilogue
     read = [Plane.of(call.arrays[name].reshape(1, 1, -1)).span for name, _, _ in epilogue_reads(epilogue)]
@@ -255,12 +260,15 @@ def _in_python(call: TileCall) -> Launch:
     value = out if direct else np.empty(out.shape, wide)
     result = value
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != wide:
-        result = np.empty(out.shape, epilogue.buffer("result").dtype.numpy)
+        result = np.empty_like(value, epilogue.buffer("result").dtype.numpy)
     steps: list[Launch] = []
     steps.append(_product(call, _readable(a, wide, steps), _readable(b, wide, steps), value))
     if epilogue is not None:
-        arrays = {**call.arrays, "value": value, "result": result}
-        steps.append(call.program(epilogue, arrays, (batch * m, n)))
+        program, grid = _on_results(epilogue, Plane.of(value))
+        ends = {"value": value, "result": result}
+        if program is not epilogue:
+            ends = {name: x.transpose(0, 2, 1) for name, x in ends.items()}
+        steps.append(call.program(program, {**call.arrays, **ends}, grid))
     if result is not out:
         steps.append(functools.partial(np.copyto, out, result, casting="unsafe"))
     return in_turn(steps)
