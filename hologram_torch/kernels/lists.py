@@ -25,7 +25,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.results import write
-from hologram_torch.tensors.memory import hologram_tensor
+from hologram_torch.tensors.memory import hologram_tensor, spans
 
 Lists = list[list[Tensor]]
 MAX_KNOWN = 256  # calls that one function of lists is known for
@@ -207,9 +207,9 @@ def updates(function: Callable[..., Lists]) -> Updates:
 
 
 def _is_whole(x: Tensor) -> bool:
-    """Whether it is all of its memory."""
-    buffer = x.buffer
-    return type(buffer) is Buffer and (x.layout is buffer.kind.layout or x.layout == buffer.kind.layout)
+    """Whether it is all of its memory, row by row, in whatever shape: the gradient of a bias was a row."""
+    layout = x.layout
+    return type(x.buffer) is Buffer and layout.is_contiguous and spans(layout, x.buffer.kind.layout)
 
 
 def wide(x: Tensor) -> Tensor:

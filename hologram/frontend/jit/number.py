@@ -77,6 +77,7 @@ class Formulas:
         ] = {}  # given numbers whose value has a say in the trace, and where it was asked for
         self.wanted: dict[DType, list[TracedNumber]] = {}  # what kernels read, by the dtype they read it in
         self.returned: list[TracedNumber] = []  # results of the function
+        self.computed: dict[Any, TracedNumber] = {}  # by what of which numbers: each once
         self._items: dict[int, TracedNumber] = {}  # by the place of a number of NumPy's, the same as Python's
 
     def numbers(self, given: Sequence[Any], fixed: Any) -> list[Any]:
@@ -243,6 +244,10 @@ def _computed(compute: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
 
 def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """What is made of numbers; the plain result where it is none (a negative number to the power of 0.5)."""
+    key = (compute, *[o.place if isinstance(o, TracedNumber) else (type(o), exactly(o)) for o in operands])
+    before = formulas.computed.get(key)
+    if before is not None:
+        return before
     traced = [o for o in operands if isinstance(o, TracedNumber)]
     found = compute(*(o.known if isinstance(o, TracedNumber) else o for o in operands))
     if type(found) not in KINDS:
@@ -254,7 +259,8 @@ def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, 
         return compute(*(next(rest) if o is None else o for o in fixed))
 
     behind = frozenset().union(*(o.behind for o in traced))
-    return formulas.formula(again, tuple(o.place for o in traced), found, behind)
+    made = formulas.formula(again, tuple(o.place for o in traced), found, behind)
+    return formulas.computed.setdefault(key, made)
 
 
 def caller() -> tuple[str, int]:
