@@ -8,11 +8,37 @@ from typing import Any, ClassVar
 from hologram.runtime.memory_pool import Block
 
 
+class _Shelf:
+    """Where blocks wait, once their holders are done with them, in place of their own free lists."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Block] = []
+        self._own: dict[Block, list[Any]] = {}
+
+    def keep(self, block: Block) -> None:
+        """Has a block come here."""
+        if block.free_list is not self._waiting:
+            self._own[block] = block.free_list
+            block.free_list = self._waiting
+
+    def clear(self) -> None:
+        """Has blocks go to their own lists, those that are here at once."""
+        while self._own:
+            block, own = self._own.popitem()
+            block.free_list = own
+        while self._waiting:
+            block = self._waiting.pop()
+            block.free_list.append(block)
+            if block.pool.closed:
+                block.pool.reclaim()
+
+
 class Recording:
     """What a thread launches, and the blocks it is given for buffers, from `begin` to `end`.
 
     It is `void` once the thread does what a launch on other memory would not repeat: elements that go to the host or
-    come from there, numbers that are drawn. A `dry` one has nothing launched, and ends with Unrepeatable there.
+    come from there, numbers that are drawn. A `dry` one has nothing launched, and ends with Unrepeatable there; it is
+    given no block twice, since what asks for as many bytes at these sizes does not at others.
     """
 
     open: ClassVar[dict[int, Recording]] = {}  # by thread; asked by whatever launches
@@ -21,20 +47,24 @@ class Recording:
         self.dry = dry
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
-        self.blocks: dict[Block, int] = {}  # and the bytes that were asked for
+        self.blocks: dict[Block, int] = {}  # and the most bytes that were asked for
+        self._shelf = _Shelf()
         # Buffers whose element says that a complaint is due, the complaints, and how many launches came before.
         self.asked: list[tuple[Any, Any, int]] = []
         self._before: Recording | None = None
 
     def begin(self) -> Recording:
-        self._before = self.open.get(threading.get_ident())
-        self.dry = self.dry or (self._before is not None and self._before.dry)
+        before = self._before = self.open.get(threading.get_ident())
+        if before is not None and before.dry:
+            self.dry, self._shelf = True, before._shelf
         self.open[threading.get_ident()] = self
         return self
 
     def end(self) -> None:
         """What was recorded in it is part of one that was open before it as well."""
         before = self._before
+        if before is None or not before.dry:
+            self._shelf.clear()
         if before is None:
             self.open.pop(threading.get_ident(), None)
             return
@@ -42,7 +72,14 @@ class Recording:
         before.void |= self.void
         before.asked += [(flag, complaint, n + len(before.launched)) for flag, complaint, n in self.asked]
         before.launched += self.launched
-        before.blocks.update(self.blocks)
+        for block, nbytes in self.blocks.items():
+            before.given(block, nbytes)
+
+    def given(self, block: Block, nbytes: int) -> None:
+        """Notes a block for a buffer, and how many bytes of it that asked for."""
+        self.blocks[block] = max(nbytes, self.blocks.get(block, 0))
+        if self.dry:
+            self._shelf.keep(block)
 
     def until(self, launches: int) -> Recording:
         """The first so many launches of it."""
@@ -65,10 +102,10 @@ def launching(structure: Any, arguments: list[Any]) -> bool:
 
 
 def given(block: Block, nbytes: int) -> None:
-    """Notes a block for a buffer, and how many bytes of it that asked for."""
+    """As Recording.given, of this thread's."""
     recording = Recording.open.get(threading.get_ident())
     if recording is not None:
-        recording.blocks[block] = nbytes
+        recording.given(block, nbytes)
 
 
 def ask(flag: Any, complaint: Any) -> bool:

@@ -152,6 +152,28 @@ def test_results_lie_as_pytorch_lays_them_out(device: str) -> None:
                 same(found, call(x))
 
 
+def test_memory_used_twice_while_small_is_large_enough_where_it_would_not_be(device: str) -> None:
+    """What is (m, n) and what is (n,) take as little memory as each other while both are small."""
+    for m, n in (
+        (4, 9),
+        (3, 8),
+        (5, 7),
+        (6, 9),
+        (4, 11),
+        (3, 13),
+        (5, 11),
+        (2, 9),
+        (7, 8),
+        (50, 60),
+        (700, 900),
+    ):
+        x, a, b = torch.randn(n), torch.randn(m, 40), torch.randn(40, n)
+        found = torch.addmm(x.to(device), a.to(device), b.to(device), beta=0.2, alpha=0.6)
+        torch.testing.assert_close(
+            found.cpu(), torch.addmm(x, a, b, beta=0.2, alpha=0.6), atol=1e-4, rtol=1e-4
+        )
+
+
 def test_what_pytorch_refuses_stays_refused(device: str) -> None:
     for n in range(20, 40, 2):
         functional.glu(torch.randn(3, n, device=device))

@@ -177,7 +177,9 @@ def _shapes(call: TileCall | Laid) -> dict[str, tuple[int, int, int]]:
 def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int, int]]) -> bool:
     """Whether BLAS can write where the result shall lie, and an epilogue work there, which reads these bytes."""
     out = product.out
-    fits = matrices(out) is not None if epilogue is None else out.is_contiguous or out.transposed.is_contiguous
+    fits = (
+        matrices(out) is not None if epilogue is None else out.is_contiguous or out.transposed.is_contiguous
+    )
     wide = out.dtype in (np.float32, np.float64)
     return wide and fits and not any(meet(out.span, x) for x in (product.a.span, product.b.span, *read))
 
