@@ -5,9 +5,9 @@ and whatever is decided by one (a comparison, a look at its digits) is kept as a
 the same results for other values of the symbols, or None where one of the decisions would have been another. The idea
 is that of PyTorch's symbolic shapes, kept to integers.
 
-C asks some integers without their knowing: `range`, `hex`, `math.gcd` and `math.isqrt`, NumPy, and a float on the left
-of an operator. Planning code writes `fixed_range`, `int(n)`, and `n * 0.5` instead; tests/torch/test_templates.py goes
-both ways for many sizes, and finds what was forgotten.
+C asks some integers without their knowing: `range`, `hex`, `math.gcd` and `math.isqrt`, NumPy, `[0] * n`, and a float
+on the left of an operator. Planning code writes `fixed_range`, `int(n)`, and `n * 0.5` instead;
+tests/runtime/test_classes.py and tests/torch/test_templates.py go both ways for many sizes, and find what was forgotten.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ from hologram.runtime.array_interface import offer
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.launches import Launches, Structure, handed_on
 from hologram.runtime.memory_pool import storage_bytes
-from hologram.runtime.recording import Recording, launching
+from hologram.runtime.recording import Recording, dry, launching
+from hologram.runtime.templates import Planner, Templates
 from hologram.runtime.validation import exactly, sizes
 from hologram.runtime.view import LARGE, LINE, View, overlaps, sharing, whole
 
@@ -56,6 +57,7 @@ class Engine(Allocation):
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool, choices)
         self.structures: Oldest[Any, Structure] = Oldest(MAX_STRUCTURES)
+        self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
         self._lock = threading.RLock()
 
@@ -144,9 +146,14 @@ class Engine(Allocation):
         return True
 
     def structure(self, key: tuple[Any, ...], arguments: list[Any]) -> Structure | None:
-        """What is known by a key; of structures that are for one number alone, the one for that."""
+        """What is known by a key, or follows from its class; of structures for one number alone, the one for that."""
         found = self.structures.get(key)
-        if found is not None and found.values:
+        if found is None:
+            if recordings and dry():  # its sizes are those of a trace
+                return None
+            found = self._templates.structure(key)
+            return found and self.structures.keep(key, found)
+        if found.values:
             return self.structures.get((found, *[exactly(arguments[k]) for k in found.values]))
         return found
 
@@ -161,9 +168,7 @@ class Engine(Allocation):
         if attributes and attributes is not operation.attributes:
             given += map(exactly, attributes.values())
         found = self.structures.get(tuple(given))
-        if found is None:
-            return None
-        if found.values:
+        if found is None or found.values:
             found = self.structure(tuple(given), arguments)
             if found is None:
                 return None
@@ -181,31 +186,64 @@ class Engine(Allocation):
     ) -> Structure:
         """Learns what an operation runs for operands like these; raises what the checks, `infer` and `plan` do."""
         views, _ = checks.checked(self, operation, operands, ())
-        inputs = [v.layout if isinstance(v, View) else v for v in views]
-        layouts = operation.infer(inputs, attributes)
-        kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in layouts]
         key: list[Any] = [operation]
         arguments: list[Any] = []
         self.described(views, key, arguments, [])
         if attributes and attributes is not operation.attributes:
             key += map(exactly, attributes.values())
         checks.check_dtypes(self, operation.name, views)
-        return self._learned(tuple(key), operation, views, [kind.layout for kind in kinds], attributes, kinds)
+        return self._learned(tuple(key), operation, views, None, attributes)
 
     def _learned(
         self,
         key: tuple[Any, ...],
         operation: Operation,
         operands: Sequence[Any],
-        targets: Sequence[Layout],
+        targets: Sequence[Layout] | None,
         attributes: Mapping[str, Any],
-        kinds: Sequence[Kind] = (),
     ) -> Structure:
-        """The structure of an operation on checked operands, kept by its key.
+        """The structure of an operation on checked operands, kept by its key; without targets it has new ones.
 
         Numbers that its kernels are told at the call may be others each time.
         """
         inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
+
+        def again(layouts: Sequence[Layout]) -> Structure:
+            rest = iter(layouts)
+            others = [next(rest) if isinstance(x, Layout) else x for x in inputs]
+            outputs = None if targets is None else tuple(rest)
+            if outputs is not None:
+                operation.check_outputs(operation.infer(others, attributes), outputs)
+            return self._planned(operation, others, outputs, attributes)
+
+        found = self._planned(operation, inputs, targets, attributes)
+        if found.values:
+            known = self.structures.get(key)
+            if known is None or known.values != found.values:
+                known = self.structures.keep(key, found)
+            key = (known, *[exactly(inputs[k]) for k in found.values])
+            return self.structures.keep(key, found)
+        return self._kept(key, found, again)
+
+    def _kept(self, key: tuple[Any, ...], found: Structure, plan: Planner) -> Structure:
+        """Keeps a structure; `plan` gives what others of its class launch, by the layouts of the key."""
+        if not (recordings and dry()):
+            self._templates.learn(key, found, plan)
+        return self.structures.keep(key, found)
+
+    def _planned(
+        self,
+        operation: Operation,
+        inputs: Sequence[Any],
+        targets: Sequence[Layout] | None,
+        attributes: Mapping[str, Any],
+    ) -> Structure:
+        """What an operation runs for layouts and numbers."""
+        kinds: list[Kind] = []
+        if targets is None:
+            results = operation.infer(inputs, attributes)
+            kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
+            targets = [kind.layout for kind in kinds]
         told = self.device.told if operation.hands_numbers_on else frozenset()
         floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
         marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
@@ -218,15 +256,7 @@ class Engine(Allocation):
         if set(floats) - handed:  # it made another number of one
             plan = operation.plan(inputs, targets, attributes, self.target)
             values = tuple(k for k, x in enumerate(inputs) if isinstance(x, (bool, int, float)))
-        found = self.bound.structure(plan, nbytes, kinds, values)
-        if values:
-            known = self.structures.get(key)
-            if known is None or known.values != values:
-                self.structures.keep(key, found)
-                known = found
-            key = (known, *[exactly(inputs[k]) for k in values])
-        self.structures.keep(key, found)
-        return found
+        return self.bound.structure(plan, nbytes, kinds, values)
 
     def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
         """Computes an operation into one of its operands; False where the result is none that can lie there."""
@@ -305,18 +335,17 @@ class Engine(Allocation):
         if shared is None or 0 in shared[1:]:
             return self._copy_elements(self._gathered(source), target)
         key = (*given, *shared)
-        found = self.structures.get(key)
+        found = self.structure(key, arguments)
         if found is None:
             checks.target(self, "copy", target)
-            found = self._copying(key, given[1], given[2])
+            found = self._kept(key, self._copying(given[1:3]), self._copying)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
 
-    def _copying(self, key: tuple[Any, ...], source: Layout, target: Layout) -> Structure:
-        plan = map_form.copy_plan(source, target)
-        found = self.bound.structure(plan, self._nbytes((source, target)))
-        self.structures.keep(key, found)
-        return found
+    def _copying(self, layouts: Sequence[Layout]) -> Structure:
+        """What copies from the first layout to the second."""
+        source, target = layouts
+        return self.bound.structure(map_form.copy_plan(source, target), self._nbytes(layouts))
 
     def _nbytes(self, layouts: Sequence[Layout | None]) -> list[int | None]:
         """What launches see of memory that lies so: from its place to the last element, in whole words for GPUs."""

@@ -97,12 +97,12 @@ class Structure:
 
     __slots__ = (
         "__weakref__",
-        "_launches",
         "_steps",
         "arenas",
         "finish",
         "kinds",
         "launch",
+        "launches",
         "sizes",
         "values",
     )
@@ -117,7 +117,7 @@ class Structure:
         values: tuple[int, ...] = (),
         finish: Callable[[], Prepared] | None = None,
     ) -> None:
-        self._launches = launches
+        self.launches = launches
         self.finish = finish  # makes the launch of a draft, where there is one
         self._steps = steps if callable(steps) else tuple(steps)
         self.sizes = tuple(sizes)
@@ -136,7 +136,7 @@ class Structure:
         return self._steps
 
     def _first(self, arguments: list[Any]) -> None:
-        launches = self._launches
+        launches = self.launches
         generation = launches.generation
         launch = launches.prepared(self, arguments)
         with launches.lock:

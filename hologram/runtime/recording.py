@@ -101,6 +101,12 @@ def launching(structure: Any, arguments: list[Any]) -> bool:
     return not recording.dry
 
 
+def dry() -> bool:
+    """Whether this thread's recording is."""
+    recording = Recording.open.get(threading.get_ident())
+    return recording is not None and recording.dry
+
+
 def given(block: Block, nbytes: int) -> None:
     """As Recording.given, of this thread's."""
     recording = Recording.open.get(threading.get_ident())

@@ -22,6 +22,7 @@ from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.joining import Joined
 from hologram.runtime.recording import Recording, ask, launching
+from hologram.runtime.templates import Variants
 from hologram.runtime.validation import exactly
 from hologram.runtime.view import LARGE, LINE
 from hologram_torch.device.devices import devices
@@ -32,7 +33,7 @@ from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.kernels.results import same_steps
-from hologram_torch.kernels.templates import Variants, traced
+from hologram_torch.kernels.templates import agrees, traced
 from hologram_torch.tensors.memory import fresh, torch_tensor
 from hologram_torch.watch import unread
 
@@ -280,7 +281,7 @@ def _learn(
         known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
         return found
     fit = variants.found(tuple(call.sizes))
-    if fit is not None and variants.trusted(fit[0]):
+    if fit is not None and fit[0].trusted:
         recipe, floats = fit[1], taken.floats if taken.told else []
         if (not floats or _within(recipe, floats)) and _promised(call.kernel, recipe, args, kwargs):
             known.keep(key, recipe, note, by_value)
@@ -289,7 +290,7 @@ def _learn(
     learnt, found, expected = _recorded(kernel, taken, args, kwargs)
     known.keep(key, learnt, note, by_value)
     if type(learnt) is Recipe and fit is not None:
-        variants.compare(*fit, learnt)
+        variants.compare(fit[0], agrees(fit[1], learnt))
     elif type(learnt) is Recipe:
         variants.unfit(partial(traced, call, taken, args, kwargs, expected))
     return found

@@ -114,7 +114,7 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
             body += step.function, at if step.arguments is None else step.arguments, step.total, step.slice
         for patch in piece.patches:
             patches += at + patch.word, patch.kind, patch.argument, patch.first
-        words = [*piece.words, *[0] * piece.scratch]
+        words = [*piece.words, *[0] * int(piece.scratch)]
         if piece.scratch:
             words[piece.scratch_at] = at + len(piece.words)
             relocations.append(at + piece.scratch_at)
