@@ -79,6 +79,7 @@ def joined(
     arenas = regions.between(recording.blocks, count)
     own = len(arenas)
     steps: list[Placed] = []
+    whole: Structure | None = None  # that is all of it
     order = {key: first + k for k, key in enumerate(told)}
     for structure, arguments in recording.launched:
         moved: list[Any] = []
@@ -100,12 +101,25 @@ def joined(
             else:
                 arenas.append(nbytes)
             moved.append(Area(count + own + k, 0, nbytes))
+        if len(recording.launched) == 1 and not own and _stays(moved, structure, count):
+            whole, steps = structure, list(structure.steps)
+            break
         steps += [_moved(placed, moved) for placed in structure.steps]
     if _reads_what_nobody_wrote(steps, range(len(places), count + own)):
         return None
+    if whole is not None:
+        return Joined(whole, tuple(numbers))
     sizes: list[int | None] = [0] * first + [None] * (count - first)
     numbers += [0.0] * (count - first - len(told) - len(numbers))
     return Joined(Structure(launches, steps, sizes, arenas), tuple(numbers))
+
+
+def _stays(moved: Sequence[Any], structure: Structure, count: int) -> bool:
+    """Whether a structure's arguments are those of the joined launch, so that it is that launch, and prepared."""
+    if len(structure.sizes) != count:
+        return False
+    found = [(x.argument, x.first) if type(x) is Area else (x, 0) for x in moved]
+    return found == [(k, 0) for k in range(len(moved))]
 
 
 def _reads_what_nobody_wrote(steps: Sequence[Placed], new: range) -> bool:

@@ -341,9 +341,22 @@ def _scatter(name: str, view: Callable[..., torch.Tensor]) -> None:
         part.copy_(source)
         return copy
 
-    register(name, scatter)
+    register(name, scatter, recorded=True)
 
 
+def _view_backward(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The derivative of a view: a cotangent where it looks, 0 elsewhere."""
+
+    def backward(cotangent: torch.Tensor, sizes: Sequence[int], *where: Any) -> torch.Tensor:
+        found = cotangent.new_zeros(sizes)
+        view(found, *where).copy_(cotangent)
+        return found
+
+    return backward
+
+
+register("select_backward", _view_backward(torch.select), recorded=True)
+register("slice_backward", _view_backward(torch.ops.aten.slice.Tensor), recorded=True)
 register("as_strided_scatter", _as_strided_scatter)
 _scatter("select_scatter", torch.select)
 _scatter("slice_scatter", torch.ops.aten.slice.Tensor)
