@@ -29,5 +29,5 @@ def result(program: Program, backend: str, measured: Sequence[Measurement]) -> R
 
 
 def details(results: Sequence[Result]) -> Table:
-    """What the medians of all results hide."""
-    return programs([m for result in results for m in result.measured])
+    """What the medians of all results hide; why others have none is told with their rows."""
+    return programs([m for result in results for m in result.measured if m.seconds])
