@@ -1,4 +1,4 @@
-"""`hologram bench`: the matrix over every adapter of the machine, whole programs, reports of them, and their comparison."""
+"""`hologram bench`: the matrix over every adapter of the machine, whole programs, reports, and their comparison."""
 
 from __future__ import annotations
 
