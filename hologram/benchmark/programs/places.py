@@ -17,9 +17,8 @@ from hologram.records import frozen
 # Which may not be installed.
 torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
 # By name: it stands above us.
-hologram_torch, torch_devices = (
-    lazy.module(f"hologram_torch.{name}") for name in ("module", "device.devices")
-)
+hologram_torch = lazy.module("hologram_torch.module")
+torch_devices = lazy.module("hologram_torch.device.devices")
 
 
 def as_it_is(function: Any) -> Any:
