@@ -32,6 +32,7 @@ from bench.programs import details
 from bench.suites import Goal, Result, Row, Suite
 from bench.work import parse_size
 from bench.worker import Worker
+from hologram.benchmark.report.terminal import show
 from hologram.benchmark.timing import FULL, QUICK, Pace, busy, microseconds
 
 SUITES = (
@@ -293,7 +294,7 @@ def main() -> None:
         console = Console(width=160)
     if suite.measure:
         console.print(report(results, [n for n in suite.peers if any(n in r.peers_us for r in results)]))
-        console.print(details(results))
+        show([details(results)], console)
     else:
         console.print(report(results, suite.peers))
     mean = geometric_mean([r for r in results if r.in_mean])

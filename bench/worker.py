@@ -7,13 +7,10 @@ crashes does not take the others with it.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -21,20 +18,8 @@ from typing import Any
 
 from bench.contenders import Job, open_contender
 from bench.work import check, make_inputs
+from hologram.benchmark.process import SETTLE_SECONDS, Answer, Process
 from hologram.benchmark.timing import Pace, take_turn
-
-# Threads that spin for a while after their work would disturb whoever is next: OpenBLAS's do for 2^28 cycles, which are
-# 110 ms at 2.45 GHz, and whoever comes after NumPy has one core of two as long.
-SETTLE_SECONDS = 0.15
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came of a request: `absent` and `failed` say why there is no value."""
-
-    value: Any = None
-    absent: str = ""
-    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,11 +33,14 @@ def exchange(checkout: str) -> None:
     What the benchmarks are made of stays as it is (this process has its clock from there), and is added to a checkout
     that has none yet.
     """
-    kept = "hologram.benchmark"
+    own, kept = sys.modules["hologram"], "hologram.benchmark"
     for name in [n for n in sys.modules if n.partition(".")[0] == "hologram" and not n.startswith(kept)]:
         del sys.modules[name]
     sys.path.insert(0, checkout)
-    package = importlib.import_module("hologram")
+    try:
+        package = importlib.import_module("hologram")
+    finally:
+        sys.modules.setdefault("hologram", own)  # without which nobody could be told why there is no other
     package.__path__.append(str(Path(__file__).parents[1] / "hologram"))
 
 
@@ -104,48 +92,6 @@ def _first_run(job: Job, work: str, inputs: Any) -> Answer:
             break
     wrong = check(work, inputs, job.result())
     return Answer(failed=f"wrong result: {wrong}") if wrong else Answer(True)
-
-
-class Process:
-    """The parent's end of a process that `target(pipe, *arguments)` runs; its first answer says whether it is ready."""
-
-    def __init__(self, name: str, target: Callable[..., None], *arguments: Any) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.name = name
-        self.pipe, end = context.Pipe()
-        self.process = context.Process(target=target, args=(end, *arguments), daemon=True)
-        self.process.start()
-        end.close()
-
-    @functools.cached_property
-    def opened(self) -> Answer:
-        return self._answer()
-
-    def close(self) -> None:
-        if self.process.is_alive():
-            try:
-                self.pipe.send(None)
-            except OSError:  # it ended in the meantime, which is what was wanted
-                pass
-            self.process.join(5)
-        if self.process.is_alive():
-            self.process.kill()
-
-    def ask(self, request: Any) -> Answer:
-        if self.opened.value is None:  # whose answer comes first
-            return self.opened
-        try:
-            self.pipe.send(request)
-        except OSError:
-            return Answer(failed="its process ended")
-        return self._answer()
-
-    def _answer(self) -> Answer:
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            self.process.join(5)
-            return Answer(failed=f"its process ended with status {self.process.exitcode}")
 
 
 class Worker(Process):

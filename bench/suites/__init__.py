@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.work import WORKS
+from hologram.benchmark.report.records import Measurement
 from hologram.benchmark.timing import Pace
 
 
@@ -71,7 +72,7 @@ class Result:
     in_mean: bool = False
     dispatches: int | None = None
     unit: str = "µs"  # another where no time is measured
-    details: dict[str, dict[str, Any]] = field(default_factory=dict)  # of a program, by who computes it
+    measured: tuple[Measurement, ...] = ()  # of a program, by everyone
 
     @property
     def best_us(self) -> float | None:
@@ -92,6 +93,11 @@ class Result:
     def met(self) -> bool | None:
         return self.goal.met(self.ours_us, self.ratio, self.dispatches)
 
+    @property
+    def courses(self) -> dict[str, dict[str, Any]]:
+        """How a program went, by who computed it."""
+        return {m.key.who: asdict(m.course) for m in self.measured if m.course}
+
     def record(self) -> dict[str, Any]:
         """The row of the JSON file."""
         return {
@@ -107,7 +113,7 @@ class Result:
             "goal": {"ratio": self.goal.ratio, "us": self.goal.us, "dispatches": self.goal.dispatches},
             "met": self.met,
             "missing": self.missing,
-            **({"details": self.details} if self.details else {}),
+            **({"courses": self.courses} if self.measured else {}),
         }
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from bench import programs
 from bench.suites import Goal, Result, Row, Suite
+from hologram.benchmark import whole_programs
+from hologram.benchmark.programs import turns
 from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.timing import Pace
@@ -27,9 +29,9 @@ def own_rows(pace: Pace) -> Iterator[Result]:
 def measure(row: Row, backend: str, who: tuple[str, ...], steps: int, turn_seconds: float) -> Result:
     """A program by those of `who` who can compute it."""
     program = PROGRAMS[row.work]
-    able = OF_ARRAYS if program.jitted else OF_TORCH
-    chosen = [name for name in able if name in (who or EVERYONE)]
-    return programs.result(program, backend, programs.measure(program, backend, chosen, steps, turn_seconds))
+    everyone = whole_programs.contenders(program, (backend,), who or EVERYONE)
+    answers = turns.measure(program, everyone, steps, turn_seconds)
+    return programs.result(program, backend, whole_programs.measurements(program, answers))
 
 
 SUITE = Suite("programs", "", "hologram eager", EVERYONE[1:], rows, own_rows, measure=measure)

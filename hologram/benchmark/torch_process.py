@@ -22,12 +22,12 @@ from typing import Any, TextIO
 
 import hologram
 from hologram.benchmark.pipelines import Pipeline, Way
+from hologram.benchmark.process import not_installed
 from hologram.benchmark.report.records import NOT_REACHED, Key, Kind, Measurement, as_dict, measurement
 
 ON_HOST = "hologram.benchmark.torch_process"
 ON_ADAPTER = "hologram_torch.benchmark"
 KINDS = (Kind.INFERENCE, Kind.TRAINING)
-NO_TORCH = "PyTorch is not installed: pip install 'hologram[torch]'"
 
 
 def measure(
@@ -50,7 +50,7 @@ def measure(
         for kind in KINDS
     ]
     if find_spec("torch") is None:
-        yield from (Measurement(key, why=NO_TORCH) for key in keys)
+        yield from (Measurement(key, why=not_installed("torch")) for key in keys)
         return
     task = {"adapters": adapters, "seconds": share * seconds, "pipelines": [asdict(p) for p in pipelines]}
     environment = os.environ | {"PYTHONPATH": _path()}

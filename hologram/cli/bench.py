@@ -1,4 +1,4 @@
-"""`hologram bench`: the benchmark matrix over every adapter of the machine, reports of it, and their comparison."""
+"""`hologram bench`: the matrix over every adapter of the machine, whole programs, reports, and their comparison."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from hologram.benchmark import machine
+from hologram.benchmark import machine, whole_programs
 from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
+from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report import compare as comparison
 from hologram.benchmark.report import markdown, pages
 from hologram.benchmark.report.records import Adapter, BadReport, Report, load
@@ -22,6 +23,13 @@ from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.cli.tune import tune as tune_device
 
 QUICK_SECONDS, USUAL_SECONDS = 49.0, 300.0
+QUICK_PROGRAM_SECONDS, PROGRAM_SECONDS = 120.0, 1200.0
+
+Backend = Annotated[str | None, typer.Option(help=f"One of {BACKENDS}; all by default.")]
+Device = Annotated[str | None, typer.Option(help="A device's number, or part of its name.")]
+Folder = Annotated[Path, typer.Option("--output", help="Folder for the report.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+FOLDER = Path("hologram-bench")
 
 app = typer.Typer(name="bench", add_completion=False, invoke_without_command=True)
 
@@ -37,14 +45,14 @@ def bench(
         float | None, typer.Option(min=1, help=f"Time to measure; {USUAL_SECONDS:.0f} by default.")
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Times that all of it is measured, within the time.")] = 1,
-    backend: Annotated[str | None, typer.Option(help=f"One of {BACKENDS}; all by default.")] = None,
-    device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
-    folder: Annotated[Path, typer.Option("--output", help="Folder for the report.")] = Path("hologram-bench"),
+    backend: Backend = None,
+    device: Device = None,
+    folder: Folder = FOLDER,
     tune: Annotated[
         bool,
         typer.Option("--tune", help="Find the fastest tiles of the tuned kernels instead, and keep them."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure every adapter of this machine, and write a report: table, JSON, Markdown, plots, HTML."""
     if context.invoked_subcommand is not None:
@@ -52,21 +60,49 @@ def bench(
     if tune:
         tune_device(backend or "auto", device, as_json)
         return
-    chosen = machine.adapters(None if backend == "auto" else backend, device)
     limit = seconds or (QUICK_SECONDS if quick else USUAL_SECONDS)
-    others = busy(machine.available_cores())
-    if others:
-        errors.print(f"[bold yellow]busy[/] {others}", highlight=False)
-    folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
-    report = measure(chosen, Settings.of(limit, quick, large, runs))
-    finish(report, folder, as_json)
-    raise typer.Exit(130 if report.interrupted else 0)
+    run = Run(chosen(backend, device), Settings.of(limit, quick, large, runs))
+    carry_out(run, run.pieces(), folder, as_json)
+
+
+@app.command()
+def programs(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Which, all by default: {', '.join(PROGRAMS)}.", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"In two minutes: few steps of {', '.join(whole_programs.QUICK)}.")
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help=f"Of each at the most; {whole_programs.STEPS:,} by default.")
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=1, help=f"Time to measure; {PROGRAM_SECONDS:.0f} by default.")
+    ] = None,
+    backend: Backend = None,
+    device: Device = None,
+    folder: Folder = FOLDER / "programs",
+    as_json: AsJson = False,
+) -> None:
+    """Measure whole programs, other inputs at every step, beside PyTorch or JAX, and write a report."""
+    unknown = [name for name in names or () if name not in PROGRAMS]
+    if unknown:
+        raise typer.BadParameter(
+            f"no program is called {', '.join(unknown)}; there are {', '.join(PROGRAMS)}"
+        )
+    adapters = chosen(backend, device)
+    limit = seconds or (QUICK_PROGRAM_SECONDS if quick else PROGRAM_SECONDS)
+    most = steps or (whole_programs.QUICK_STEPS if quick else whole_programs.STEPS)
+    wanted = names or (whole_programs.QUICK if quick else tuple(PROGRAMS))
+    pieces = whole_programs.pieces(wanted, [a.name for a in adapters], most)
+    carry_out(Run(adapters, Settings(limit)), pieces, folder, as_json)
 
 
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="A report.json of `hologram bench`.")],
-    folder: Annotated[Path, typer.Option("--output", help="Folder for the pages.")] = Path("hologram-bench"),
+    folder: Annotated[Path, typer.Option("--output", help="Folder for the pages.")] = FOLDER,
 ) -> None:
     """Show a report that was written before, and write its pages again."""
     tell_missing()
@@ -105,11 +141,25 @@ def compare(
     raise typer.Exit(1 if worse else 0)
 
 
-def measure(adapters: tuple[Adapter, ...], settings: Settings) -> Report:
+def chosen(backend: str | None, device: str | None) -> tuple[Adapter, ...]:
+    """The adapters to measure."""
+    return machine.adapters(None if backend == "auto" else backend, device)
+
+
+def carry_out(run: Run, pieces: list[Piece], folder: Path, as_json: bool) -> None:
+    """Measures, shows the report and keeps it, and leaves."""
+    others = busy(machine.available_cores())
+    if others:
+        errors.print(f"[bold yellow]busy[/] {others}", highlight=False)
+    folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
+    report = measure(run, pieces)
+    finish(report, folder, as_json)
+    raise typer.Exit(130 if report.interrupted else 0)
+
+
+def measure(run: Run, pieces: list[Piece]) -> Report:
     """Measures, and shows on stderr how far it is and how long it will take."""
     tell_missing()
-    run = Run(adapters, settings)
-    pieces = run.pieces()
     columns = (TextColumn("{task.description:28}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=errors, transient=True) as progress:
         task = progress.add_task(pieces[0].title, total=sum(piece.share for piece in pieces))

@@ -10,13 +10,15 @@ import pytest
 
 import hologram as hg
 from bench import peers, programs
-from bench.programs import Found, shares
-from bench.worker import Answer
-from hologram.benchmark.programs import jitted
+from hologram.benchmark import whole_programs
+from hologram.benchmark.process import Answer
+from hologram.benchmark.programs import jitted, turns
 from hologram.benchmark.programs.declared import Program, program
-from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH, ArrayPlace, TorchPlace
+from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH, ArrayPlace, TorchPlace, parted
 from hologram.benchmark.programs.steps import CHECKED, Launches, Steps
 from hologram.benchmark.programs.table import PROGRAMS
+from hologram.benchmark.programs.turns import Contender, Found, shares
+from hologram.benchmark.report.records import HOST
 
 
 def doubled(place: Any) -> Callable[[Any], Any]:
@@ -107,38 +109,56 @@ def test_turns_share_the_steps() -> None:
 
 
 def a_run(value: float, seconds: float, launches: Launches | None = None) -> Answer:
-    steps = [1.0, 0.5, 0.5, 0.5, 0.5, *[seconds] * 5]
+    steps = [[1.0, 0.5, 0.5, 0.5], [0.5, seconds], *[[seconds]] * 4]
     return Answer(Found(steps, [np.array([value])], {1: 50.0}, launches))
+
+
+def test_steps_that_compile_do_not_count() -> None:
+    found = a_run(1.0, 2e-3).value
+    assert found.counted == [2e-3] * 5
+    assert Found([[3.0, 1.0]], [], {}, None).counted == [1.0]  # where there are no others
+    assert a_run(1.0, 2e-3, Launches(10, 3e-3)).value.host_seconds is None  # profiled, it took longer
 
 
 def test_who_computes_something_else_has_no_time() -> None:
     answers = {
-        "hologram eager": a_run(1.0, 2e-3, Launches(10, 1e-3)),
-        "hologram compiled": a_run(1.5, 1e-3),
-        "torch": a_run(1.0, 1e-3),
-        "inductor": Answer(absent="not installed (No module named 'torch')"),
+        Contender("hologram eager", "cpu"): a_run(1.0, 2e-3, Launches(10, 1e-3)),
+        Contender("hologram compiled", "cpu"): a_run(1.5, 1e-3),
+        Contender("torch", HOST): a_run(1.0, 1e-3),
+        Contender("inductor", HOST): Answer(absent="torch is not installed"),
     }
-    row = programs.result(Program("two", "two", doubled, lambda r: (), 3.0, 2), "cpu", answers)
+    two = Program("two", "two", doubled, lambda r: (), 3.0, 2)
+    row = programs.result(two, "cpu", whole_programs.measurements(two, answers))
     assert (row.ours_us, row.peers_us, row.ratio, row.met) == (1000.0, {"torch": 500.0}, 2.0, True)
     assert "off by" in row.missing["hologram compiled"]
     assert "not installed" in row.missing["inductor"]
-    detail = row.record()["details"]["hologram eager"]
-    assert (detail["launches"], detail["host_us"], detail["first_ms"]) == (5, 100.0, 1000.0)
-    assert programs.details([row]).row_count == 2
+    course = row.record()["courses"]["hologram eager"]
+    assert (course["launches"], course["host_seconds"], course["first_seconds"]) == (5, 1e-4, 1.0)
+    assert len(programs.details([row]).rows) == 2
 
 
 def test_a_program_is_measured_in_processes_of_its_own() -> None:
-    answers = programs.measure(PROGRAMS["kalman"], "cpu", ("hologram jit", "numpy"), 8, 5.0)
-    assert [a.failed or a.absent for a in answers.values()] == ["", ""]
-    row = programs.result(PROGRAMS["kalman"], "cpu", answers)
+    kalman = PROGRAMS["kalman"]
+    everyone = whole_programs.contenders(kalman, ("cpu:0",), ("hologram jit", "numpy"))
+    found = whole_programs.measurements(kalman, turns.measure(kalman, everyone, 8, 5.0))
+    assert [(m.key.who, m.key.adapter, m.why) for m in found] == [
+        ("hologram jit", "cpu:0", ""),
+        ("numpy", HOST, ""),
+    ]
+    row = programs.result(kalman, "cpu", found)
     assert row.missing == {}
-    assert row.details["hologram jit"]["launches"] > 0
-    assert row.details["numpy"]["steps"] == 8
+    assert row.courses["hologram jit"]["launches"] > 0
+    assert row.courses["numpy"]["steps"] == 8
 
 
 def test_a_place_that_cannot_compute_a_program_says_why() -> None:
-    answers = programs.measure(PROGRAMS["optimiser_loop"], "cpu", ("numpy",), 1, 5.0)
-    assert answers["numpy"].failed == "NotImplementedError: it has no derivatives"
+    numpy = Contender("numpy", HOST)
+    answers = turns.measure(PROGRAMS["optimiser_loop"], (numpy,), 1, 5.0)
+    assert answers[numpy].failed == "NotImplementedError: it has no derivatives"
+
+
+def test_adapters_are_named_with_a_number_or_without() -> None:
+    assert (parted("cpu"), parted("webgpu:1")) == (("cpu", None), ("webgpu", 1))
 
 
 def test_nobody_of_another_name_is_asked() -> None:

@@ -16,7 +16,9 @@ from hologram.records import frozen
 
 # Which may not be installed.
 torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")
-hologram_torch = lazy.module("hologram_torch.module")  # by name: it stands above us
+# By name: it stands above us.
+hologram_torch = lazy.module("hologram_torch.module")
+torch_devices = lazy.module("hologram_torch.device.devices")
 
 
 def as_it_is(function: Any) -> Any:
@@ -64,35 +66,45 @@ Place = TorchPlace | ArrayPlace
 
 
 def _torch(compiler: str | None, ours: bool) -> Callable[[str], TorchPlace]:
-    def opened(backend: str) -> TorchPlace:
+    def opened(where: str) -> TorchPlace:
         # A torchvision that was built for another PyTorch would be in transformers' way; no program asks for it.
         sys.modules.setdefault("torchvision", None)  # pyright: ignore[reportArgumentType]
-        torch.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
+        if threads := os.environ.get("BENCH_THREADS"):  # else as many as PyTorch takes by itself
+            torch.set_num_threads(int(threads))
         compiled = (lambda f: torch.compile(f, backend=str(compiler))) if compiler else as_it_is
         if not ours:
             return TorchPlace("cpu", compiled)
+        backend, number = parted(where)
         hologram_torch.set_backend(backend)
-        return TorchPlace("hologram", compiled, hologram_torch.executor())
+        names = [place.name for place in torch_devices.devices.places]
+        device = "hologram" if number is None else f"hologram:{names.index(where)}"
+        return TorchPlace(device, compiled, hologram_torch.executor(device))
 
     return opened
 
 
-def _hologram(backend: str) -> ArrayPlace:
-    executor = hg.Executor(backend)
+def parted(where: str) -> tuple[str, int | None]:
+    """The backend and the number of an adapter's name; of a backend's alone no number."""
+    backend, _, number = where.partition(":")
+    return backend, int(number) if number else None
+
+
+def _hologram(where: str) -> ArrayPlace:
+    executor = hg.Executor(*parted(where))
     return ArrayPlace(
         hg, executor.tensor, lambda x: np.array(x.to_numpy()), hg.jit, hg.value_and_grad, executor
     )
 
 
-def _jax(backend: str) -> ArrayPlace:
+def _jax(where: str) -> ArrayPlace:
     return ArrayPlace(jnp, jnp.asarray, np.asarray, jax.jit, jax.value_and_grad)
 
 
-def _numpy(backend: str) -> ArrayPlace:
+def _numpy(where: str) -> ArrayPlace:
     return ArrayPlace(np, as_it_is)
 
 
-# By who computes: what opens the place for a backend of ours. Ours are those whose place has an executor.
+# By who computes: what opens the place for a backend of ours, or for an adapter's name.
 OF_TORCH: dict[str, Callable[[str], Place]] = {
     "hologram eager": _torch(None, ours=True),
     "hologram compiled": _torch("hologram", ours=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, fields, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
 NOT_REACHED = "its process was stopped when its time was over; give it more --seconds"
 FOR_WANT_OF_TIME = (TOO_LONG, NOT_REACHED)
 HOST = "host"  # where NumPy and PyTorch compute
+STEP = "step"  # the size of a program whose times are of whole steps
 
 
 class BadReport(ValueError):
@@ -35,6 +36,7 @@ class Kind(str, Enum):
     START = "start"  # the first result of a new process
     INFERENCE = "inference"
     TRAINING = "training"
+    PROGRAM = "program"
 
 
 TITLES = {
@@ -45,6 +47,7 @@ TITLES = {
     Kind.START: "First result of a new process, beyond Python's start and NumPy's import",
     Kind.INFERENCE: "Pipelines: inference",
     Kind.TRAINING: "Pipelines: a training step",
+    Kind.PROGRAM: "Whole programs: other inputs at every step",
 }
 
 
@@ -79,6 +82,18 @@ class Key:
 
 
 @frozen
+class Course:
+    """How a program went, which the median of its steps does not say; what nobody could tell is None."""
+
+    steps: int
+    first_seconds: float  # which compiles
+    least_seconds: float
+    launches: float | None = None
+    host_seconds: float | None = None  # of a launch: what its kernel does not take
+    resident_mb: dict[str, float] = field(default_factory=dict)  # memory after so many steps
+
+
+@frozen
 class Measurement:
     """Seconds of a call, the median of each turn; without any, `why` says why."""
 
@@ -88,6 +103,7 @@ class Measurement:
     bytes: int = 0  # that must move at the least; 0 where that is not asked
     flops: int = 0
     why: str = ""
+    course: Course | None = None
 
     @property
     def seconds(self) -> float | None:
@@ -151,7 +167,8 @@ class Report:
 
 def as_dict(one: Measurement) -> dict[str, Any]:
     """A measurement as plain values; what it does not say beside its key is left out."""
-    return asdict(one.key) | {f.name: v for f in fields(one)[1:] if (v := getattr(one, f.name))}
+    found = asdict(one)
+    return found.pop("key") | {name: value for name, value in found.items() if value}
 
 
 def merged(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
@@ -160,9 +177,7 @@ def merged(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     for one in measurements:
         before = found.get(one.key)
         turns = (before.turns if before else ()) + one.turns
-        found[one.key] = Measurement(
-            one.key, turns, one.elements, one.bytes, one.flops, "" if turns else one.why
-        )
+        found[one.key] = replace(one, turns=turns, why="" if turns else one.why)
     return tuple(found.values())
 
 
@@ -195,19 +210,31 @@ def measurement(found: dict[str, Any]) -> Measurement:
     key = Key(**_checked(Key, {f.name: found[f.name] for f in fields(Key)}) | {"kind": Kind(found["kind"])})
     turns = tuple(map(float, found.get("turns", ())))
     besides = {name: found[name] for name in BESIDES if name in found}
-    return Measurement(key, turns, **_checked(Measurement, besides))
+    course = Course(**_checked(Course, found["course"])) if "course" in found else None
+    return Measurement(key, turns, **_checked(Measurement, besides), course=course)
 
 
-_TYPES: dict[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float), "dict[str, str]": dict}
+_NUMBER = (int, float)
+_TYPES: dict[str, Any] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": _NUMBER,
+    "float | None": (*_NUMBER, type(None)),
+}
+_VALUES: dict[str, Any] = {"dict[str, str]": str, "dict[str, float]": _NUMBER}
 
 
 def _checked(of: type, found: dict[str, Any]) -> dict[str, Any]:
     """Values by name of a record's fields, each of the plain type that the field says."""
     for f in fields(of):
-        value, wanted = found.get(f.name), _TYPES.get(str(f.type))
-        if f.name not in found or wanted is None:
-            continue
-        every = [value, *value.values()] if isinstance(value, dict) else [value]
-        if not isinstance(value, wanted) or not all(isinstance(v, str) for v in every[1:]):
+        if f.name in found and not _is(str(f.type), value := found[f.name]):
             raise TypeError(f"{of.__name__}.{f.name} must be {f.type}, got {value!r}")
     return found
+
+
+def _is(wanted: str, value: Any) -> bool:
+    """Whether a value is of a type that is named; of those that are not plain, anything is."""
+    if wanted in _VALUES:
+        return isinstance(value, dict) and all(isinstance(v, _VALUES[wanted]) for v in value.values())
+    return isinstance(value, _TYPES.get(wanted, object))

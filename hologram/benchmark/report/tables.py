@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from hologram.benchmark.report.records import HOST, TITLES, Adapter, Key, Kind, Measurement, Report
+from hologram.benchmark.report.records import HOST, STEP, TITLES, Adapter, Key, Kind, Measurement, Report
 from hologram.benchmark.rows import ALL_SIZES
 from hologram.display import duration
 from hologram.records import frozen
@@ -50,11 +50,61 @@ def tables(report: Report) -> Iterator[Table]:
                 lambda key: f"{key.row}, {key.size}",
                 corner="who, where",
             )
+    if report.of(Kind.PROGRAM):
+        yield programs(report.of(Kind.PROGRAM))
 
 
 def contender(key: Key) -> str:
     """Who computes, and where."""
     return key.who if key.adapter == HOST else f"{key.who}, {key.adapter}"
+
+
+def programs(found: list[Measurement]) -> Table:
+    """Whole programs by everyone, and what their medians hide: the first step, launches, the host's time, memory."""
+    marks = sorted({int(mark) for m in found if m.course for mark in m.course.resident_mb})
+    memory = f"MB after {', '.join(map('{:,}'.format, marks))}" if marks else "MB"
+    columns = ("program", "by", "time", "ratio", "first", "launches", "host", memory)
+    together: dict[str, list[Measurement]] = {}
+    for m in found:
+        together.setdefault(m.key.row, []).append(m)
+    rows = tuple(row for own in together.values() for row in _program(own, marks))
+    return Table(TITLES[Kind.PROGRAM], columns, rows, frozenset({"by"}), tuple(_remarks(together)))
+
+
+def _program(found: list[Measurement], marks: list[int]) -> Iterator[tuple[str, ...]]:
+    """A program's rows; ratios are to the first peer that has a time."""
+    peer = next((m.seconds for m in found if m.seconds and m.key.adapter == HOST), None)
+    for m in found:
+        if m.seconds is None or m.course is None:
+            continue
+        ratio = times(m.seconds / peer if peer else None)
+        launches = MISSING if m.course.launches is None else f"{m.course.launches:,.1f}".removesuffix(".0")
+        host = MISSING if m.course.host_seconds is None else duration(m.course.host_seconds)
+        memory = (m.course.resident_mb.get(str(mark)) for mark in marks)
+        resident = ", ".join(MISSING if megabytes is None else f"{megabytes:,.0f}" for megabytes in memory)
+        first = duration(m.course.first_seconds)
+        yield (m.key.row, contender(m.key), time(m), ratio, first, launches, host, resident or MISSING)
+
+
+def _remarks(programs: dict[str, list[Measurement]]) -> Iterator[str]:
+    """What times are of, whom nobody checks, and why times are missing."""
+    parts: dict[str, list[str]] = {}
+    alone: list[str] = []
+    missing: dict[str, list[Measurement]] = {}
+    for name, found in programs.items():
+        if found[0].key.size != STEP:
+            parts.setdefault(found[0].key.size, []).append(name)
+        timed = [m.key.adapter for m in found if m.seconds]
+        if timed and HOST not in timed:
+            alone.append(name)
+        for m in found:
+            missing.setdefault(contender(m.key), []).append(m)
+    for size, names in parts.items():
+        yield f"{', '.join(names)}: of a {size}, but for the first, which is a whole one"
+    if alone:
+        yield f"{', '.join(alone)}: no peer has a result that ours could be compared with"
+    for who, found in missing.items():
+        yield from (f"{who}: {reason}" for reason in reasons(found))
 
 
 def adapters(report: Report) -> Table:
