@@ -8,12 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import torch
 
 import hologram as hg
+from hologram import dtypes
+from hologram.atlas.builder import Value, select
 from hologram.frontend.tensor import Tensor
+from hologram.layout import Layout
+from hologram.opset.forms.map import Indexed
+from hologram.opset.tiles.updates import inside_of
 from hologram_torch.aten.vision import implements
 from hologram_torch.aten.vision.regions import channels_apart, regions
 from hologram_torch.kernels.fused import fused
@@ -21,9 +27,47 @@ from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 PLACES = 1 << 24  # of pixels, in regions that are gone through at once
 LOWEST = float(np.finfo(np.float32).min)  # what a pixel has to exceed, in f64 as well
-NOWHERE = 2**31 - 1
 
 Pair = tuple[int, int]  # along rows and columns
+
+
+def _largest_layouts(x: Layout, image: Layout, rows: Layout, columns: Layout) -> tuple[Layout, Layout]:
+    shape = (image.shape[0], x.shape[1], rows.shape[2], columns.shape[2])
+    return Layout.contiguous(x.dtype, shape), Layout.contiguous(dtypes.i32, shape)
+
+
+def _largest_pixel(at: Any, x: Any, image: Any, rows: Any, columns: Any) -> tuple[Value, Value]:
+    region, channel, i, j = at
+    builder = region.builder
+    (top, bottom), (left, right) = (
+        [bounds.at(builder.constant(k, dtypes.index), region, bin).to(dtypes.index) for k in range(2)]
+        for bounds, bin in ((rows, i), (columns, j))
+    )
+    inside, picture = inside_of(image.at(region), x.extent(0))
+
+    def pixel(row: Value, column: Value, best: Value, place: Value) -> tuple[Value, Value]:
+        found = x.at(picture, channel, row, column)
+        better = inside & (found > best)
+        where = (row * x.extent(3) + column).to(dtypes.i32)
+        return select(better, found, best), select(better, where, place)
+
+    def line(row: Value, *best: Value) -> tuple[Value, ...]:
+        return builder.loop(left, right, lambda column, *best: pixel(row, column, *best), first=best)
+
+    none = (builder.constant(LOWEST, x.computed), builder.constant(-1, dtypes.i32))
+    best, place = builder.loop(top, bottom, line, first=none)
+    return select((top < bottom) & (left < right), best, 0.0), place
+
+
+# The largest pixel of each bin, and where the first of these lies, -1 for none: (regions, channels, height, width). It
+# has no name outside, as nobody but torchvision asks for it.
+_largest = Indexed(
+    name="largest_of_regions",
+    function=_largest_pixel,
+    reference=lambda: None,
+    samples=lambda rng, dtype: (),
+    shape_of=_largest_layouts,
+)
 
 
 def _bounds(rois: np.ndarray, scale: float, sizes: Pair, limits: Pair, inclusive: bool) -> list[np.ndarray]:
@@ -41,14 +85,19 @@ def _bounds(rois: np.ndarray, scale: float, sizes: Pair, limits: Pair, inclusive
     return found
 
 
+def _rounded(count: int) -> int:
+    """No less, and less than a quarter more: of the numbers that are compiled for, there should be few."""
+    step = 1 << max(count.bit_length() - 3, 0)
+    return -(-count // step) * step
+
+
 def _blocks(
     rois: torch.Tensor, scale: float, sizes: Pair, limits: Pair, inclusive: bool, each: int = 1
 ) -> Iterator[tuple[slice, tuple[Tensor, ...], Pair]]:
     """Regions that are gone through at once: which, their images and bounds, and how many taps cover their bins."""
     host = rois.cpu().numpy()
     bounds = _bounds(host, scale, sizes, limits, inclusive)
-    # Few different numbers of taps, as each is compiled.
-    high, wide = (1 << (max(int((b[1] - b[0]).max()), 1) - 1).bit_length() for b in bounds)
+    high, wide = (_rounded(max(int((b[1] - b[0]).max()), 1)) for b in bounds)
     number = max(PLACES // (math.prod(sizes) * high * wide * each), 1)
     executor = hologram_tensor(rois).executor
     for first in range(0, len(host), number):
@@ -67,23 +116,6 @@ def _places(rows: Tensor, columns: Tensor, taps: Pair, width: int) -> Tensor:
     row, column = first + row.reshape(-1, 1), left + column
     inside = hg.logical_and(hg.less(row, last), hg.less(column, right))
     return hg.where(inside, row * width + column, -1).reshape(count, -1, math.prod(taps))
-
-
-@fused
-def _largest(x: Tensor, image: Tensor, rows: Tensor, columns: Tensor, taps: Pair) -> tuple[Tensor, Tensor]:
-    """The largest pixel of each bin, and where the first of these lies, -1 for none: (regions, bins, channels)."""
-    channels, height, width = x.shape[1:]
-    place = _places(rows, columns, taps, width)
-    number = image.reshape(-1, 1, 1) * (height * width) + hg.maximum(place, 0)
-    pixels = x.permute(0, 2, 3, 1).reshape(-1, channels)
-    found = hg.index_select(pixels, number.reshape(-1), axis=0).reshape(*place.shape, channels)
-    place = place.unsqueeze(3)
-    inside = hg.greater_equal(place, 0)
-    counted = hg.logical_and(inside, hg.greater(found, LOWEST))
-    best = hg.max(hg.where(counted, found, LOWEST), axis=2, keepdims=True)
-    first = hg.min(hg.where(hg.logical_and(counted, hg.equal(found, best)), place, NOWHERE), axis=2)
-    best = hg.where(hg.any(inside, axis=2), best.squeeze(2), 0.0)
-    return best, hg.where(hg.equal(first, NOWHERE), -1, first)
 
 
 @fused
@@ -122,14 +154,12 @@ def roi_pool(
     """The largest pixel of each bin (Girshick, Fast R-CNN, 2015), and where in the image; without one 0, and -1."""
     rois = regions("roi_pool", rois, input=input)
     sizes, limits = (pooled_height, pooled_width), (input.shape[2], input.shape[3])
-    shape = (rois.shape[0], input.shape[1], *sizes)
-    if not math.prod(shape):
-        return input.new_zeros(shape), input.new_zeros(shape, dtype=torch.int32)
-    x = hologram_tensor(input.to(rois.dtype))
-    blocks = _blocks(rois, spatial_scale, sizes, limits, inclusive=True)
-    found = [[torch_tensor(v) for v in _largest(x, *given, taps)] for _, given, taps in blocks]
-    values, places = (_pooled(list(each), sizes) for each in zip(*found, strict=True))
-    return values.to(input.dtype), places
+    host = rois.cpu().numpy()
+    x = hologram_tensor(input)
+    bounds = _bounds(host, spatial_scale, sizes, limits, inclusive=True)
+    given = (x.executor.tensor(v) for v in (host[:, 0].astype(np.int32), *bounds))
+    values, places = _largest(x, *given)
+    return torch_tensor(values), torch_tensor(places)
 
 
 @implements("_roi_pool_backward")
