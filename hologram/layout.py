@@ -6,7 +6,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from numbers import Integral
 from operator import index
@@ -26,30 +26,38 @@ class Layout:
     """Dtype, shape, strides and offset of an array; strides and offset count elements, strides may be 0 or negative.
 
     Equal layouts are one object: they are compared, hashed and looked up by identity, and what follows from one is
-    computed once.
+    computed once. `repeats` marks a part of what `expand` repeats where strides no longer show it.
     """
 
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    repeats: bool = field(default=False, repr=False)
 
     def __new__(
-        cls, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0
+        cls,
+        dtype: DType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int = 0,
+        repeats: bool = False,
     ) -> Layout:
-        key = (dtype, shape, strides, offset)
+        key = (dtype, shape, strides, offset, repeats)
         found = _layouts.get(key)
         if found is None:
             with _lock:  # so that two threads do not make two
                 found = _layouts.get(key)
                 if found is None:
                     found = object.__new__(cls)
-                    found.__dict__.update(dtype=dtype, shape=shape, strides=strides, offset=offset)
+                    found.__dict__.update(
+                        dtype=dtype, shape=shape, strides=strides, offset=offset, repeats=repeats
+                    )
                     _layouts[key] = found
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Layout, (self.dtype, self.shape, self.strides, self.offset))
+        return (Layout, (self.dtype, self.shape, self.strides, self.offset, self.repeats))
 
     @staticmethod
     def contiguous(dtype: DType, shape: Sequence[int]) -> Layout:
@@ -73,6 +81,12 @@ class Layout:
                 return self.size == 0
             expected *= n
         return True
+
+    @cached_property
+    def is_writable(self) -> bool:
+        """Whether no element stands for others as well, here or in what this is a part of, as in NumPy."""
+        shared = any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True))
+        return not self.size or not (shared or self.repeats)
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -131,8 +145,9 @@ class Layout:
         """`length` positions along an axis: start, start + step, ... The caller has checked the range."""
         shape, strides = list(self.shape), list(self.strides)
         offset = self.offset + (start * strides[axis] if length else 0)
+        repeats = self.repeats or (not strides[axis] and shape[axis] > 1 >= length)
         shape[axis], strides[axis] = length, strides[axis] * step
-        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset)
+        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset, repeats=repeats)
 
     def select(self, axis: int, position: int) -> Layout:
         """One position along an axis, which disappears."""

@@ -21,6 +21,13 @@ BROADCAST = {
     "an output": lambda b: hg.ops.vector_add(b.ex, b.t, b.t, hg.broadcast_to(b.tensor(4), (2, 4))),
     "out": lambda b: np.add(b.t, b.t, out=hg.broadcast_to(b.tensor(4), (2, 4))),
     "a copy": lambda b: b.ex.copy(b.t, hg.broadcast_to(b.tensor(4), (2, 4))),
+    "the elements of a row": lambda b: hg.broadcast_to(b.t, (3, 2, 4))[0].__setitem__(..., 1),
+    "the row of a row": lambda b: b.t.expand(3, 2, 4)[0].T[1:].__setitem__(0, b.tensor(2)),
+    "a row in place": lambda b: np.add(b.tensor(4), 1.0, out=b.tensor(4).expand(2, 4)[1]),
+    "a row added to": lambda b: hg.broadcast_to(b.t, (3, 2, 4))[0].__iadd__(1.0),
+    "a row as an output": lambda b: hg.ops.vector_add(b.ex, b.t, b.t, b.t.expand(3, 2, 4)[2]),
+    "a row as a copy's target": lambda b: b.ex.copy(b.t, hg.broadcast_to(b.t, (3, 2, 4)).select(0, 1)),
+    "a row inside hg.jit": lambda b: hg.jit(lambda x: x.expand(3, 2, 4)[0].__setitem__(..., 1))(b.t),
 }
 
 SHAPES = [
@@ -148,7 +155,7 @@ SHAPES = [
         r"concat: shapes must agree .*\[\(2, 4\), \(2,\)\]",
     ),
     *(
-        Bad(f"{what} of a broadcast view", write, ShapeError, "read-only|cannot be an expanded view")
+        Bad(f"{what} of a broadcast view", write, ShapeError, "read-only|cannot be of an expanded view")
         for what, write in BROADCAST.items()
     ),
     Bad("concat axis", lambda b: hg.concat([b.t, b.t], axis=3), ShapeError, "concat: axis"),

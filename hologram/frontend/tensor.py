@@ -94,8 +94,11 @@ class Tensor(View, Operators, Methods):
         return indexing.read(self, index) if items is None else self._through(indexed, *items)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if 0 in self.layout.strides:
-            self._refuse_if_repeated()
+        if not self.layout.is_writable:
+            raise ShapeError(
+                f"an expanded view is read-only, and so is each part of it, for elements share memory: got strides "
+                f"{self.strides} of shape {self.shape}; clone() gives a tensor of its own"
+            )
         items, engine = hashable(index), self.executor
         if items is None:
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
@@ -107,14 +110,6 @@ class Tensor(View, Operators, Methods):
         return engine.copy(
             value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target
         )
-
-    def _refuse_if_repeated(self) -> None:
-        """Raises ShapeError where elements share memory, as those of expand and broadcast_to do."""
-        if self.size and any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True)):
-            raise ShapeError(
-                f"an expanded view is read-only, for its elements share memory: got strides {self.strides} of shape "
-                f"{self.shape}; clone() gives a tensor of its own"
-            )
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals the value, which is broadcast, as in NumPy."""

@@ -76,9 +76,8 @@ def target(executor: Allocation, who: str, output: Any) -> View:
     if not isinstance(output, (Buffer, View)):
         raise TypeError(f"{who}: an output must be a Buffer or Tensor, got {_kind(output)}")
     found = view(executor, who, output)
-    layout = found.layout
-    if layout.size and any(s == 0 and n > 1 for s, n in zip(layout.strides, layout.shape, strict=True)):
-        raise ShapeError(f"{who}: an output cannot be an expanded view, whose elements share memory")
+    if not found.layout.is_writable:
+        raise ShapeError(f"{who}: an output cannot be of an expanded view, whose elements share memory")
     return found
 
 

@@ -246,3 +246,11 @@ def test_powers_of_integers_by_tensors_stay_defined(executor: hg.Executor) -> No
     assert (x ** executor.tensor(np.array([-3], np.int32))).tolist() == [-1, 0, 1, 0]
     assert (x**-1.0).tolist() == [-1.0, np.inf, 1.0, 0.5]
     assert (2 ** executor.tensor(np.array([3, -1], np.int32))).tolist() == [8, 0]
+
+
+def test_what_repeats_nothing_is_written(executor: hg.Executor) -> None:
+    x = executor.zeros((3, 4))
+    x.expand(3, 4)[0] = 1
+    x[None].expand(1, 3, 4)[0][1] = 2
+    x.expand(2, 3, 4)[0].clone()[...] = 9
+    assert x.tolist() == [[1] * 4, [2] * 4, [0] * 4]

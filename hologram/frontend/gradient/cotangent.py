@@ -120,7 +120,7 @@ def _falling(read: Layout) -> list[int]:
 def _plain(read: Layout) -> Layout:
     order = _falling(read)
     shape, strides = (tuple(x[k] for k in order) for x in (read.shape, read.strides))
-    return replace(read, shape=shape, strides=strides)
+    return replace(read, shape=shape, strides=strides, repeats=False)
 
 
 def _covers(read: Layout, whole: Layout) -> bool:

@@ -118,8 +118,8 @@ class Tape:
         cell, layout = target.buffer, target.layout
         if cell.is_argument:
             raise GradientError(f"{self.who}: an argument is written to; return the new value instead")
-        if any(n > 1 and not stride for n, stride in zip(layout.shape, layout.strides, strict=True)):
-            raise ShapeError(f"{self.who}: an expanded view of shape {layout.shape} cannot be written to")
+        if not layout.is_writable:
+            raise ShapeError(f"{self.who}: what is of an expanded view cannot be written to, got {layout}")
         shown = source.expand(layout.shape)
         whole = Tracked(cell, cell.tensor.layout)
         if layout.is_contiguous and layout.size == whole.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import hologram as hg
@@ -16,6 +17,8 @@ from hologram_torch.kernels.registry import implements
 LINEAR, NEAREST, CUBIC = 0, 1, 2  # ATen's numbers
 ZEROS, BORDER, REFLECTION = 0, 1, 2
 A = -0.75  # of Keys' kernel
+
+Taps = list[tuple[Tensor, Tensor | None]]  # positions along an axis, with weights
 
 
 def _pixels(x: Tensor, length: int, aligned: bool) -> Tensor:
@@ -58,8 +61,8 @@ def _cubic(part: Tensor) -> list[Tensor]:
     return [far(part + 1.0), near(part), near(1.0 - part), far(2.0 - part)]
 
 
-def _taps(place: Tensor, mode: int, dtype: Any) -> list[tuple[Tensor, Tensor | None]]:
-    """Positions along an axis, with weights."""
+def taps(place: Tensor, mode: int) -> Taps:
+    """What is read near a position along an axis."""
     if mode == NEAREST:
         return [(hg.round(place), None)]
     first = hg.stop_gradient(hg.floor(place))
@@ -69,26 +72,18 @@ def _taps(place: Tensor, mode: int, dtype: Any) -> list[tuple[Tensor, Tensor | N
     return [(first + float(start + k), w) for k, w in enumerate(weights)]
 
 
-def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> Tensor:
-    """x (N, C, ..., H, W) at points (N, ..., 2 or 3), whose first coordinate is of the last axis."""
-    axes = grid.shape[-1]
-    lengths = x.shape[2:]
+def interpolated(x: Tensor, along: Sequence[Taps]) -> Tensor:
+    """Sums of what is read of x (N, C, ..., H, W), 0 outside, for taps (N, ...) along each axis: (N, C, ...)."""
+    lengths, points = x.shape[2:], along[0][0][0].shape
     computed = types.computing(x.dtype)
-    points = grid.astype(computed, copy=False)
-    along = []
-    for k, length in enumerate(lengths):
-        place = _pixels(points.select(points.ndim - 1, axes - 1 - k), length, aligned)
-        place = place if mode == CUBIC else _within(place, length, padding, aligned, axes)
-        along.append(_taps(place, mode, computed))
     rows = x.reshape(*x.shape[:2], math.prod(lengths))
-    count = math.prod(grid.shape[1:-1])
+    count = math.prod(points[1:])
     total: Any = None
-    for taps in itertools.product(*along):
+    for chosen in itertools.product(*along):
         flat: Any = 0
         inside: Any = None
         weight: Any = None
-        for (place, factor), length in zip(taps, lengths, strict=True):
-            place = _within(place, length, padding, aligned, axes) if mode == CUBIC else place
+        for (place, factor), length in zip(chosen, lengths, strict=True):
             place = hg.stop_gradient(place)
             here = hg.logical_and(hg.greater_equal(place, 0.0), hg.less_equal(place, length - 1.0))
             inside = here if inside is None else hg.logical_and(inside, here)
@@ -99,10 +94,26 @@ def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> 
         # Ahead of the weight: one that is NaN must not reach the pixel that stands for those outside on the way back.
         found = hg.where(inside.reshape(x.shape[0], 1, count), found, 0.0)
         if weight is not None:
-            weight = weight if axes == 2 else hg.where(inside, weight, 0.0)  # as there, NaN in images alone
+            # As on PyTorch's CPU, NaN in images alone.
+            weight = weight if len(along) == 2 else hg.where(inside, weight, 0.0)
             found = found * weight.reshape(x.shape[0], 1, count)
         total = found if total is None else total + found
-    return total.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+    return total.reshape(*x.shape[:2], *points[1:])
+
+
+def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> Tensor:
+    """x (N, C, ..., H, W) at points (N, ..., 2 or 3), whose first coordinate is of the last axis."""
+    axes = grid.shape[-1]
+    points = grid.astype(types.computing(x.dtype), copy=False)
+    along = []
+    for k, length in enumerate(x.shape[2:]):
+        place = _pixels(points.select(points.ndim - 1, axes - 1 - k), length, aligned)
+        place = place if mode == CUBIC else _within(place, length, padding, aligned, axes)
+        found = taps(place, mode)
+        if mode == CUBIC:
+            found = [(_within(p, length, padding, aligned, axes), w) for p, w in found]
+        along.append(found)
+    return interpolated(x, along).astype(x.dtype, copy=False)
 
 
 _compiled = fused(sampled)

@@ -180,6 +180,7 @@ def test_views(executor: hg.Executor, x: hg.Tensor) -> None:
         lambda x: x[::-1, ::-2],
         lambda x: x.T[2],
         lambda x: x[3].expand(2, 6),
+        lambda x: x.expand(2, 4, 6)[1, 2:],
         lambda x: x.reshape(2, 2, 6)[:, 0],
         lambda x: x[None, :, None],
         lambda x: x[2:2],
