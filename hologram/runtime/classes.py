@@ -15,7 +15,7 @@ from hologram.sizes import Trace
 MAX_FORMS = 8192  # of layouts that are known without computing them
 OPEN = None  # in a form: a size or stride that is left open
 
-# Of a layout: its dtype and offset, and what is known of its sizes and of its strides: a number that is no size beyond
+# Of a layout: its dtype, offset and whether it repeats, and what is known of its sizes and of its strides: a number that is no size beyond
 # 1, OPEN, or `(k,)` for a stride that steps over axis k.
 Form = tuple[Any, ...]
 
@@ -27,7 +27,7 @@ def form_of(layout: Layout) -> tuple[Form, tuple[int, ...]]:
     found: list[int] = []
     sizes = [_mark(n, found) for n in shape]
     steps = [_over(k, shape, strides) or _mark(strides[k], found) for k in range(len(shape))]
-    return (layout.dtype, layout.offset, tuple(sizes), tuple(steps)), tuple(found)
+    return (layout.dtype, layout.offset, layout.repeats, tuple(sizes), tuple(steps)), tuple(found)
 
 
 def _mark(n: int, found: list[int]) -> int | None:
@@ -74,7 +74,7 @@ def lifted(key: Sequence[Any], sizes: dict[int, int], trace: Trace) -> list[Layo
 
 
 def _lifted(form: Form, numbers: Iterator[int]) -> Layout:
-    dtype, offset, sizes, steps = form
+    dtype, offset, repeats, sizes, steps = form
     shape = tuple([next(numbers) if n is OPEN else n for n in sizes])
     own = [next(numbers) if step is OPEN else step for step in steps]
 
@@ -82,4 +82,4 @@ def _lifted(form: Form, numbers: Iterator[int]) -> Layout:
         step = own[axis]
         return stride(step[0]) * shape[step[0]] if type(step) is tuple else step
 
-    return Layout(dtype, shape, tuple(map(stride, range(len(shape)))), offset)
+    return Layout(dtype, shape, tuple(map(stride, range(len(shape)))), offset, repeats)

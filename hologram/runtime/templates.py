@@ -93,7 +93,8 @@ class _Code:
         if kind in self._classes:
             return f"{kind.__name__}({', '.join(self.of(getattr(x, f.name)) for f in fields(x))})"
         if kind is Layout:
-            return f"Layout({self._constant(x.dtype)}, {self.of(x.shape)}, {self.of(x.strides)}, {self.of(x.offset)})"
+            rest = f"{self.of(x.shape)}, {self.of(x.strides)}, {self.of(x.offset)}, {x.repeats}"
+            return f"Layout({self._constant(x.dtype)}, {rest})"
         if kind is Step:
             kernel = self._constant(x.kernel)
             return f"Step({kernel}, {self.of(x.operands)}, {self.of(x.scalars)}, {self.of(x.grid)})"
