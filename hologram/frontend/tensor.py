@@ -21,7 +21,7 @@ from hologram.frontend.signatures import Methods
 from hologram.frontend.values import host_values
 from hologram.layout import Layout, hashable, indexed
 from hologram.opset.forms.default import Default
-from hologram.runtime import dlpack
+from hologram.runtime import checks, dlpack
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
@@ -156,10 +156,11 @@ class Tensor(View, Operators, Methods):
         """
         if out is not None:
             return self._into(out, copy)
+        if copy and self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
+            return self.buffer.to_numpy().reshape(self.shape)
+        checks.view(self.executor, "to_numpy", self)
         if not copy:
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
-        if self.layout.is_contiguous and self.offset == 0 and self.size == self.buffer.size:
-            return self.buffer.to_numpy().reshape(self.shape)
         found = self.buffer.part(self.shape, self.strides, self.offset)
         return self.clone().to_numpy() if found is None else found
 

@@ -192,7 +192,7 @@ class Engine(Allocation):
         if attributes and attributes is not operation.attributes:
             key += map(exactly, attributes.values())
         checks.check_dtypes(self, operation.name, views)
-        return self._learned(tuple(key), operation, views, None, attributes)
+        return self._learned(tuple(key), operation, views, None, attributes, arguments)
 
     def _learned(
         self,
@@ -201,10 +201,11 @@ class Engine(Allocation):
         operands: Sequence[Any],
         targets: Sequence[Layout] | None,
         attributes: Mapping[str, Any],
+        places: Sequence[Any],
     ) -> Structure:
         """The structure of an operation on checked operands, kept by its key; without targets it has new ones.
 
-        Numbers that its kernels are told at the call may be others each time.
+        Numbers that its kernels are told at the call may be others each time; `places` are where all of it lies.
         """
         inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
 
@@ -223,12 +224,14 @@ class Engine(Allocation):
                 known = self.structures.keep(key, found)
             key = (known, *[exactly(inputs[k]) for k in found.values])
             return self.structures.keep(key, found)
-        return self._kept(key, found, again)
+        return self._kept(key, found, again, places)
 
-    def _kept(self, key: tuple[Any, ...], found: Structure, plan: Planner) -> Structure:
+    def _kept(
+        self, key: tuple[Any, ...], found: Structure, plan: Planner, places: Sequence[Any]
+    ) -> Structure:
         """Keeps a structure; `plan` gives what others of its class launch, by the layouts of the key."""
         if not (recordings and dry()):
-            self._templates.learn(key, found, plan)
+            self._templates.learn(key, found, plan, places)
         return self.structures.keep(key, found)
 
     def _planned(
@@ -277,7 +280,7 @@ class Engine(Allocation):
             if (result.dtype, result.shape) != (target.dtype, target.shape):
                 return False
             layout = target.layout.placed(self._alignment)[0]
-            found = self._learned(key, operation, views, [layout], operation.attributes)
+            found = self._learned(key, operation, views, [layout], operation.attributes, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
         return True
@@ -314,7 +317,7 @@ class Engine(Allocation):
                 return self._compute(operation, apart, targets, attributes)
             checks.check_dtypes(self, operation.name, [*apart, *targets])
             layouts = [t.layout.placed(self._alignment)[0] for t in targets]
-            found = self._learned(key, operation, apart, layouts, attributes)
+            found = self._learned(key, operation, apart, layouts, attributes, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
 
@@ -338,7 +341,7 @@ class Engine(Allocation):
         found = self.structure(key, arguments)
         if found is None:
             checks.target(self, "copy", target)
-            found = self._kept(key, self._copying(given[1:3]), self._copying)
+            found = self._kept(key, self._copying(given[1:3]), self._copying, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
 

@@ -5,6 +5,7 @@ A plan's kernels are prepared once; a call takes memory for outputs and scratch,
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -49,6 +50,8 @@ class Replay:
         self._kinds = [executor.kind(layout.shape, layout.dtype) for layout in outputs]
         self._donated = dict(donated)
         self._in_place = all(self._donated.get(k) == k for k in range(len(self._outputs)))
+        # Elements that buffers must have for layouts to lie in them; below 0, they never do.
+        self._reached = [high if low >= 0 else sys.maxsize for low, high in (x.span for x in inputs)]
         inputs_bytes = [x.reach_bytes for x in inputs]
         if not executor.limits.host_resident:
             inputs_bytes = list(map(storage_bytes, inputs_bytes))
@@ -146,9 +149,9 @@ class Replay:
         executor = self._executor
         found: list[Any] = []
         try:
-            for view in inputs:
+            for view, reached in zip(inputs, self._reached, strict=True):
                 buffer = view.buffer
-                if buffer.executor is not executor:
+                if buffer.executor is not executor or buffer.kind.size < reached:
                     checks.view(executor, "call", view)
                 found.append(buffer.block.place)  # type: ignore[union-attr]
         except AttributeError:

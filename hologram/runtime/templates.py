@@ -23,6 +23,7 @@ from hologram.runtime.classes import class_of, lifted
 from hologram.runtime.launches import Placed, Structure
 from hologram.runtime.recording import Unrepeatable
 from hologram.runtime.validation import exactly
+from hologram.runtime.view import LINE
 from hologram.sizes import Real, Size, Trace
 
 MET = 2  # structures of a class that are learnt before one is traced: many classes have no more
@@ -193,25 +194,28 @@ def _launched(placed: Placed) -> Any:
     return step.kernel, step.operands, scalars, step.grid, placed.areas
 
 
-def alike(guess: Structure | None, learnt: Structure | None) -> bool:
-    """Whether two structures launch the same, by their drafts as well."""
-    return content(guess) == content(learnt) and _same_draft(guess, learnt)
+def alike(guess: Structure | None, learnt: Structure | None, places: Sequence[Any] = ()) -> bool:
+    """Whether two structures launch the same, by their drafts as well; see drafted."""
+    return content(guess) == content(learnt) and _same_draft(guess, learnt, places)
 
 
-def _same_draft(guess: Structure | None, learnt: Structure | None) -> bool:
+def _same_draft(guess: Structure | None, learnt: Structure | None, places: Sequence[Any]) -> bool:
     """Whether the words of a draft are those that the structure makes."""
     finish = None if guess is None else guess.finish
     if not isinstance(finish, partial):
         return True
-    found = drafted(learnt)
+    found = drafted(learnt, places)
     return found is not None and (found.words,) == finish.args
 
 
-def drafted(structure: Structure | None) -> Draft | None:
-    """The draft of a structure's launch, on memory somewhere."""
+def drafted(structure: Structure | None, places: Sequence[Any] = ()) -> Draft | None:
+    """The draft of a structure's launch, on memory somewhere, as far into cache lines as these places."""
     if structure is None:
         return None
     example = [float(k) if size is None else (k + 1) << 40 for k, size in enumerate(structure.sizes)]
+    for k, place in enumerate(places):
+        if structure.sizes[k] is not None:
+            example[k] += place % LINE
     example += [(len(example) + k + 1) << 40 for k in range(len(structure.arenas))]
     return structure.launches.draft(structure, example)
 
@@ -235,8 +239,11 @@ class Templates:
         fit = variants.found(tuple(sizes))
         return fit[1] if fit is not None and fit[0].trusted else None
 
-    def learn(self, key: Sequence[Any], found: Structure, plan: Planner) -> None:
-        """Takes note of what was planned for a key; `plan` does it for layouts in place of the key's."""
+    def learn(self, key: Sequence[Any], found: Structure, plan: Planner, places: Sequence[Any] = ()) -> None:
+        """Takes note of what was planned for a key; `plan` does it for layouts in place of the key's.
+
+        `places` are those of the operands, which say how far into a cache line large outputs begin.
+        """
         name, sizes = class_of(key)
         if not sizes:
             return
@@ -246,18 +253,20 @@ class Templates:
             return
         fit = variants.found(tuple(sizes))
         if fit is None:
-            variants.unfit(partial(self._traced, key, sizes, plan))
+            variants.unfit(partial(self._traced, key, sizes, plan, places))
         else:
-            variants.compare(fit[0], alike(fit[1], found))
+            variants.compare(fit[0], alike(fit[1], found, places))
 
-    def _traced(self, key: Sequence[Any], sizes: dict[int, int], plan: Planner) -> Made[Structure] | None:
+    def _traced(
+        self, key: Sequence[Any], sizes: dict[int, int], plan: Planner, places: Sequence[Any] = ()
+    ) -> Made[Structure] | None:
         """Plans once more, with sizes that remember; None where that cannot be done."""
         trace = Trace()
         try:
             with suppress(Exception):  # what an operation makes of such sizes is its own affair
                 structure = plan(lifted(key, sizes, trace))
                 if not structure.values:
-                    template = Template(structure, trace, drafted(structure), self._kind, ())
+                    template = Template(structure, trace, drafted(structure, places), self._kind, ())
                     return lambda sizes: (template.of(sizes) or (None,))[0]
             return None
         finally:

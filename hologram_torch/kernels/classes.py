@@ -12,6 +12,7 @@ from hologram.layout import Layout
 from hologram.runtime.allocation import Kind
 from hologram.runtime.succession import lent
 from hologram.runtime.validation import exactly
+from hologram.runtime.view import LARGE, LINE
 from hologram.sizes import Size, Trace
 from hologram_torch.kernels.kernel import Kernel
 from hologram_torch.kernels.learnt import Arguments
@@ -121,6 +122,7 @@ def class_of(
     if not found.sizes:
         return None
     found.key += (torch.get_default_dtype(), taken.told, *kwargs, *map(sources.index, sources))
+    found.key += [place % LINE for block, place in zip(blocks, places, strict=True) if block.nbytes >= LARGE]
     if not apart:
         first = [blocks.index(block) for block in blocks]
         found.key += [(k, place - places[k]) for k, place in zip(first, places, strict=True)]

@@ -293,7 +293,7 @@ def _learn(
     learnt, found, expected = _recorded(kernel, taken, args, kwargs)
     known.keep(key, learnt, note, by_value)
     if type(learnt) is Recipe and fit is not None:
-        variants.compare(fit[0], agrees(fit[1], learnt))
+        variants.compare(fit[0], agrees(fit[1], learnt, taken.places))
     elif type(learnt) is Recipe:
         variants.unfit(partial(traced, call, taken, args, kwargs, expected))
     return found

@@ -23,11 +23,13 @@ from hologram_torch.kernels.recipe import Made, Recipe
 class Recipes:
     """The recipes of a class, by the sizes that it leaves open."""
 
-    def __init__(self, recipe: Recipe, trace: Trace) -> None:
+    def __init__(self, recipe: Recipe, trace: Trace, places: Sequence[int]) -> None:
         self._recipe = recipe
         structure = recipe.structure
         others = (recipe.kinds, recipe.results, recipe.only, recipe.numbers)
-        self._template = Template(structure, trace, drafted(structure), recipe.engine.kind, others, (Made,))
+        self._template = Template(
+            structure, trace, drafted(structure, places), recipe.engine.kind, others, (Made,)
+        )
 
     def __call__(self, sizes: Sequence[int]) -> Recipe | None:
         """The recipe of a structure; None where it decides otherwise than the one that was traced."""
@@ -41,9 +43,9 @@ class Recipes:
         )
 
 
-def agrees(one: Recipe, other: Recipe) -> bool:
-    """Whether two recipes launch the same and give the same."""
-    return _content(one) == _content(other) and alike(one.structure, other.structure)
+def agrees(one: Recipe, other: Recipe, places: Sequence[int]) -> bool:
+    """Whether two recipes launch the same and give the same, on tensors at places."""
+    return _content(one) == _content(other) and alike(one.structure, other.structure, places)
 
 
 def _content(recipe: Recipe) -> Any:
@@ -70,7 +72,7 @@ def traced(
                 recording.end()
             recipe = recipe_of(recording, taken, found, expected.dtype)
             if type(recipe) is Recipe and recipe.guard is None:
-                return Recipes(recipe, trace)
+                return Recipes(recipe, trace, taken.places)
         return None
     finally:
         trace.close()

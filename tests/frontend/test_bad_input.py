@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.layout import Layout
 from tests import bad_calls, bad_operands, bad_programs, bad_shapes
 from tests.bad_calls import Bad, Bench
 
@@ -67,3 +69,24 @@ def test_bad_input_is_refused(case: Bad, bench: Bench) -> None:
     if executor.memory_stats()["count"] > before:  # what the traceback's frames held
         gc.collect()
     assert executor.memory_stats()["count"] <= before
+
+
+@pytest.mark.parametrize(("stride", "offset"), [(1, 50), (1, -1), (2, 0), (1, 1_000_000_000)])
+@pytest.mark.parametrize("how", ["eager", "jit", "read", "read in place"])
+def test_a_view_past_its_end_is_refused_each_time(
+    executor: hg.Executor, how: str, stride: int, offset: int
+) -> None:
+    """Also where such a launch is known already."""
+    x = executor.ones((100,))
+    jitted = hg.jit(lambda a, b: a * b + 1.0)
+    jitted(x, x)
+    bad = hg.Tensor(x.buffer, Layout(x.dtype, (100,), (stride,), offset))
+    calls: dict[str, Any] = {
+        "eager": lambda: bad + x,
+        "jit": lambda: jitted(bad, x),
+        "read": bad.to_numpy,
+        "read in place": lambda: bad.to_numpy(copy=False),
+    }
+    for _ in range(2):
+        with pytest.raises(hg.ShapeError, match="reaches"):
+            calls[how]()

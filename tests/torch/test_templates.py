@@ -79,8 +79,8 @@ def disagreeing(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Has every structure go both ways; the recipes that are not what the long way gives."""
     found: list[Any] = []
 
-    def agrees(guess: Any, learnt: Any) -> bool:
-        if not compared(guess, learnt):
+    def agrees(guess: Any, learnt: Any, places: Any) -> bool:
+        if not compared(guess, learnt, places):
             found.append((guess, learnt))
             return False
         return True
@@ -172,6 +172,17 @@ def test_memory_used_twice_while_small_is_large_enough_where_it_would_not_be(dev
         torch.testing.assert_close(
             found.cpu(), torch.addmm(x, a, b, beta=0.2, alpha=0.6), atol=1e-4, rtol=1e-4
         )
+
+
+def test_large_memory_that_begins_elsewhere_in_a_cache_line_is_another_class(device: str) -> None:
+    """What is stored past the caches has to be aligned."""
+    size = 1 << 22
+    for rows, first in (*((size + 100 * k, 0) for k in range(6)), (size + 1000, 1), (size + 1017, 3)):
+        x = torch.randn(rows + first)
+        here = x.to(device)
+        for each in (x, here):
+            each[first:].clamp_(-1, 1)
+        assert torch.equal(here.cpu(), x)
 
 
 def test_what_pytorch_refuses_stays_refused(device: str) -> None:
