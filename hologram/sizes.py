@@ -6,8 +6,8 @@ the same results for other values of the symbols, or None where one of the decis
 is that of PyTorch's symbolic shapes, kept to integers.
 
 C asks some integers without their knowing: `range`, `hex`, `math.gcd` and `math.isqrt`, NumPy, `[0] * n`, and a float
-on the left of an operator. Planning code writes `fixed_range`, `int(n)`, and `n * 0.5` instead;
-tests/runtime/test_classes.py and tests/torch/test_templates.py go both ways for many sizes, and find what was forgotten.
+on the left of an operator. Planning code writes `fixed_range`, `int(n)`, and `n * 0.5` instead. What was forgotten is
+found by going both ways for many sizes: tests/runtime/test_classes.py and tests/torch/test_templates.py.
 """
 
 from __future__ import annotations

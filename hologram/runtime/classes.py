@@ -1,6 +1,7 @@
 """Classes of structures: the keys of structures (engine.py) with the sizes of their layouts left open.
 
-The class of a key says which sizes and strides are 0, 1 or equal, and which strides follow from which sizes.
+The class of a key says which sizes and strides are 0, 1 or equal, which strides follow from which sizes, and their
+order.
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ from typing import Any
 from hologram.layout import Layout
 from hologram.sizes import Trace
 
-MAX_FORMS = 8192  # of layouts that are known without computing them
+MAX_FORMS = 8192  # of shapes with strides that are known without computing them
 OPEN = None  # in a form: a size or stride that is left open
 
-# Of a layout: its dtype, offset and whether it repeats, and what is known of its sizes and of its strides: a number that is no size beyond
-# 1, OPEN, or `(k,)` for a stride that steps over axis k.
-Form = tuple[Any, ...]
+# What is known of sizes, of strides, and in which order these are: a number that is no size beyond 1, OPEN, or `(k,)`
+# for a stride that steps over axis k.
+Form = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
 
 
 @lru_cache(MAX_FORMS)
-def form_of(layout: Layout) -> tuple[Form, tuple[int, ...]]:
-    """A layout's form, and the numbers that it leaves open, in order."""
-    shape, strides = layout.shape, layout.strides
+def form_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Form, tuple[int, ...]]:
+    """The form of a shape with strides, and the numbers that it leaves open, in order."""
     found: list[int] = []
     sizes = [_mark(n, found) for n in shape]
-    steps = [_over(k, shape, strides) or _mark(strides[k], found) for k in range(len(shape))]
-    return (layout.dtype, layout.offset, layout.repeats, tuple(sizes), tuple(steps)), tuple(found)
+    axes = range(len(shape))
+    steps = [_over(k, shape, strides) or _mark(strides[k], found) for k in axes]
+    order = sorted(axes, key=strides.__getitem__)
+    return (tuple(sizes), tuple(steps), tuple(order)), tuple(found)
 
 
 def _mark(n: int, found: list[int]) -> int | None:
@@ -47,14 +49,27 @@ def _over(axis: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int]
     return None
 
 
+def lifted(form: Form, numbers: Iterator[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The shape and strides of a form, with these numbers for those that it leaves open."""
+    sizes, steps, _ = form
+    shape = tuple([next(numbers) if n is OPEN else n for n in sizes])
+    own = [next(numbers) if step is OPEN else step for step in steps]
+
+    def stride(axis: int) -> Any:
+        step = own[axis]
+        return stride(step[0]) * shape[step[0]] if type(step) is tuple else step
+
+    return shape, tuple(map(stride, range(len(shape))))
+
+
 def class_of(key: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, int]]:
     """The class of a key, and the sizes that it leaves open with their numbers."""
     parts: list[Any] = []
     sizes: dict[int, int] = {}
     for item in key:
         if type(item) is Layout:
-            form, numbers = form_of(item)
-            parts.append(form)
+            form, numbers = form_of(item.shape, item.strides)
+            parts += (form, item.dtype, item.offset, item.repeats)
             for n in numbers:
                 parts.append(sizes.setdefault(n, len(sizes)))
         else:
@@ -62,24 +77,13 @@ def class_of(key: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, int]]:
     return tuple(parts), sizes
 
 
-def lifted(key: Sequence[Any], sizes: dict[int, int], trace: Trace) -> list[Layout]:
+def lifted_layouts(key: Sequence[Any], sizes: dict[int, int], trace: Trace) -> list[Layout]:
     """The layouts of a key with sizes of a trace."""
     symbols = [trace.symbol(n) for n in sizes]
     found = []
     for item in key:
         if type(item) is Layout:
-            form, numbers = form_of(item)
-            found.append(_lifted(form, iter([symbols[sizes[n]] for n in numbers])))
+            form, numbers = form_of(item.shape, item.strides)
+            shape, strides = lifted(form, iter([symbols[sizes[n]] for n in numbers]))
+            found.append(Layout(item.dtype, shape, strides, item.offset, item.repeats))
     return found
-
-
-def _lifted(form: Form, numbers: Iterator[int]) -> Layout:
-    dtype, offset, repeats, sizes, steps = form
-    shape = tuple([next(numbers) if n is OPEN else n for n in sizes])
-    own = [next(numbers) if step is OPEN else step for step in steps]
-
-    def stride(axis: int) -> int:
-        step = own[axis]
-        return stride(step[0]) * shape[step[0]] if type(step) is tuple else step
-
-    return Layout(dtype, shape, tuple(map(stride, range(len(shape)))), offset, repeats)

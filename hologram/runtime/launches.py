@@ -197,9 +197,12 @@ class Launches:
 
     def prepared(self, structure: Structure, arguments: list[Any]) -> Prepared:
         """A launch of a structure, for arguments like these."""
-        if not structure.arenas:
+        scratch = Scratch(self.pool, structure.arenas) if structure.arenas else None
+        if structure.finish is not None and not self._observers:
+            launch = structure.finish()
+            return launch if scratch is None else scratch.around(launch)
+        if scratch is None:
             return self.pool.with_room(self._prepared, structure, arguments)  # code takes memory too
-        scratch = Scratch(self.pool, structure.arenas)
         blocks = scratch.take()
         try:
             example = [*arguments, *[block.place for block in blocks]]
@@ -225,8 +228,6 @@ class Launches:
     def _prepared(self, structure: Structure, example: list[Any]) -> Prepared:
         device = self.device
         if not self._observers:
-            if structure.finish is not None:
-                return structure.finish()
             return device.prepare(self._calls(structure), example, self.pool)
         watched = []
         for placed, call in zip(structure.steps, self._calls(structure), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from hologram.runtime.memory_pool import Block
@@ -85,6 +86,13 @@ class Recording:
         """The first so many launches of it."""
         found = Recording()
         found.launched, found.blocks = self.launched[:launches], self.blocks
+        return found
+
+    def beyond(self, launches: int, blocks: Collection[Block]) -> Recording:
+        """What follows so many launches, which are to have left nothing for it in these blocks."""
+        found = Recording()
+        found.launched = self.launched[launches:]
+        found.blocks = {b: nbytes for b, nbytes in self.blocks.items() if b not in blocks}
         return found
 
 

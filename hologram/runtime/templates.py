@@ -19,7 +19,7 @@ from hologram.layout import Layout
 from hologram.plan import Given, Step
 from hologram.recent import Oldest
 from hologram.runtime.allocation import Kind
-from hologram.runtime.classes import class_of, lifted
+from hologram.runtime.classes import class_of, lifted_layouts
 from hologram.runtime.launches import Placed, Structure
 from hologram.runtime.recording import Unrepeatable
 from hologram.runtime.validation import exactly
@@ -264,7 +264,7 @@ class Templates:
         trace = Trace()
         try:
             with suppress(Exception):  # what an operation makes of such sizes is its own affair
-                structure = plan(lifted(key, sizes, trace))
+                structure = plan(lifted_layouts(key, sizes, trace))
                 if not structure.values:
                     template = Template(structure, trace, drafted(structure, places), self._kind, ())
                     return lambda sizes: (template.of(sizes) or (None,))[0]

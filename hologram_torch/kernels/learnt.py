@@ -78,9 +78,12 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
     first: Any = _tensor(taken.sources[0] if taken.sources else found)
     engine = first.executor
     structure, numbers, guard = None, (), None
+    launches = (recording,)
     if guards:
-        before = recording.until(max(n for _, _, n in recording.asked))
-        guard = joined(engine.bound, before, taken.places, taken.blocks, flagged, {})
+        asked = max(n for _, _, n in recording.asked)
+        guard = joined(engine.bound, recording.until(asked), taken.places, taken.blocks, flagged, {})
+        # What the flags were found by is launched with them, if nothing else needs it.
+        launches = (recording.beyond(asked, flagged), recording)
         if (
             guard is None
             or told
@@ -88,7 +91,12 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
         ):
             return None
     if recording.launched:
-        whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
+        ways = (
+            joined(engine.bound, each, taken.places, taken.blocks, blocks, told)
+            for each in launches
+            if each.launched
+        )
+        whole = next((way for way in ways if way is not None), None)
         if whole is None:
             return None
         structure, numbers = whole.structure, whole.numbers

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import struct
 import sys
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,8 +93,8 @@ def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Draft:
     owners = (pool, [piece.owner for piece in pieces])
 
     def finish(words: Sequence[int]) -> Prepared:
-        image = np.array(words, np.int64)
-        return InPython(image) if launch is None else launch.of(image.ctypes.data, (image, owners))
+        image = array("q", words)
+        return InPython(image) if launch is None else launch.of(image.buffer_info()[0], (image, owners))
 
     return Draft(_written(pieces, pool), finish)
 
@@ -130,7 +131,8 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
 class InPython:
     """An image launched without `launch.ll`."""
 
-    def __init__(self, image: np.ndarray) -> None:
+    def __init__(self, words_in_order: array[int]) -> None:
+        image = np.array(words_in_order, np.int64)
         words, relocations, patches, run, room = image[:_HEADER].tolist()
         end = _HEADER + words
         self._body = image[_HEADER:end]
