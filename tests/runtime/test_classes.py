@@ -19,7 +19,30 @@ from hologram.runtime.templates import Templates, alike
 
 ALIKE = 5  # operations of each form: others of it are planned by the same code
 OTHERS = 4  # members of each class
-SIZES: tuple[int, ...] = (2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257, 1000)
+SIZES: tuple[int, ...] = (
+    2,
+    3,
+    4,
+    7,
+    8,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    63,
+    64,
+    65,
+    100,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    1000,
+)
 LARGE: tuple[int, ...] = (1023, 1024, 1025, 4096, 5000, 70_000)  # of one size
 
 
