@@ -131,8 +131,8 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
 class InPython:
     """An image launched without `launch.ll`."""
 
-    def __init__(self, words_in_order: array[int]) -> None:
-        image = np.array(words_in_order, np.int64)
+    def __init__(self, given: Sequence[int]) -> None:
+        image = np.array(given, np.int64)
         words, relocations, patches, run, room = image[:_HEADER].tolist()
         end = _HEADER + words
         self._body = image[_HEADER:end]

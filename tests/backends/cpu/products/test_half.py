@@ -40,7 +40,7 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
 def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
     host = device()._host
     pieces = half_pieces(Product.of(a, b, out), dtype, stored, host)
-    launch: Any = InPython(np.array(_written(pieces, host.pool()), np.int64))
+    launch: Any = InPython(_written(pieces, host.pool()))
     launch([x.ctypes.data for x in (a, b, out)])
 
 
