@@ -1,4 +1,4 @@
-"""The host's time for PyTorch operators at shapes that were not met before, and at the second call of each.
+"""The host's time for operators at shapes that were not met before, and at the second call of each.
 
 python bench/shapes.py [webgpu]
 """
@@ -10,23 +10,47 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch.nn import functional
 
+import hologram as hg
 from hologram_torch import module
 
 WIDTH = 64
 LEARNT, TIMED = range(20, 30), range(30, 60)  # rows
-Call = Callable[[torch.Tensor], object]
+Call = Callable[[Any], object]
+
+
+def own(executor: hg.Executor) -> dict[str, Call]:
+    """Operators of hologram's own matrices with so many columns."""
+    draw = np.random.default_rng(0)
+    weight = executor.tensor(draw.standard_normal((WIDTH, WIDTH), np.float32))
+    row = weight[0].clone()
+    return {
+        "x + x": lambda x: x + x,
+        "x + row": lambda x: x + row,
+        "x * 2.0": lambda x: x * 2.0,
+        "exp": hg.exp,
+        "softmax": hg.softmax,
+        "sum": lambda x: x.sum(axis=0),
+        "layer_norm": lambda x: hg.layer_norm(x, row, row),
+        "concat": lambda x: hg.concat([x, x], axis=1),
+        "x.T.clone()": lambda x: x.T.clone(),
+        "x @ weight": lambda x: x @ weight,
+        "linear": lambda x: hg.linear(x, weight, row),
+        "x[...] = 1.0": lambda x: x.__setitem__(..., 1.0),
+    }
 
 
 def calls(device: str) -> dict[str, Call]:
-    """Operators of a matrix with so many columns."""
+    """PyTorch's operators of such a matrix."""
     weight, bias = torch.randn(WIDTH, WIDTH).to(device), torch.randn(WIDTH).to(device)
     return {
         "x + x": lambda x: x + x,
@@ -46,30 +70,40 @@ def calls(device: str) -> dict[str, Call]:
     }
 
 
-def microseconds(call: Call, device: str) -> tuple[float, float]:
+def microseconds(call: Call, matrix: Callable[[int], Any]) -> tuple[float, float]:
     """Of the first and of the second call at a shape, this thread's time; others of the class were met."""
 
-    def once(rows: int) -> float:
-        x = torch.randn(rows, WIDTH).to(device)
+    def once(x: Any) -> float:
         begun = time.thread_time()
         call(x)
         return (time.thread_time() - begun) * 1e6
 
     for rows in LEARNT:
-        once(rows)
-    pairs = [(once(rows), once(rows)) for rows in TIMED]
+        once(matrix(rows))
+    pairs = [(once(x), once(matrix(rows))) for rows in TIMED for x in (matrix(rows),)]
     return median(a for a, _ in pairs), median(b for _, b in pairs)
 
 
 def main() -> None:
     module.set_backend(sys.argv[1] if len(sys.argv) > 1 else "cpu")
-    table = Table(box=None, pad_edge=False)
-    for column in ("operator", "first, µs", "second, µs"):
-        table.add_column(column, justify="left" if column == "operator" else "right")
+    executor = module.executor()
+    draw = np.random.default_rng(1)
+
+    def matrix(rows: int) -> hg.Tensor:
+        return executor.tensor(draw.standard_normal((rows, WIDTH), np.float32))
+
+    parts = {
+        "hologram": (own(executor), matrix),
+        "PyTorch": (calls("hologram"), lambda rows: torch.randn(rows, WIDTH).to("hologram")),
+    }
     with torch.no_grad():
-        for name, call in calls("hologram").items():
-            table.add_row(name, *(f"{us:,.0f}" for us in microseconds(call, "hologram")))
-    Console().print(table)
+        for who, (operators, make) in parts.items():
+            table = Table(box=None, pad_edge=False)
+            for column in (who, "first, µs", "second, µs"):
+                table.add_column(column, justify="left" if column == who else "right")
+            for name, call in operators.items():
+                table.add_row(name, *(f"{us:,.0f}" for us in microseconds(call, make)))
+            Console().print(table)
 
 
 if __name__ == "__main__":
