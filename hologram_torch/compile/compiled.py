@@ -21,6 +21,7 @@ from hologram.layout import Layout
 from hologram.opset.random import Key
 from hologram.records import frozen
 from hologram_torch.compile.graph import draws, moved, on_host, writes
+from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.compile.written import are_own, over_arguments, settle
 from hologram_torch.device.devices import devices
@@ -68,7 +69,7 @@ class CompiledGraph:
         self._boxed_call = (
             True  # PyTorch asks whether arguments come as a list; what wraps this copies the attribute
         )
-        self._graph, self._writes = writes(graph)
+        self._graph, self._writes = writes(folded(graph))
         self._draws = draws(graph)
         self._on_host = on_host(graph)
         self._index: int | None = None

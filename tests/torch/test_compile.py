@@ -240,3 +240,43 @@ def test_what_runs_beneath_a_broken_graph_is_not_traced() -> None:
         for path in folder.glob("*/**/*.py"):
             own = path.relative_to(folder).parts[0] in PROGRAMS
             assert trace_rules.check_file(str(path)).skipped != own, path
+
+
+def _shared(query: Any, key: Any, value: Any, mask: Any | None, repeats: int) -> Any:
+    """Attention of heads that share keys, as libraries write it."""
+    key, value = (
+        x[:, :, None].expand(-1, -1, repeats, -1, -1).reshape(len(x), -1, *x.shape[2:]) for x in (key, value)
+    )
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+@pytest.mark.parametrize("masked", [(), (1, 1, 1, 9), (2, 1, 1, 9), (2, 6, 1, 9), (1, 6, 1, 9), (1, 9)])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_heads_that_share_keys_are_rows_of_one_product(rows: int, masked: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(2, 6, rows, 8), torch.randn(2, 3, 9, 8), torch.randn(2, 3, 9, 8)
+    mask = torch.randn(masked) if masked else None
+    compiled = torch.compile(_shared, backend="hologram")
+    given = [None if x is None else x.to("hologram") for x in (query, key, value, mask)]
+    with torch.no_grad():
+        found = compiled(*given, 2)
+        with torch.hologram.executor().profile() as profile:
+            compiled(*given, 2)
+    torch.testing.assert_close(found.cpu(), _shared(query, key, value, mask, 2), atol=1e-5, rtol=1e-5)
+    copies = [launch for launch in profile.launches if launch.subject.kernel.startswith("atlas_cast")]
+    assert rows > 1 or not copies
+
+
+def test_shared_keys_of_any_length_and_with_gradients() -> None:
+    compiled = torch.compile(_shared, backend="hologram", dynamic=True)
+    for length in (5, 6, 7):
+        given = [torch.randn(2, 4, 1, 8), torch.randn(2, 2, length, 8), torch.randn(2, 2, length, 8)]
+        here = [x.to("hologram").requires_grad_() for x in given]
+        there = [x.clone().requires_grad_() for x in given]
+        _shared(*there, None, 2).square().sum().backward()
+        compiled(*here, None, 2).square().sum().backward()
+        for own, other in zip(here, there, strict=True):
+            torch.testing.assert_close(own.grad.cpu(), other.grad, atol=1e-5, rtol=1e-4)
+        with torch.no_grad():
+            found = compiled(*here, None, 2)
+        torch.testing.assert_close(found.cpu(), _shared(*given, None, 2), atol=1e-5, rtol=1e-5)

@@ -1,0 +1,81 @@
+"""Heads that share keys, in graphs: PyTorch repeats keys and values for each, and one query a head needs no copies.
+
+Queries that share a key become rows of one product instead; see aten/neural/attention.py, which does so outside.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+ATTENTION = aten._scaled_dot_product_fused_attention_overrideable.default
+SHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+
+
+def folded(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The graph with attention to keys and values as they are, where it was to copies of them."""
+    changed = False
+    for node in graph.graph.find_nodes(op="call_function", target=ATTENTION):
+        changed |= _fold(graph.graph, node)
+    if changed:
+        graph.recompile()
+    return graph
+
+
+def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
+    query, key, value, mask, dropout, causal = (*node.args, None, 0.0, False)[:6]
+    shape: tuple[Any, ...] = query.meta["val"].shape  # pyright: ignore
+    (found, *others) = node.users
+    own = _repeated(key), _repeated(value)
+    if dropout or causal or others or found.target is not operator.getitem or found.args[1] or None in own:
+        return False
+    batch, heads, rows, width = shape
+    shared = own[0].meta["val"].shape[1]  # pyright: ignore
+    masked: tuple[Any, ...] = () if mask is None else mask.meta["val"].shape  # pyright: ignore
+    of_heads = len(masked) > 2 and masked[-3] == heads
+    sizes = (batch, heads, shared, width, *(masked[:-1] if of_heads else ()))
+    if rows != 1 or own[1].meta["val"].shape[1] != shared or not all(type(n) is int for n in sizes):  # pyright: ignore
+        return False
+    each = heads // shared
+    with graph.inserting_before(node):
+        rows_of = graph.call_function(aten.reshape.default, (query, [batch, shared, each, width]))
+        if of_heads:
+            mask = graph.call_function(aten.reshape.default, (mask, [*masked[:-3], shared, each, -1]))
+        node.args = (rows_of, *own, mask, *node.args[4:])
+    with graph.inserting_after(found):
+        back = graph.call_function(aten.reshape.default, (found, [batch, heads, 1, -1]))
+    back.meta["val"] = found.meta["val"]
+    found.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
+    for left in (key, value):
+        _erase(graph, left)
+    return True
+
+
+def _repeated(x: Any) -> torch.fx.Node | None:
+    """Of which node (batch, own, length, width) each of the second axis is copied several times in a row."""
+    shaped, copied, expanded = x, None, None
+    if shaped.target in SHAPED:
+        copied = shaped.args[0]
+        expanded = copied.args[0] if copied.target is aten.clone.default else copied
+    if expanded is None or expanded.target is not aten.expand.default:
+        return None
+    unsqueezed = expanded.args[0]
+    if unsqueezed.target is not aten.unsqueeze.default or unsqueezed.args[1] not in (2, -3):
+        return None
+    source = unsqueezed.args[0]
+    before, wide, after = (n.meta["val"].shape for n in (source, expanded, shaped))
+    if len(before) != 4 or len(wide) != 5 or len(after) != 4:
+        return None
+    same = tuple(wide[:2]) == tuple(before[:2]) and tuple(wide[3:]) == tuple(before[2:])
+    return source if same and tuple(after) == (wide[0], wide[1] * wide[2], *wide[3:]) else None
+
+
+def _erase(graph: torch.fx.Graph, node: Any) -> None:
+    """Takes out what nobody uses any more, and what that alone used."""
+    while isinstance(node, torch.fx.Node) and node.op == "call_function" and not node.users:
+        before = node.args[0]
+        graph.erase_node(node)
+        node = before
