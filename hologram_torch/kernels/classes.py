@@ -80,7 +80,7 @@ def class_of(
     kernel: Kernel | Plain, taken: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Class | None:
     """The class of a call; None for what has none: no sizes, or several tensors in memory that may be written to."""
-    if not isinstance(kernel, Kernel) or not kernel.has_classes:
+    if not isinstance(kernel, Kernel):
         return None
     blocks, places = taken.blocks, taken.places
     sources = list(map(id, taken.sources))

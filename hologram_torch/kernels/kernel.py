@@ -71,8 +71,6 @@ class Promotes:
 class Kernel:
     """An operator that computes new results."""
 
-    has_classes = True  # whether calls that differ in sizes alone go alike; see templates.py
-
     def __init__(
         self,
         overload: OpOverload,

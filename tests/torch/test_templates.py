@@ -51,6 +51,12 @@ CALLS: dict[str, Callable[..., torch.Tensor]] = {
     "attention": lambda a, b, c: functional.scaled_dot_product_attention(a, b, b),
     "norm": lambda a, b, c: functional.layer_norm(a, (a.shape[-1],)),
     "padded": lambda a, b, c: functional.pad(a, (1, 2)),
+    "given": lambda a, b, c: torch.add(a, b, out=torch.empty_like(a)),
+    "given turned": lambda a, b, c: torch.mul(a, b, out=torch.empty_like(a.transpose(0, 1)).transpose(0, 1)),
+    "given and resized": lambda a, b, c: torch.mul(a, b, out=torch.empty(0, device=a.device)),
+    "product of a part": lambda a, b, c: torch.mm(
+        a[0], b[0].t(), out=a.new_zeros(len(a[0]) + 3, b.shape[1])[2:-1]
+    ),
     "integers": lambda a, b, c: (a * 9).int() // 3,
 }
 
