@@ -19,7 +19,7 @@ from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.kernels.views import register_compiled
-from hologram_torch.tensors.dtypes import host_array, host_tensor
+from hologram_torch.tensors.dtypes import DTYPES, host_array, host_tensor
 from hologram_torch.tensors.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
 from hologram_torch.watch import unread
 
@@ -383,7 +383,33 @@ _converted = operator("_to_copy")._handle.redispatch_boxed
 
 def _to_copy(x: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:
     """A copy that may go to the host: PyTorch would want pinned memory for one that nobody waits for."""
-    return _converted(LOOP, x, non_blocking=False, **how)
+    found = _moved(x, **how)
+    return _converted(LOOP, x, non_blocking=False, **how) if found is None else found
+
+
+def _moved(
+    x: torch.Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | None = None,
+    memory_format: torch.memory_format | None = None,
+    **_: Any,
+) -> torch.Tensor | None:
+    """A tensor that lies row by row, between the host and a device as it is; None for what is more than that."""
+    if device is None or dtype not in (None, x.dtype) or memory_format not in (None, torch.preserve_format):
+        return None
+    if type(x) not in (torch.Tensor, torch.nn.Parameter):  # which may have no shape yet
+        return None
+    if x.layout != torch.strided or x.is_neg() or x.stride() != row_major(x.shape) or deferred():
+        return None
+    places = (x.device.type, device.type)
+    if places == ("hologram", "cpu"):
+        target = torch.empty(x.shape, dtype=x.dtype)
+    elif places == ("cpu", "hologram") and x.dtype in DTYPES:
+        target = _new(x.shape, None, x.dtype, device)
+    else:
+        return None
+    return _copy_from(x, target)
 
 
 register("_to_copy", _to_copy, recorded=True)
