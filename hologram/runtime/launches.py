@@ -75,8 +75,17 @@ class Scratch:
     def around(self, launch: Prepared) -> Prepared:
         """A launch of operands alone."""
 
+        pool = self._pool
+        waiting = [pool.free_list(nbytes) for nbytes in self.sizes]
+
         def call(arguments: list[Any]) -> None:
-            blocks = self.take()
+            blocks: list[Block] = []
+            try:
+                for free_list in waiting:
+                    blocks.append(pool.issue(free_list.pop()))
+            except IndexError:  # none of that size waits
+                self.put_back(blocks)
+                blocks = self.take()
             try:
                 launch([*arguments, *[block.place for block in blocks]])
             finally:

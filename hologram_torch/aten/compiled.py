@@ -21,12 +21,12 @@ BY_DECOMPOSITION = """
 _log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward hardshrink hardsigmoid
 hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
 log_sigmoid_forward logit mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
-sigmoid_backward softplus_backward softshrink tanh_backward threshold threshold_backward
+sigmoid_backward softplus_backward softshrink tanh_backward threshold
 binary_cross_entropy_backward binary_cross_entropy_with_logits huber_loss huber_loss_backward mse_loss_backward
 smooth_l1_loss soft_margin_loss
 soft_margin_loss_backward native_group_norm_backward native_batch_norm_backward
 batch_norm_backward native_dropout_backward channel_shuffle pixel_shuffle pixel_unshuffle addcdiv addcmul
-lerp.Scalar lerp.Tensor
+lerp.Tensor
 """
 
 for _name in BY_DECOMPOSITION.split():
@@ -61,6 +61,24 @@ def safe_softmax(x: Any, dim: int, dtype: Any = None) -> Any:
         return x
     largest = hg.max(x, axis=dim, keepdims=True)
     return hg.where(hg.equal(largest, -math.inf), 0.0, hg.softmax(x, dim=dim))
+
+
+@implements("threshold_backward", by_class=True)
+@fused
+def threshold_backward(cotangent: Any, x: Any, threshold: Any) -> Any:
+    """The cotangent where x is beyond the threshold, and where it is NaN."""
+    return hg.where(hg.less_equal(x, threshold), 0, cotangent)
+
+
+@implements("lerp.Scalar")
+@fused
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """start + weight (end - start), from the end that is nearer."""
+    wide = types.computing(start.dtype)
+    first, last = (x.astype(wide, copy=False) for x in (start, end))
+    between = last - first
+    found = first + between * weight if abs(weight) < 0.5 else last - between * (1 - weight)
+    return found.astype(start.dtype, copy=False)
 
 
 @implements("elu")

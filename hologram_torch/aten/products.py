@@ -48,6 +48,9 @@ def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     alike(x, a, b)
     if alpha == 0:  # as BLAS: the factors are not read, whatever they hold
         return scaled(x, beta) if beta else hg.multiply(x, 0).astype(x.dtype)
+    plain = alpha == beta == 1 and a.ndim == b.ndim == 2 and x.dtype.is_float
+    if plain and x.shape == b.shape[1:]:  # else it is broadcast
+        return hg.linear(a, b.mT, x)
     return plus(hg.matmul(a, b), x, beta, alpha)
 
 

@@ -89,9 +89,8 @@ def nll_loss_backward(
         cotangent = cotangent / total
     elif reduction != SUM and x.ndim > 1:
         cotangent = cotangent.unsqueeze(axis)
-    across = [1] * x.ndim
-    across[axis] = x.shape[axis]
-    classes = x.executor.tensor(np.arange(x.shape[axis]).reshape(across))
+    classes = hg.arange(x.executor, x.shape[axis], dtype=dtypes.i64)
+    classes = classes.reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     return hg.where(hg.logical_and(kept, hg.equal(classes, number)), -cotangent * factor, 0.0)
 
 
