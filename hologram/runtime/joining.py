@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.program import Access
@@ -18,7 +18,10 @@ from hologram.sizes import plain
 
 @frozen
 class Joined:
-    """Launches as one: its arguments are the places of the inputs and of the new results, then these numbers."""
+    """Launches as one: its arguments are the places of the inputs and of the new results, then these numbers.
+
+    Among the numbers are places of constants.
+    """
 
     structure: Structure
     numbers: tuple[Any, ...]
@@ -27,9 +30,16 @@ class Joined:
 class _Regions:
     """The memory that launches met, as arguments of one launch."""
 
-    def __init__(self, places: Sequence[int], blocks: Sequence[Block], results: Sequence[Block]) -> None:
+    def __init__(
+        self,
+        places: Sequence[int],
+        blocks: Sequence[Block],
+        results: Sequence[Block],
+        constants: Mapping[Block, int],
+    ) -> None:
         self._inputs = tuple(zip(places, blocks, strict=True))
         self._results = {block: len(places) + k for k, block in enumerate(results)}
+        self._constants = constants
         self._scratch: dict[Block, int] = {}
 
     def between(self, blocks: Mapping[Block, int], first: int) -> list[int]:
@@ -43,7 +53,7 @@ class _Regions:
 
     def area(self, place: int, nbytes: int) -> Area | None:
         """Bytes from a place on; None where it lies in memory of somebody else's."""
-        for known in (self._scratch, self._results):
+        for known in (self._scratch, self._results, self._constants):
             for block, argument in known.items():
                 if _lies(place, nbytes, block):
                     return Area(argument, place - block.place, nbytes)
@@ -72,10 +82,12 @@ def joined(
     `told` are numbers of the call by their `id`: arguments of the launch, in order, where they were handed on
     unchanged. None where there is nothing to join, or where it touched memory of somebody else's.
     """
-    regions = _Regions(places, blocks, results)
-    numbers: list[Any] = []
     first = len(places) + len(results)
-    count = first + len(told) + sum(s is None for one, _ in recording.launched for s in one.sizes)
+    constants = {block: first + len(told) + k for k, block in enumerate(recording.constants)}
+    regions = _Regions(places, blocks, results, constants)
+    numbers: list[Any] = [block.place for block in constants]
+    count = first + len(told) + len(constants)
+    count += sum(s is None for one, _ in recording.launched for s in one.sizes)
     arenas = regions.between(recording.blocks, count)
     own = len(arenas)
     steps: list[Placed] = []
@@ -101,17 +113,21 @@ def joined(
             else:
                 arenas.append(nbytes)
             moved.append(Area(count + own + k, 0, nbytes))
-        if len(recording.launched) == 1 and not own and _stays(moved, structure, count):
+        if len(recording.launched) == 1 and not own and not constants and _stays(moved, structure, count):
             whole, steps = structure, list(structure.steps)
             break
         steps += [_moved(placed, moved) for placed in structure.steps]
-    if _reads_what_nobody_wrote(steps, range(len(places), count + own)):
+    new = {*range(len(places), count + own)} - {*constants.values()}
+    if _reads_what_nobody_wrote(steps, new):
         return None
     if whole is not None:
         return Joined(whole, tuple(numbers))
     sizes: list[int | None] = [0] * first + [None] * (count - first)
+    for argument in constants.values():
+        sizes[argument] = 0
     numbers += [0.0] * (count - first - len(told) - len(numbers))
-    return Joined(Structure(launches, steps, sizes, arenas), tuple(numbers))
+    held = tuple(recording.constants.values())
+    return Joined(Structure(launches, steps, sizes, arenas, held=held), tuple(numbers))
 
 
 def _stays(moved: Sequence[Any], structure: Structure, count: int) -> bool:
@@ -122,7 +138,7 @@ def _stays(moved: Sequence[Any], structure: Structure, count: int) -> bool:
     return found == [(k, 0) for k in range(len(moved))]
 
 
-def _reads_what_nobody_wrote(steps: Sequence[Placed], new: range) -> bool:
+def _reads_what_nobody_wrote(steps: Sequence[Placed], new: Collection[int]) -> bool:
     """Whether a launch reads an argument that is new memory ahead of all that write to it: the host wrote there."""
     written: set[int] = set()
     for placed in steps:

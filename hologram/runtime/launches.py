@@ -74,7 +74,6 @@ class Scratch:
 
     def around(self, launch: Prepared) -> Prepared:
         """A launch of operands alone."""
-
         pool = self._pool
         waiting = [pool.free_list(nbytes) for nbytes in self.sizes]
 
@@ -109,6 +108,7 @@ class Structure:
         "_steps",
         "arenas",
         "finish",
+        "held",
         "kinds",
         "launch",
         "launches",
@@ -125,8 +125,10 @@ class Structure:
         kinds: Sequence[Any] = (),
         values: tuple[int, ...] = (),
         finish: Callable[[], Prepared] | None = None,
+        held: Sequence[Any] = (),
     ) -> None:
         self.launches = launches
+        self.held = held  # whose memory is among the arguments, each time
         self.finish = finish  # makes the launch of a draft, where there is one
         self._steps = steps if callable(steps) else tuple(steps)
         self.sizes = tuple(sizes)

@@ -49,6 +49,7 @@ class Recording:
         self.void = False
         self.launched: list[tuple[Any, list[Any]]] = []
         self.blocks: dict[Block, int] = {}  # and the most bytes that were asked for
+        self.constants: dict[Block, Any] = {}  # memory that stays as it is, and who holds it
         self._shelf = _Shelf()
         # Buffers whose element says that a complaint is due, the complaints, and how many launches came before.
         self.asked: list[tuple[Any, Any, int]] = []
@@ -73,6 +74,7 @@ class Recording:
         before.void |= self.void
         before.asked += [(flag, complaint, n + len(before.launched)) for flag, complaint, n in self.asked]
         before.launched += self.launched
+        before.constants |= self.constants
         for block, nbytes in self.blocks.items():
             before.given(block, nbytes)
 
@@ -86,12 +88,13 @@ class Recording:
         """The first so many launches of it."""
         found = Recording()
         found.launched, found.blocks = self.launched[:launches], self.blocks
+        found.constants = self.constants
         return found
 
     def beyond(self, launches: int, blocks: Collection[Block]) -> Recording:
         """What follows so many launches, which are to have left nothing for it in these blocks."""
         found = Recording()
-        found.launched = self.launched[launches:]
+        found.launched, found.constants = self.launched[launches:], self.constants
         found.blocks = {b: nbytes for b, nbytes in self.blocks.items() if b not in blocks}
         return found
 
@@ -120,6 +123,13 @@ def given(block: Block, nbytes: int) -> None:
     recording = Recording.open.get(threading.get_ident())
     if recording is not None:
         recording.given(block, nbytes)
+
+
+def constant(buffer: Any) -> None:
+    """Notes a buffer that others than the call's arguments hold, and that launches like these read as well."""
+    recording = Recording.open.get(threading.get_ident())
+    if recording is not None and buffer.block is not None:
+        recording.constants[buffer.block] = buffer
 
 
 def ask(flag: Any, complaint: Any) -> bool:

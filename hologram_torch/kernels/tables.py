@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ class Table:
     weights: np.ndarray | None
     length: int
 
-    @property
+    @cached_property
     def transposed(self) -> Table:
         """The table of the derivative: for each element, the results that read it."""
         weights = np.ones(self.positions.shape) if self.weights is None else self.weights

@@ -17,7 +17,10 @@ from hologram.frontend.tree import maker, mapped
 from hologram.layout import Layout
 from hologram.records import frozen
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.recording import Recording, constant
 from hologram.runtime.replay import Replay
+
+recordings = Recording.open
 
 
 @frozen(eq=False)
@@ -68,6 +71,8 @@ class Compiled:
                 raise BufferFreed(
                     f"{self.who}: a tensor of shape {tensor.shape} that it closes over was freed"
                 )
+            if recordings:
+                constant(tensor.buffer)
         return self.captured
 
     @property

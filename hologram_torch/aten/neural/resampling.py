@@ -14,6 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.neural.resampling import resample
 from hologram.runtime.dispatch import deferred
+from hologram.runtime.recording import constant
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import add
@@ -50,6 +51,10 @@ def resampled(x: Tensor, found: Sequence[Table]) -> Tensor:
         x = x.astype(dtypes.f64 if x.dtype.bits > 16 else dtypes.f32)
     make = _made if deferred() else _kept
     kept = [list(make(x.executor, t, types.computing(x.dtype))) for t in found]
+    for each in kept:
+        for own in each:
+            if own is not None:
+                constant(own.buffer)
     return _along(x, list(range(x.ndim - len(found), x.ndim)), kept)
 
 
