@@ -1,4 +1,4 @@
-"""What kernels read of tables is recorded with them: from the third call on nothing is planned, and no table written."""
+"""What kernels read of tables is recorded with them: from the third call on nothing is planned, no table written."""
 
 # pyright: reportAttributeAccessIssue=false
 
