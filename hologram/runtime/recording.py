@@ -137,11 +137,21 @@ def ask(flag: Any, complaint: Any) -> bool:
     thread = threading.get_ident()
     recording = Recording.open.pop(thread, None)
     try:
-        return not (recording is not None and recording.dry) and bool(flag.to_numpy())
+        return not (recording is not None and recording.dry) and _is_set(flag)
     finally:
         if recording is not None:
             recording.asked.append((flag, complaint, len(recording.launched)))
             Recording.open[thread] = recording
+
+
+def _is_set(flag: Any) -> bool:
+    """Whether the one element of a buffer is not 0; by its first byte where the host has the memory at hand."""
+    if flag.nbytes == 1 and flag.executor.limits.host_resident:
+        block = flag.live_block("ask")
+        memory = flag.executor.device.host_view(block.memory, block.offset, 1)
+        if memory is not None:
+            return memory[0] != 0
+    return bool(flag.to_numpy())
 
 
 def spoil() -> None:

@@ -256,7 +256,7 @@ def test_heads_that_share_keys_are_rows_of_one_product(rows: int, masked: tuple[
     torch.manual_seed(0)
     query, key, value = torch.randn(2, 6, rows, 8), torch.randn(2, 3, 9, 8), torch.randn(2, 3, 9, 8)
     mask = torch.randn(masked) if masked else None
-    compiled = torch.compile(_shared, backend="hologram")
+    compiled: Any = torch.compile(_shared, backend="hologram")
     given = [None if x is None else x.to("hologram") for x in (query, key, value, mask)]
     with torch.no_grad():
         found = compiled(*given, 2)
@@ -268,15 +268,15 @@ def test_heads_that_share_keys_are_rows_of_one_product(rows: int, masked: tuple[
 
 
 def test_shared_keys_of_any_length_and_with_gradients() -> None:
-    compiled = torch.compile(_shared, backend="hologram", dynamic=True)
+    compiled: Any = torch.compile(_shared, backend="hologram", dynamic=True)
     for length in (5, 6, 7):
-        given = [torch.randn(2, 4, 1, 8), torch.randn(2, 2, length, 8), torch.randn(2, 2, length, 8)]
+        given: Any = [torch.randn(2, 4, 1, 8), torch.randn(2, 2, length, 8), torch.randn(2, 2, length, 8)]
         here = [x.to("hologram").requires_grad_() for x in given]
         there = [x.clone().requires_grad_() for x in given]
-        _shared(*there, None, 2).square().sum().backward()
-        compiled(*here, None, 2).square().sum().backward()
+        _shared(*there, mask=None, repeats=2).square().sum().backward()
+        compiled(*here, mask=None, repeats=2).square().sum().backward()
         for own, other in zip(here, there, strict=True):
             torch.testing.assert_close(own.grad.cpu(), other.grad, atol=1e-5, rtol=1e-4)
         with torch.no_grad():
-            found = compiled(*here, None, 2)
-        torch.testing.assert_close(found.cpu(), _shared(*given, None, 2), atol=1e-5, rtol=1e-5)
+            found = compiled(*here, mask=None, repeats=2)
+        torch.testing.assert_close(found.cpu(), _shared(*given, mask=None, repeats=2), atol=1e-5, rtol=1e-5)

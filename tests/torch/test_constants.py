@@ -1,10 +1,11 @@
 """What kernels read of tables is recorded with them: from the third call on nothing is planned, no table written."""
 
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_calls_and_their_gradients_are_recorded(name: str, monkeypatch: pytest.M
     met: list[str] = []
     run = Kernel.run
 
-    def counted(kernel: Kernel, *given: object) -> object:
+    def counted(kernel: Kernel, *given: Any) -> Any:
         met.append(kernel.name)
         return run(kernel, *given)
 
