@@ -51,18 +51,22 @@ class Scratch:
     Later work in the queue may reuse them, for it runs later; work of other threads cannot come in between.
     """
 
-    __slots__ = ("_pool", "sizes")
+    __slots__ = ("_pool", "_waiting")
 
     def __init__(self, pool: Pool, sizes: Sequence[int]) -> None:
         self._pool = pool
-        self.sizes = tuple(sizes)
+        self._waiting = [(pool.free_list(nbytes), nbytes) for nbytes in sizes]
 
     def take(self) -> list[Block]:
         """A block for each arena; raises OutOfMemory."""
+        pool = self._pool
         blocks: list[Block] = []
         try:
-            for nbytes in self.sizes:
-                blocks.append(self._pool.take(nbytes))
+            for free_list, nbytes in self._waiting:
+                try:
+                    blocks.append(pool.issue(free_list.pop()))
+                except IndexError:  # none of that size waits
+                    blocks.append(pool.take(nbytes))
         except BaseException:
             self.put_back(blocks)
             raise
@@ -74,17 +78,9 @@ class Scratch:
 
     def around(self, launch: Prepared) -> Prepared:
         """A launch of operands alone."""
-        pool = self._pool
-        waiting = [pool.free_list(nbytes) for nbytes in self.sizes]
 
         def call(arguments: list[Any]) -> None:
-            blocks: list[Block] = []
-            try:
-                for free_list in waiting:
-                    blocks.append(pool.issue(free_list.pop()))
-            except IndexError:  # none of that size waits
-                self.put_back(blocks)
-                blocks = self.take()
+            blocks = self.take()
             try:
                 launch([*arguments, *[block.place for block in blocks]])
             finally:

@@ -69,8 +69,9 @@ class Template:
             return found and (None, found)
         *others, nbytes, arenas, kinds, words = found
         finish = None if self._draft is None else partial(self._draft.finish, words)
-        steps = partial(self._steps, *sizes)
-        return Structure(self._structure.launches, steps, nbytes, arenas, kinds, finish=finish), others
+        steps, traced = partial(self._steps, *sizes), self._structure
+        made = Structure(traced.launches, steps, nbytes, arenas, kinds, finish=finish, held=traced.held)
+        return made, others
 
 
 class _Code:
@@ -129,6 +130,10 @@ class Made(Protocol[F]):
     def __call__(self, sizes: Sequence[int], /) -> F | None: ...
 
 
+def _nothing(sizes: Sequence[int]) -> None:
+    """What fits no sizes."""
+
+
 class _Variant(Generic[F]):
     def __init__(self, made: Made[F]) -> None:
         self.made = made
@@ -146,10 +151,11 @@ class Variants(Generic[F]):
 
     def found(self, sizes: Sequence[int]) -> tuple[_Variant[F], F] | None:
         """The template that fits a structure, and what it gives."""
-        for variant in self.variants:
+        variants = self.variants  # of which other threads may make others
+        for variant in variants:
             made = variant.made(sizes)
             if made is not None:
-                if variant is not self.variants[0]:  # the next will be like it
+                if variant is not variants[0]:  # the next will be like it
                     self.variants = (variant, *self._without(variant))
                 return variant, made
         return None
@@ -169,6 +175,7 @@ class Variants(Generic[F]):
     def compare(self, variant: _Variant[F], agrees: bool) -> None:
         """Gives a template up that differs from what the long way gave; fewer are compared where others agreed."""
         if not agrees:
+            variant.made = _nothing  # also for a thread that puts it back at this moment
             self.variants = self._without(variant)
             self._closed = True
             return

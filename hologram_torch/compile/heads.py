@@ -28,10 +28,11 @@ def folded(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     query, key, value, mask, dropout, causal = (*node.args, None, 0.0, False)[:6]
     shape: tuple[Any, ...] = query.meta["val"].shape  # pyright: ignore
-    (found, *others) = node.users
+    users = [(user.target, user.args[1:]) for user in node.users]
     own = _repeated(key), _repeated(value)
-    if dropout or causal or others or found.target is not operator.getitem or found.args[1] or None in own:
+    if dropout or causal or users != [(operator.getitem, (0,))] or None in own:
         return False
+    (found,) = node.users
     batch, heads, rows, width = shape
     shared = own[0].meta["val"].shape[1]  # pyright: ignore
     masked: tuple[Any, ...] = () if mask is None else mask.meta["val"].shape  # pyright: ignore

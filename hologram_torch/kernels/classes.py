@@ -94,7 +94,8 @@ def class_of(
     if not found.sizes:
         return None
     found.key += (torch.get_default_dtype(), taken.told, *kwargs, *map(sources.index, sources))
-    found.key += [place % LINE for block, place in zip(blocks, places, strict=True) if block.nbytes >= LARGE]
+    laid = enumerate(zip(blocks, places, strict=True))
+    found.key += [(k, place % LINE) for k, (block, place) in laid if block.nbytes >= LARGE]
     if not apart:
         first = [blocks.index(block) for block in blocks]
         found.key += [(k, place - places[k]) for k, place in zip(first, places, strict=True)]

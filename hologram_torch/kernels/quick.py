@@ -109,12 +109,10 @@ class Known:
 
     def keep(self, key: Any, recipe: Any, note: Note | None, by_value: bool) -> None:
         """Keeps a recipe by its key, and has compiled code know it."""
-        if recipe is ONCE_MORE:
-            if self.recipes.keep(key, None if key in self.recipes else ONCE_MORE) is ONCE_MORE:
-                return
+        if recipe is ONCE_MORE and key in self.recipes:
             recipe = None
         self.recipes.keep(key, recipe)
-        if note is not None and recipe is not BY_VALUE:
+        if note is not None and recipe is not BY_VALUE and recipe is not ONCE_MORE:
             note(recipe, by_value)
 
 

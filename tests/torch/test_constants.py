@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 from torch.nn import functional
 
-from hologram_torch.kernels.kernel import Kernel
+from hologram_torch.kernels import quick
 
 aten = torch.ops.aten
 CALLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -30,18 +30,10 @@ CALLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_calls_and_their_gradients_are_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    met: list[str] = []
-    run = Kernel.run
-
-    def counted(kernel: Kernel, *given: Any) -> Any:
-        met.append(kernel.name)
-        return run(kernel, *given)
-
-    monkeypatch.setattr(Kernel, "run", counted)
+def test_calls_and_their_gradients_are_recorded(name: str, long_ways: list[str]) -> None:
     for k in range(5):
         if k == 3:
-            met.clear()
+            long_ways.clear()
         there = torch.randn(2, 3, 8, 6).requires_grad_()
         here = there.detach().to("hologram").requires_grad_()
         found, wanted = CALLS[name](here), CALLS[name](there)
@@ -50,4 +42,23 @@ def test_calls_and_their_gradients_are_recorded(name: str, monkeypatch: pytest.M
             for result in (found, wanted):
                 result.square().sum().backward()
             torch.testing.assert_close(here.grad.cpu(), there.grad, atol=1e-4, rtol=1e-4)
-    assert met == []
+    assert long_ways == []
+
+
+def test_what_a_template_launches_holds_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are kept for a while only, and their memory is others' then."""
+    followed: list[Any] = []
+    follow = quick.follow
+
+    def noted(recipe: Any, *given: Any) -> Any:
+        followed.append(recipe)
+        return follow(recipe, *given)
+
+    monkeypatch.setattr(quick, "follow", noted)
+    for n in range(2, 12):  # batches; sizes of 1 are part of the class, and so is their table
+        x = torch.randn(n, 3, 1, 1)
+        found = functional.interpolate(x.to("hologram"), size=(1, 1), mode="bilinear")
+        torch.testing.assert_close(found.cpu(), x)
+    launched = [recipe.structure for recipe in followed if recipe.structure is not None]
+    assert launched
+    assert all(structure.held for structure in launched)

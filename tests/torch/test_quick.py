@@ -21,7 +21,6 @@ from hologram.recent import Oldest  # noqa: E402
 from hologram.runtime.launches import Structure  # noqa: E402
 from hologram_torch.kernels import entries, learnt  # noqa: E402
 from hologram_torch.kernels import quick as module  # noqa: E402
-from hologram_torch.kernels.kernel import Kernel  # noqa: E402
 from hologram_torch.kernels.registry import KERNELS  # noqa: E402
 from hologram_torch.tensors.memory import payload, torch_tensor  # noqa: E402
 
@@ -36,20 +35,6 @@ def quick(request: Any, monkeypatch: Any) -> Quick:
         pytest.skip("there is no compiled code here")
     monkeypatch.setattr(module, "compiled", request.param == "compiled")
     return lambda name, operands=2: module.quick(KERNELS[name], operands)
-
-
-@pytest.fixture
-def long_ways(monkeypatch: Any) -> list[str]:
-    """The kernels that went the long way, as they do."""
-    found: list[str] = []
-    run = Kernel.run
-
-    def noted(self: Any, *given: Any) -> Any:
-        found.append(self.name)
-        return run(self, *given)
-
-    monkeypatch.setattr(Kernel, "run", noted)
-    return found
 
 
 def _pair(*shape: int, dtype: Any = None) -> tuple[Any, Any]:
