@@ -352,6 +352,9 @@ class Device(ABC):
         """
         return self.compile(kernel).source(grid, scalars)
 
+    # Bytes of memory that small blocks share, where telling a launch of another memory costs; 0 where each has its own.
+    shared_bytes: ClassVar[int] = 0
+
     # Dtypes of the scalars that prepared launches may be told at each call (plan.Given).
     told: ClassVar[frozenset[DType]] = frozenset()
 

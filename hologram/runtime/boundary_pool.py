@@ -46,7 +46,8 @@ class Region(Block):
         self, pool: BlockPool, whole: Block, class_: int, page: int, pages: int, free_list: list[Any]
     ) -> None:
         first = linear_offset(class_, page)
-        super().__init__(pool, whole.memory, first, pages * PAGE_BYTES, free_list, place=whole.place + first)
+        place = whole.place + first
+        super().__init__(pool, whole.memory, whole.offset + first, pages * PAGE_BYTES, free_list, place)
         self.class_ = class_
         self.page = page
         self.pages = pages

@@ -6,8 +6,9 @@ import gc
 import itertools
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from hologram.device import Device
@@ -16,6 +17,7 @@ from hologram.limits import ALIGNMENT
 from hologram.records import frozen
 
 _COARSE_BELOW = 1 << 20
+PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 48  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
 
@@ -92,7 +94,18 @@ class Block:
     while nobody holds it: lists are popped and appended to by any thread, without a lock.
     """
 
-    __slots__ = ("adopted", "free_list", "holder", "memory", "nbytes", "offset", "place", "pool", "token")
+    __slots__ = (
+        "adopted",
+        "chunk",
+        "free_list",
+        "holder",
+        "memory",
+        "nbytes",
+        "offset",
+        "place",
+        "pool",
+        "token",
+    )
 
     def __init__(
         self,
@@ -101,8 +114,8 @@ class Block:
         offset: int,
         nbytes: int,
         free_list: list[Any],
+        place: int,
         adopted: bool = False,
-        place: int | None = None,
     ) -> None:
         self.pool = pool
         self.memory = memory
@@ -110,9 +123,10 @@ class Block:
         self.nbytes = nbytes
         self.free_list = free_list
         self.token = next(_tokens)
-        self.place: int = self.token << PLACE_BITS if place is None else place
+        self.place = place
         self.adopted = adopted  # foreign memory: never recycled
         self.holder: weakref.ref[Any] | None = None  # the last: it may have let go since
+        self.chunk: Any = None  # what it is a part of, where its pool cuts chunks
 
     def __repr__(self) -> str:
         return f"Block(token={self.token}, offset={self.offset}, nbytes={self.nbytes})"
@@ -140,8 +154,24 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
+class Chunk:
+    """Memory that the device gave at once, and the blocks it is cut into: one, or many small ones."""
+
+    __slots__ = ("blocks", "memory", "nbytes", "place", "used")
+
+    def __init__(self, memory: Any, nbytes: int, place: int) -> None:
+        self.memory = memory
+        self.nbytes = nbytes
+        self.place = place
+        self.used = 0  # bytes, from the beginning
+        self.blocks = 0
+
+
 class Pool(BlockPool):
     """Blocks of one device. Any thread may call.
+
+    Where a device has small blocks share memory (`Device.shared_bytes`), chunks of that size are cut up, and handed
+    back when all their blocks are cached ones.
 
     `on_release` holds functions that are called with each block just before its memory goes back to the device (its
     token and `keys` are what caches were keyed by).
@@ -158,8 +188,10 @@ class Pool(BlockPool):
         ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
         # Blocks that others were lent, and the queues that may use them still; see `take_back`.
         self.returned: deque[tuple[Block, list[Any]]] = deque()
-        self._leaving: deque[Block] = deque()  # no longer ours, not yet the device's
+        self._leaving: deque[tuple[Block, Chunk | None]] = deque()  # no longer ours, not yet the device's
         self._reserved = 0
+        self._numbered: dict[int, Chunk] = {}  # where places are no addresses
+        self._cut: Chunk | None = None  # what small blocks are cut from
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
 
     def free_list(self, nbytes: int) -> list[Block]:
@@ -187,19 +219,28 @@ class Pool(BlockPool):
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
-        memory = self._allocate(size)  # not under the lock: the device may take long, and may collect garbage
-        return self._keep(Block(self, memory, 0, size, free_list, place=self.device.place(memory)))
+        if size * PARTS > self.device.shared_bytes:
+            return self._divide(self._allocate(size), size, free_list)
+        with self.lock:
+            if self._cut is not None and self._cut.used + size <= self._cut.nbytes:
+                return self._divide(self._cut, size, free_list)
+        try:
+            chunk = self._allocate(min(self.device.shared_bytes, self._limit))
+        except OutOfMemory:
+            return self._divide(self._allocate(size), size, free_list)
+        with self.lock:
+            self._cut = chunk
+            return self._divide(chunk, size, free_list)
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
-        place = self.device.place(memory)
-        block = self._keep(Block(self, memory, 0, nbytes, self.foreign, adopted=True, place=place))
+        block = self._divide(self._chunk(memory, nbytes), nbytes, self.foreign, adopted=True)
         self.release_foreign()
         return block
 
     def find(self, place: int) -> tuple[Any, int]:
         """The memory and the offset of a place that is no address."""
-        return self._blocks[place >> PLACE_BITS].memory, place & (1 << PLACE_BITS) - 1
+        return self._numbered[place >> PLACE_BITS].memory, place & (1 << PLACE_BITS) - 1
 
     def divide(self, block: Block, inner: Divided) -> None:
         """Hands a taken block to a pool that cuts it up: it is freed with this one, and statistics count its parts."""
@@ -212,12 +253,10 @@ class Pool(BlockPool):
         self.recycle(block)
 
     def release_cached(self) -> int:
-        """Hands every cached block back to the device; returns how many bytes that were."""
-        nbytes = 0
+        """Hands memory of which every block is cached back to the device; returns how many bytes that were."""
         self.take_back()
         with self.lock:
-            for free_list in tuple(self._free_lists.values()):
-                nbytes += self._clear(free_list)
+            nbytes = self._clear(*self._free_lists.values())
         self.release_foreign()
         return nbytes
 
@@ -265,7 +304,8 @@ class Pool(BlockPool):
             self._clear(self.foreign)
             waiting = [(len(free_list), size) for size, free_list in self._free_lists.items()]
             count = len(self._blocks) - sum(n for n, _ in waiting)
-            allocated = self.issued_bytes = self._reserved - sum(n * size for n, size in waiting)
+            held = sum(block.nbytes for block in self._blocks.values())
+            allocated = self.issued_bytes = held - sum(n * size for n, size in waiting)
             reserved, divided = self._reserved, self._divided
         self._hand_back()
         peak = self.peak = max(self.peak, allocated)
@@ -277,9 +317,10 @@ class Pool(BlockPool):
                 count += inner.count - 1
         return PoolStats(allocated, reserved, peak, count)
 
-    def _allocate(self, size: int) -> Any:
+    def _allocate(self, size: int) -> Chunk:
+        """New memory. Not under the lock: the device may take long, and may collect garbage."""
         try:
-            return self.with_room(self.device.allocate, size)
+            return self._chunk(self.with_room(self.device.allocate, size), size)
         except OutOfMemory as error:
             now = self.stats()
             raise OutOfMemory(
@@ -287,24 +328,48 @@ class Pool(BlockPool):
                 f"{now.allocated:,} bytes are in use by {now.count:,} blocks. {error}"
             ) from error
 
-    def _keep(self, block: Block) -> Block:
+    def _chunk(self, memory: Any, nbytes: int) -> Chunk:
+        address = self.device.place(memory)
+        chunk = Chunk(memory, nbytes, next(_tokens) << PLACE_BITS if address is None else address)
         with self.lock:
+            self._reserved += nbytes
+            if address is None:
+                self._numbered[chunk.place >> PLACE_BITS] = chunk
+        return chunk
+
+    def _divide(self, chunk: Chunk, nbytes: int, free_list: list[Any], adopted: bool = False) -> Block:
+        """A new block, of the chunk's first bytes that are none's."""
+        with self.lock:
+            place = chunk.place + chunk.used
+            block = Block(self, chunk.memory, chunk.used, nbytes, free_list, place, adopted)
+            block.chunk = chunk
+            chunk.used += nbytes
+            chunk.blocks += 1
             self._blocks[block.token] = block
-            self._reserved += block.nbytes
         return self.issue(block)
 
-    def _clear(self, free_list: list[Block]) -> int:
-        """Empties a free list; the bytes that were on it. Other threads may take from it, and give, all the while."""
+    def _clear(self, *free_lists: list[Block]) -> int:
+        """Gives up chunks whose blocks are all on these lists; their bytes. Other threads take and give meanwhile."""
+        waiting: list[Block] = []
+        for free_list in free_lists:
+            with suppress(IndexError):  # where another thread was quicker
+                while free_list:
+                    waiting.append(free_list.pop())
+        idle = Counter(id(block.chunk) for block in waiting)
         nbytes = 0
-        while free_list:
-            try:
-                block = free_list.pop()
-            except IndexError:
-                break
+        for block in waiting:
+            chunk = block.chunk
+            if idle[id(chunk)] < chunk.blocks:
+                block.free_list.append(block)
+                continue
             del self._blocks[block.token]
-            self._reserved -= block.nbytes
-            self._leaving.append(block)
-            nbytes += block.nbytes
+            chunk.blocks -= 1
+            last = not chunk.blocks
+            if last:
+                self._reserved -= chunk.nbytes
+                nbytes += chunk.nbytes
+                self._cut = None if self._cut is chunk else self._cut
+            self._leaving.append((block, chunk if last else None))
         return nbytes
 
     def _hand_back(self) -> None:
@@ -315,12 +380,15 @@ class Pool(BlockPool):
             self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
         while self._leaving:
             try:
-                block = self._leaving.popleft()
+                block, chunk = self._leaving.popleft()
             except IndexError:  # another thread was quicker
                 break
             for callback in self.on_release:
                 callback(block)
+            if chunk is None:
+                continue
+            self._numbered.pop(chunk.place >> PLACE_BITS, None)
             try:
-                self.device.release(block.memory)
+                self.device.release(chunk.memory)
             except DeviceLost:
                 pass  # the memory went with the device

@@ -29,6 +29,8 @@ from hologram.plan import Tile
 class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     """See hologram.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
 
+    shared_bytes = 16 << 20  # a bind group costs 20 us, and sees memories; dispatches are told where in them
+
     def __init__(self, info: DeviceInfo, logical: LogicalDevice) -> None:
         super().__init__(info)
         adapter, limits = logical.adapter, info.limits

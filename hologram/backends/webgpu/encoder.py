@@ -36,6 +36,7 @@ class Dispatch(NamedTuple):
 
     pipeline: Any
     group: Any  # WGPUBindGroup
+    offsets: Any  # uint32_t[]: where in the group's memories what the dispatch sees begins
     parameters: Any  # immediates
     size: int  # of them, in bytes
     x: int
@@ -181,9 +182,12 @@ class Encoder:
             encoder, self.commands, self.count = self.commands, None, 0
             buffer = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
             lib.wgpuCommandEncoderRelease(encoder)
-            self._submission[0] = buffer
-            lib.wgpuQueueSubmit(self.device.queue, 1, self._submission)
-            lib.wgpuCommandBufferRelease(buffer)
+            try:
+                self.check()  # the library ends the process where commands are submitted that could not be finished
+                self._submission[0] = buffer
+                lib.wgpuQueueSubmit(self.device.queue, 1, self._submission)
+            finally:
+                lib.wgpuCommandBufferRelease(buffer)
             self.unsubmitted = False
             self.check()
 
@@ -282,7 +286,7 @@ class Encoder:
 
 def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:
     """The function that appends dispatches to the open pass. What it calls is looked up here, not each time."""
-    lib, null = encoder.lib, encoder.ffi.NULL
+    lib = encoder.lib
     set_pipeline = lib.wgpuComputePassEncoderSetPipeline
     set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
     set_immediates = lib.wgpuComputePassEncoderSetImmediates
@@ -292,11 +296,11 @@ def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:
         with encoder.lock:
             pass_ = encoder.pass_ or encoder.begin()
             current = encoder.pipeline
-            for pipeline, group, parameters, size, x, y, z, _ in dispatches:
+            for pipeline, group, offsets, parameters, size, x, y, z, _ in dispatches:
                 if pipeline is not current:
                     set_pipeline(pass_, pipeline)
                     current = pipeline
-                set_bind_group(pass_, 0, group, 0, null)
+                set_bind_group(pass_, 0, group, len(offsets), offsets)
                 if size:
                     set_immediates(pass_, 0, parameters, size)
                 dispatch(pass_, x, y, z)

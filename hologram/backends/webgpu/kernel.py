@@ -114,10 +114,10 @@ class Form:
                 bindings = [*bindings, Binding(facilities.unfinished.memory(made.source.entry), 0, 16)]
             padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
             uniform = facilities.pipelines.uniform(parameters) if layout.signature.uniform else None
-            group = facilities.pipelines.group(layout, padded, uniform)
+            group, offsets = facilities.pipelines.bound(layout, padded, uniform)
             immediates = facilities.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
-            dispatch = Dispatch(made.pipeline.handle, group, immediates, size, *groups, owners)
+            dispatch = Dispatch(made.pipeline.handle, group, offsets, immediates, size, *groups, owners)
             return facilities.encoder.launch([dispatch])
 
 

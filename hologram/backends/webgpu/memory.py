@@ -70,7 +70,10 @@ class Transfers:
             raise OutOfMemory(
                 f"webgpu: a buffer of {name} holds at most {self.max_buffer_bytes} bytes, {nbytes} were asked for"
             )
-        return Memory(self._create(size, self.usage), nbytes, size)
+        memory = Memory(self._create(size, self.usage), nbytes, size)
+        # WebGPU clears what was never written when it is first bound, and does not see where offsets lead: all at once.
+        self.lib.wgpuCommandEncoderClearBuffer(self.encoder.copies(), memory.handle, 0, size)
+        return memory
 
     def release(self, memory: Memory) -> None:
         handle, memory.handle = memory.handle, None

@@ -14,6 +14,7 @@ from hologram.errors import CompileError, HologramError
 from hologram.records import frozen
 
 GROUPS_KEPT = 4096
+OFFSET_BITS = (1 << 32) - 1  # of the offsets that dispatches are told
 BOUNDS_CHECKS = 1  # WGPUShaderRuntimeChecks
 
 
@@ -28,9 +29,16 @@ class Signature:
 
 @frozen(eq=False, slots=True)
 class Layout:
+    """`told` has the bits of a place that a dispatch is told of each memory: the rest is its bind group's."""
+
     signature: Signature
     group: Any  # WGPUBindGroupLayout
     pipeline: Any  # WGPUPipelineLayout
+    told: int
+
+    def offsets(self, ffi: Any, at: Sequence[int]) -> Any:
+        """What a dispatch is told for memories seen from places on; nothing where the adapter takes no more offsets."""
+        return ffi.new("uint32_t[]", [place & self.told for place in at] if self.told else 0)
 
 
 @frozen(eq=False, slots=True)
@@ -80,40 +88,50 @@ class Pipelines:
         del keep_text, keep_entry
         return Pipeline(layout, self.encoder.owned(pipeline, lib.wgpuComputePipelineRelease))
 
-    def group(
+    def bound(
         self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None = None
-    ) -> Any:
-        """A bind group, from the cache if one like it exists; `uniform` is a buffer of parameters and its size."""
+    ) -> tuple[Any, Any]:
+        """A bind group, and a dispatch's offsets; one with a `uniform`, a buffer and its size, is not kept."""
+        offsets = layout.offsets(self.ffi, [b.offset for b in bindings])
+        bases = [Binding(b.memory, b.offset & ~layout.told, b.nbytes) for b in bindings]
         if uniform is not None:
-            return self._create_group(layout, bindings, uniform)
-        key = (layout, *((b.memory.serial, b.offset, b.nbytes) for b in bindings))
-        if key in self._groups:
-            self._groups.move_to_end(key)
-            return self._groups[key][0]
-        group = self._create_group(layout, bindings, None)
-        self._keep(key, group, [b.memory for b in bindings])
-        return group
+            return self._create_group(layout, bases, uniform), offsets
+        key = (layout, *((b.memory.serial, b.offset, b.nbytes) for b in bases))
+        return self._kept(key) or self._keep(key, layout, bases, None), offsets
 
     def placed(
-        self, layout: Layout, sizes: Any, at: tuple[int, ...], uniform: tuple[Any, int] | None, places: Places
+        self, layout: Layout, sizes: Any, at: Sequence[int], uniform: tuple[Any, int] | None, places: Places
     ) -> Any:
-        """A bind group that sees memory from places `at` on, kept by them; `sizes` are a key, and the bytes of each."""
-        key = (layout, sizes, at)
-        known = self._groups.get(key)
-        if known is not None:
-            self._groups.move_to_end(key)
-            return known[0]
-        bindings = [Binding(*places.find(place), nbytes) for place, nbytes in zip(at, sizes[1], strict=True)]
-        group = self._create_group(layout, bindings, uniform)
-        self._keep(key, group, [b.memory for b in bindings])
-        return group
+        """A bind group that sees memory from places on, kept by those bits that dispatches are not told.
 
-    def _keep(self, key: tuple, group: Any, memories: list[Memory]) -> None:
-        self._groups[key] = group, memories
-        for memory in memories:
-            memory.groups.add(key)
+        `sizes` are a key, and the bytes of each.
+        """
+        untold = ~layout.told
+        key = (layout, sizes, *[place & untold for place in at])
+        found = self._kept(key)
+        if found is not None:
+            return found
+        bases = zip(key[2:], sizes[1], strict=True)
+        bindings = [Binding(*places.find(place), nbytes) for place, nbytes in bases]
+        return self._keep(key, layout, bindings, uniform)
+
+    def _kept(self, key: tuple) -> Any:
+        known = self._groups.get(key)
+        if known is None:
+            return None
+        self._groups.move_to_end(key)
+        return known[0]
+
+    def _keep(
+        self, key: tuple, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None
+    ) -> Any:
+        group = self._create_group(layout, bindings, uniform)
+        self._groups[key] = group, [b.memory for b in bindings]
+        for binding in bindings:
+            binding.memory.groups.add(key)
         if len(self._groups) > GROUPS_KEPT:
             self._drop(next(iter(self._groups)))
+        return group
 
     def forget(self, memory: Memory) -> None:
         """Drops the cached bind groups that see a memory."""
@@ -161,11 +179,14 @@ class Pipelines:
         ]
         if signature.uniform:
             kinds.append(lib.WGPUBufferBindingType_Uniform)
+        storages = len(signature.writable)
+        dynamic = storages <= self.encoder.device.adapter.limits["maxDynamicStorageBuffersPerPipelineLayout"]
         entries = ffi.new("WGPUBindGroupLayoutEntry[]", len(kinds))
         for position, kind in enumerate(kinds):
             entries[position].binding = position
             entries[position].visibility = STAGE_COMPUTE
             entries[position].buffer.type = kind
+            entries[position].buffer.hasDynamicOffset = dynamic and position < storages
         wanted = ffi.new("WGPUBindGroupLayoutDescriptor *")
         wanted.entryCount, wanted.entries = len(kinds), entries
         group = self.encoder.owned(
@@ -179,7 +200,7 @@ class Pipelines:
             lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
         )
         self.encoder.check()
-        self._layouts[signature] = Layout(signature, group, pipeline)
+        self._layouts[signature] = Layout(signature, group, pipeline, OFFSET_BITS if dynamic else 0)
         return self._layouts[signature]
 
     def _create_group(

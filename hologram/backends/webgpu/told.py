@@ -29,6 +29,7 @@ class Slot:
     layout: Any
     areas: tuple[tuple[int, int], ...]  # an argument, and bytes behind its place
     sizes: Any  # of the bindings, in bytes; what bind groups are kept by beside their places
+    offsets: Any  # in the memories, for those bits of places that dispatches are told
     uniform: Any
     immediates: Any
     size: int  # of them, in bytes
@@ -72,8 +73,11 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
     sizes: Any = tuple([b.nbytes for b in bound.bindings])
     immediates = pipelines.ffi.new("char[]", content) if size else None
     handle = bound.made.pipeline.handle
+    offsets = layout.offsets(pipelines.ffi, [0] * len(sizes))
     kept = object() if uniform is not None else sizes  # a uniform buffer is this slot's own
-    return Slot(handle, layout, tuple(areas), (kept, sizes), uniform, immediates, size, numbers, bound.groups)
+    return Slot(
+        handle, layout, tuple(areas), (kept, sizes), offsets, uniform, immediates, size, numbers, bound.groups
+    )
 
 
 def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
@@ -97,21 +101,24 @@ def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot]
     set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
     set_immediates = lib.wgpuComputePassEncoderSetImmediates
     dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
-    null, lock, placed = ffi.NULL, encoder.lock, pipelines.placed
+    lock, placed = encoder.lock, pipelines.placed
 
     def launch(arguments: list[Any]) -> None:
         with lock:
             for slot in dispatches:
-                at_places = tuple([arguments[k] + first for k, first in slot.areas])
-                group = placed(slot.layout, slot.sizes, at_places, slot.uniform, places)
-                for at, argument in slot.numbers:
+                at = [arguments[k] + first for k, first in slot.areas]
+                group = placed(slot.layout, slot.sizes, at, slot.uniform, places)
+                offsets, told = slot.offsets, slot.layout.told
+                for k in range(len(offsets)):
+                    offsets[k] = at[k] & told
+                for byte, argument in slot.numbers:
                     number = arithmetic.number(float(arguments[argument]), f32)
-                    ffi.memmove(slot.immediates + at, struct.pack("<f", number), 4)
+                    ffi.memmove(slot.immediates + byte, struct.pack("<f", number), 4)
                 pass_ = encoder.pass_ or encoder.begin()
                 if slot.pipeline is not encoder.pipeline:
                     set_pipeline(pass_, slot.pipeline)
                     encoder.pipeline = slot.pipeline
-                set_bind_group(pass_, 0, group, 0, null)
+                set_bind_group(pass_, 0, group, len(offsets), offsets)
                 if slot.size:
                     set_immediates(pass_, 0, slot.immediates, slot.size)
                 dispatch(pass_, *slot.groups)

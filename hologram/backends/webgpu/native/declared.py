@@ -39,6 +39,7 @@ _ARRAYS = (
     "WGPUBindGroupLayoutEntry[]",
     "WGPUCommandBuffer[1]",
     "WGPUFeatureName[]",
+    "uint32_t[]",
 )
 _FUNCTIONS = (
     "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)",

@@ -29,8 +29,9 @@ def subgroup(pipelines: Pipelines, transfers: Transfers) -> int:
     pipeline = pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
     with pipelines.encoder.lock:
         memory = transfers.allocate(found.nbytes)
-        group = pipelines.group(pipeline.layout, [Binding(memory, 0, found.nbytes)])
-        pipelines.encoder.launch([Dispatch(pipeline.handle, group, None, 0, 1, 1, 1, (memory,))])()
+        group, offsets = pipelines.bound(pipeline.layout, [Binding(memory, 0, found.nbytes)])
+        dispatch = Dispatch(pipeline.handle, group, offsets, None, 0, 1, 1, 1, (memory,))
+        pipelines.encoder.launch([dispatch])()
         transfers.read(memory, 0, found.reshape(-1).view(np.uint8).data)
         pipelines.forget(memory)
         transfers.release(memory)
