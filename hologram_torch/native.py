@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from hologram.backends.cpu.builtin import keep
-from hologram.backends.cpu.engine import Code, shared_engine
-from hologram.backends.cpu.objects import kept_code
+from hologram.machine_code.builtin import keep
+from hologram.machine_code.engine import Code, shared_engine
+from hologram.machine_code.objects import kept_code
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so")
 

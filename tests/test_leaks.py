@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.backends.cpu.engine import shared_engine
 from hologram.dtypes import f32
 from hologram.frontend.tensor import as_tensor
 from hologram.layout import Layout, seen
+from hologram.machine_code.engine import shared_engine
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
 from hologram.runtime.replay import Replay

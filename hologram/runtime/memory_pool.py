@@ -18,10 +18,10 @@ from hologram.records import frozen
 
 _COARSE_BELOW = 1 << 20
 PARTS = 8  # at least, that a chunk which blocks share is cut into
-PLACE_BITS = 48  # of a place: below the number of a memory, where the device has no addresses
+PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
 
-_tokens = itertools.count(1)
+_tokens, _numbers = itertools.count(1), itertools.count(1)
 
 
 def storage_bytes(nbytes: int) -> int:
@@ -330,7 +330,7 @@ class Pool(BlockPool):
 
     def _chunk(self, memory: Any, nbytes: int) -> Chunk:
         address = self.device.place(memory)
-        chunk = Chunk(memory, nbytes, next(_tokens) << PLACE_BITS if address is None else address)
+        chunk = Chunk(memory, nbytes, next(_numbers) << PLACE_BITS if address is None else address)
         with self.lock:
             self._reserved += nbytes
             if address is None:
@@ -376,8 +376,9 @@ class Pool(BlockPool):
         """Releases what was dropped. Not under the lock: the callbacks take locks of their own."""
         if not self._leaving:
             return
-        if not self.closed:
-            self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
+        with suppress(DeviceLost):  # whose memory went with it
+            if not self.closed:
+                self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
         while self._leaving:
             try:
                 block, chunk = self._leaving.popleft()
@@ -388,7 +389,5 @@ class Pool(BlockPool):
             if chunk is None:
                 continue
             self._numbered.pop(chunk.place >> PLACE_BITS, None)
-            try:
+            with suppress(DeviceLost):
                 self.device.release(chunk.memory)
-            except DeviceLost:
-                pass  # the memory went with the device

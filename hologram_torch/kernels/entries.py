@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hologram.backends.cpu.builtin import Builtin, keep
+from hologram.machine_code.builtin import Builtin, keep
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.recording import Recording

@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet, _from_dlpack
 
-from hologram.backends.cpu.builtin import FASTCALL, Builtin
 from hologram.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout, row_major
+from hologram.machine_code.builtin import FASTCALL, Builtin
 from hologram.recent import Oldest
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import deferred

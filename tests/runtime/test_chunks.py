@@ -72,8 +72,8 @@ def test_bind_groups_are_few(executor):
         return held[-1]
 
     step()
-    before = len(executor.device.pipelines._groups)
+    before = len(executor.device.pipelines.groups)
     for _ in range(50):
         step()
     executor.synchronize()
-    assert len(executor.device.pipelines._groups) <= before + 2
+    assert len(executor.device.pipelines.groups) <= before + 2

@@ -32,11 +32,12 @@ from hologram.limits import STREAMED_BYTES, Limits
 from hologram.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.cpu import engine, interpret, preparing, workers
+    from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.products import tiles
+    from hologram.machine_code import engine
 else:  # needed to launch, not to open
-    engine = lazy.module("hologram.backends.cpu.engine")
+    engine = lazy.module("hologram.machine_code.engine")
     interpret = lazy.module("hologram.backends.cpu.interpret")
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")

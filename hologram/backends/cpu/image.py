@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cpu.builtin import ONE, Builtin, keep
-from hologram.backends.cpu.engine import Engine
-from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
 from hologram.device import Draft, Prepared
+from hologram.machine_code.builtin import ONE, Builtin, keep
+from hologram.machine_code.engine import Engine
+from hologram.machine_code.objects import kept_code
 from hologram.records import frozen
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told

@@ -8,19 +8,18 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from hologram import store
 from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
-from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.image import ADDRESS, F32, F64, Patch, Piece, Step, prepared
 from hologram.backends.cpu.llvm.arguments import Slots, Variant
 from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
 from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
-from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import Pool
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
 from hologram.compiler.functions.transcendental import expand, unless_scalar
@@ -28,10 +27,13 @@ from hologram.compiler.passes import passed
 from hologram.compiler.source.report import generated
 from hologram.device import Binding, Kernel, Launch, Prepared, Span, nothing
 from hologram.dtypes import DType, Number
+from hologram.machine_code.engine import Code, Engine
+from hologram.machine_code.objects import kept_code
 from hologram.plan import Given
 from hologram.recent import Oldest
 from hologram.records import frozen
 
+FOLDER = Path(__file__).parent  # all that decides the code
 # As what a scalar of a dtype is told, where that needs no rounding beside the conversion.
 TOLD = {"f32": F32, "f64": F64}
 
@@ -175,7 +177,7 @@ class ProgramKernel(Kernel):
 
                     generated(f"{name}, form {variant.form},", "LLVM IR", lambda: text()[0])
                     key = store.key(self._digest, variant.text)
-                    found = self._compiled[variant] = kept_code(engine, name, key, text)
+                    found = self._compiled[variant] = kept_code(engine, name, key, text, FOLDER)
         return found
 
     @functools.cached_property

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hologram.backends.cpu.engine import Engine
-from hologram.backends.cpu.objects import kept_code
 from hologram.errors import BackendUnavailable
+from hologram.machine_code.engine import Engine
+from hologram.machine_code.objects import kept_code
 
 _SIZE_BYTES = 5 * 64
 _LOOKS_SLOT = (4 * 64 + 8) // 8

@@ -10,6 +10,7 @@ import functools
 import itertools
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,6 +28,10 @@ BATCH_SOFTWARE = 256
 # the GPU and would lose what looking takes.
 SPIN_S, LONGEST_LOOK_S = 200e-6, 0.02
 
+# The encoder's words, which compiled launches read and write (launch.ll): the open pass, the pipeline that is set in it
+# (0: nobody knows), dispatches in the batch, and how many make one.
+PASS, PIPELINE, COUNT, BATCHED = range(4)
+
 _OUT_OF_MEMORY = 3  # WGPUErrorType
 _SUCCESS = 1  # WGPUMapAsyncStatus
 
@@ -34,7 +39,7 @@ _SUCCESS = 1  # WGPUMapAsyncStatus
 class Dispatch(NamedTuple):
     """All that a dispatch tells the encoder."""
 
-    pipeline: Any
+    pipeline: Any  # see pipeline.Pipeline
     group: Any  # WGPUBindGroup
     offsets: Any  # uint32_t[]: where in the group's memories what the dispatch sees begins
     parameters: Any  # immediates
@@ -69,7 +74,7 @@ class Encoder:
         self.device = device
         self.blocks = blocks  # a submission waits until the one before has run
         self.lib, self.ffi = device.library.lib, device.library.ffi
-        self.batch = batch
+        self.words = array("Q", [0, 0, 0, batch])
         self.lock = threading.RLock()
         self.unusable: HologramError | None = None  # why nothing can be enqueued any more
         self.forked = False
@@ -77,8 +82,6 @@ class Encoder:
         self.pass_: Any = (
             None  # WGPUComputePassEncoder; None also makes launches ask `begin`, which checks `unusable`
         )
-        self.pipeline: Any = None  # set in the pass
-        self.count = 0  # dispatches in the batch
         self.writes = 0  # queue writes since the last wait: they may hold staging memory
         self.unsubmitted = False  # whether queue writes wait for a submission
         self._submission = self.ffi.new("WGPUCommandBuffer[1]")
@@ -96,6 +99,15 @@ class Encoder:
         self._callbacks = (on_map,)
 
     # State.
+
+    @property
+    def batch(self) -> int:
+        """After how many dispatches a batch is submitted."""
+        return self.words[BATCHED]
+
+    @batch.setter
+    def batch(self, dispatches: int) -> None:
+        self.words[BATCHED] = dispatches
 
     def check(self) -> None:
         """Raises what the library reported since the last check, or why the device cannot be used any more."""
@@ -124,7 +136,8 @@ class Encoder:
         self.lock = threading.RLock()
         self.unusable = forks.unavailable("webgpu")
         self.forked = True
-        self.commands = self.pass_ = self.pipeline = None
+        self.commands = self.pass_ = None
+        self.words[PASS] = 0
 
     def owned(self, handle: Any, release: Callable[[Any], None]) -> Any:
         """The handle, released with its last reference; not in a forked child, where the library has no threads.
@@ -151,7 +164,12 @@ class Encoder:
         if self.pass_ is None:
             encoder = self._encoder()
             self.pass_ = self.lib.wgpuCommandEncoderBeginComputePass(encoder, self.ffi.NULL)
+            self.words[PASS], self.words[PIPELINE] = self.address(self.pass_), 0
         return self.pass_
+
+    def address(self, handle: Any) -> int:
+        """Where a handle of the library's leads, for compiled launches."""
+        return int(self.ffi.cast("uintptr_t", handle))
 
     def copies(self) -> Any:
         """The open command encoder, for commands that are not allowed inside a pass."""
@@ -161,10 +179,8 @@ class Encoder:
     def launch(self, dispatches: Sequence[Dispatch]) -> Launch:
         """A call that appends dispatches, at most a batch at a time, so that the GPU starts on them."""
         append = _appender(self)  # not kept: the encoder goes with its last reference
-        parts = [
-            Recorded(append, tuple(dispatches[k : k + self.batch]))
-            for k in range(0, len(dispatches), self.batch)
-        ]
+        batch = self.batch
+        parts = [Recorded(append, tuple(dispatches[k : k + batch])) for k in range(0, len(dispatches), batch)]
         return in_turn(parts)
 
     # Submitting.
@@ -179,7 +195,7 @@ class Encoder:
             self._before_submission()
             self._end_pass()
             lib = self.lib
-            encoder, self.commands, self.count = self.commands, None, 0
+            encoder, self.commands, self.words[COUNT] = self.commands, None, 0
             buffer = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
             lib.wgpuCommandEncoderRelease(encoder)
             try:
@@ -281,12 +297,13 @@ class Encoder:
         if self.pass_ is not None:
             self.lib.wgpuComputePassEncoderEnd(self.pass_)
             self.lib.wgpuComputePassEncoderRelease(self.pass_)
-            self.pass_ = self.pipeline = None
+            self.pass_ = None
+            self.words[PASS] = 0
 
 
 def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:
     """The function that appends dispatches to the open pass. What it calls is looked up here, not each time."""
-    lib = encoder.lib
+    lib, words = encoder.lib, encoder.words
     set_pipeline = lib.wgpuComputePassEncoderSetPipeline
     set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
     set_immediates = lib.wgpuComputePassEncoderSetImmediates
@@ -295,18 +312,18 @@ def _appender(encoder: Encoder) -> Callable[[Sequence[Dispatch]], None]:
     def append(dispatches: Sequence[Dispatch]) -> None:
         with encoder.lock:
             pass_ = encoder.pass_ or encoder.begin()
-            current = encoder.pipeline
+            current = words[PIPELINE]
             for pipeline, group, offsets, parameters, size, x, y, z, _ in dispatches:
-                if pipeline is not current:
-                    set_pipeline(pass_, pipeline)
-                    current = pipeline
+                if pipeline.address != current:
+                    set_pipeline(pass_, pipeline.handle)
+                    current = pipeline.address
                 set_bind_group(pass_, 0, group, len(offsets), offsets)
                 if size:
                     set_immediates(pass_, 0, parameters, size)
                 dispatch(pass_, x, y, z)
-            encoder.pipeline = current
-            encoder.count += len(dispatches)
-            if encoder.count >= encoder.batch:
+            words[PIPELINE] = current
+            words[COUNT] += len(dispatches)
+            if words[COUNT] >= words[BATCHED]:
                 encoder.flush()
 
     return append

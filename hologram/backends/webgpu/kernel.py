@@ -117,7 +117,7 @@ class Form:
             group, offsets = facilities.pipelines.bound(layout, padded, uniform)
             immediates = facilities.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
-            dispatch = Dispatch(made.pipeline.handle, group, offsets, immediates, size, *groups, owners)
+            dispatch = Dispatch(made.pipeline, group, offsets, immediates, size, *groups, owners)
             return facilities.encoder.launch([dispatch])
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import itertools
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class Layout:
     group: Any  # WGPUBindGroupLayout
     pipeline: Any  # WGPUPipelineLayout
     told: int
+    serial: int
 
     def offsets(self, ffi: Any, at: Sequence[int]) -> Any:
         """What a dispatch is told for memories seen from places on; nothing where the adapter takes no more offsets."""
@@ -45,6 +47,7 @@ class Layout:
 class Pipeline:
     layout: Layout
     handle: Any  # WGPUComputePipeline
+    address: int  # of that
 
 
 class Pipelines:
@@ -54,7 +57,9 @@ class Pipelines:
         self.encoder = encoder
         self.lib, self.ffi = encoder.lib, encoder.ffi
         self._layouts: dict[Signature, Layout] = {}
-        self._groups: OrderedDict[tuple, Any] = OrderedDict()
+        # Bind groups by what they see: where they are, the handle, and the memories. Compiled launches look here too.
+        self.groups: dict[Any, tuple[int, Any, list[Memory]]] = {}
+        self._serials = itertools.count(1)
 
     def compile(self, name: str, text: str, entry: str, signature: Signature) -> Pipeline:
         """Raises CompileError with naga's or the driver's message."""
@@ -86,7 +91,8 @@ class Pipelines:
         finally:
             lib.wgpuShaderModuleRelease(module)
         del keep_text, keep_entry
-        return Pipeline(layout, self.encoder.owned(pipeline, lib.wgpuComputePipelineRelease))
+        handle = self.encoder.owned(pipeline, lib.wgpuComputePipelineRelease)
+        return Pipeline(layout, handle, self.encoder.address(handle))
 
     def bound(
         self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None = None
@@ -97,49 +103,53 @@ class Pipelines:
         if uniform is not None:
             return self._create_group(layout, bases, uniform), offsets
         key = (layout, *((b.memory.serial, b.offset, b.nbytes) for b in bases))
-        return self._kept(key) or self._keep(key, layout, bases, None), offsets
+        known = self.groups.get(key)
+        return (self._keep(key, layout, bases, None) if known is None else known)[1], offsets
+
+    def key(self, layout: Layout, sizes: Sequence[int], uniform: tuple[Any, int] | None) -> bytes:
+        """The beginning of the keys of bind groups of so many bytes of each memory; a uniform buffer has its own."""
+        serial = layout.serial if uniform is None else next(self._serials)
+        return struct.pack(f"={1 + len(sizes)}q", serial, *sizes)
 
     def placed(
-        self, layout: Layout, sizes: Any, at: Sequence[int], uniform: tuple[Any, int] | None, places: Places
-    ) -> Any:
-        """A bind group that sees memory from places on, kept by those bits that dispatches are not told.
-
-        `sizes` are a key, and the bytes of each.
-        """
+        self,
+        layout: Layout,
+        prefix: bytes,
+        at: Sequence[int],
+        sizes: Sequence[int],
+        uniform: tuple[Any, int] | None,
+        places: Places,
+    ) -> tuple[int, Any, list[Memory]]:
+        """A bind group that sees memory from places on, kept by those bits that dispatches are not told."""
         untold = ~layout.told
-        key = (layout, sizes, *[place & untold for place in at])
-        found = self._kept(key)
-        if found is not None:
-            return found
-        bases = zip(key[2:], sizes[1], strict=True)
-        bindings = [Binding(*places.find(place), nbytes) for place, nbytes in bases]
-        return self._keep(key, layout, bindings, uniform)
-
-    def _kept(self, key: tuple) -> Any:
-        known = self._groups.get(key)
+        bases = [place & untold for place in at]
+        key = prefix + struct.pack(f"={len(bases)}q", *bases)
+        known = self.groups.get(key)
         if known is None:
-            return None
-        self._groups.move_to_end(key)
-        return known[0]
+            found = zip(bases, sizes, strict=True)
+            bindings = [Binding(*places.find(place), nbytes) for place, nbytes in found]
+            known = self._keep(key, layout, bindings, uniform)
+        return known
 
     def _keep(
-        self, key: tuple, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None
-    ) -> Any:
+        self, key: Any, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None
+    ) -> tuple[int, Any, list[Memory]]:
         group = self._create_group(layout, bindings, uniform)
-        self._groups[key] = group, [b.memory for b in bindings]
+        found = self.encoder.address(group), group, [b.memory for b in bindings]
+        if len(self.groups) >= GROUPS_KEPT:
+            self._drop(next(iter(self.groups)))
+        self.groups[key] = found
         for binding in bindings:
             binding.memory.groups.add(key)
-        if len(self._groups) > GROUPS_KEPT:
-            self._drop(next(iter(self._groups)))
-        return group
+        return found
 
     def forget(self, memory: Memory) -> None:
         """Drops the cached bind groups that see a memory."""
         for key in tuple(memory.groups):
             self._drop(key)
 
-    def _drop(self, key: tuple) -> None:
-        for memory in self._groups.pop(key)[1]:
+    def _drop(self, key: Any) -> None:
+        for memory in self.groups.pop(key)[2]:
             memory.groups.discard(key)
 
     def uniform(self, content: bytes) -> tuple[Any, int]:
@@ -159,7 +169,7 @@ class Pipelines:
         return handle, size
 
     def close(self) -> None:
-        self._groups.clear()
+        self.groups.clear()
         self._layouts.clear()
 
     def _check(self, name: str, text: str, log: list[str]) -> None:
@@ -200,7 +210,9 @@ class Pipelines:
             lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
         )
         self.encoder.check()
-        self._layouts[signature] = Layout(signature, group, pipeline, OFFSET_BITS if dynamic else 0)
+        self._layouts[signature] = Layout(
+            signature, group, pipeline, OFFSET_BITS if dynamic else 0, next(self._serials)
+        )
         return self._layouts[signature]
 
     def _create_group(

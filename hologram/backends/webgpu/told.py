@@ -7,16 +7,19 @@ only at the call. Bind groups are kept by the memory they see (Pipelines.placed)
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hologram.atlas import arithmetic
-from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.compiled import MOST, builtin
+from hologram.backends.webgpu.encoder import BATCHED, COUNT, PIPELINE, Encoder
 from hologram.backends.webgpu.kernel import Bound, WebGPUKernel
-from hologram.backends.webgpu.pipeline import Pipelines
+from hologram.backends.webgpu.pipeline import Pipeline, Pipelines
 from hologram.compiler.dialect import words
 from hologram.device import Binding, Call, Places, Prepared
 from hologram.dtypes import f32
+from hologram.machine_code.builtin import Builtin
 from hologram.plan import Given
 from hologram.records import frozen
 
@@ -25,10 +28,10 @@ from hologram.records import frozen
 class Slot:
     """A dispatch, but for what a call is told."""
 
-    pipeline: Any
-    layout: Any
+    pipeline: Pipeline
     areas: tuple[tuple[int, int], ...]  # an argument, and bytes behind its place
-    sizes: Any  # of the bindings, in bytes; what bind groups are kept by beside their places
+    sizes: tuple[int, ...]  # of the bindings, in bytes
+    key: bytes  # the beginning of its bind groups' keys
     offsets: Any  # in the memories, for those bits of places that dispatches are told
     uniform: Any
     immediates: Any
@@ -70,13 +73,18 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
     if numbers is None or (numbers and not size):
         return None
     uniform = pipelines.uniform(content) if layout.signature.uniform else None
-    sizes: Any = tuple([b.nbytes for b in bound.bindings])
-    immediates = pipelines.ffi.new("char[]", content) if size else None
-    handle = bound.made.pipeline.handle
-    offsets = layout.offsets(pipelines.ffi, [0] * len(sizes))
-    kept = object() if uniform is not None else sizes  # a uniform buffer is this slot's own
+    sizes = tuple([b.nbytes for b in bound.bindings])
     return Slot(
-        handle, layout, tuple(areas), (kept, sizes), offsets, uniform, immediates, size, numbers, bound.groups
+        bound.made.pipeline,
+        tuple(areas),
+        sizes,
+        pipelines.key(layout, sizes, uniform),
+        layout.offsets(pipelines.ffi, [0] * len(sizes)),
+        uniform,
+        pipelines.ffi.new("char[]", content) if size else None,
+        size,
+        numbers,
+        bound.groups,
     )
 
 
@@ -96,34 +104,69 @@ def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
 
 def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot], places: Places) -> Prepared:
     """One call that appends the dispatches to the open pass."""
-    lib, ffi = encoder.lib, encoder.ffi
+
+    def group(slot: Slot, at: Sequence[int]) -> Any:
+        return pipelines.placed(slot.pipeline.layout, slot.key, at, slot.sizes, slot.uniform, places)
+
+    def meet(number: int, arguments: Sequence[Any]) -> int:
+        slot = dispatches[number]
+        return group(slot, [arguments[k] + first for k, first in slot.areas])[0]
+
+    if all(len(slot.areas) <= MOST for slot in dispatches):
+        launch = builtin(encoder)
+        if launch is not None:
+            return _compiled(launch, encoder, pipelines, dispatches, meet)
+    lib, ffi, words = encoder.lib, encoder.ffi, encoder.words
     set_pipeline = lib.wgpuComputePassEncoderSetPipeline
     set_bind_group = lib.wgpuComputePassEncoderSetBindGroup
     set_immediates = lib.wgpuComputePassEncoderSetImmediates
     dispatch = lib.wgpuComputePassEncoderDispatchWorkgroups
-    lock, placed = encoder.lock, pipelines.placed
+    lock = encoder.lock
 
-    def launch(arguments: list[Any]) -> None:
+    def in_python(arguments: list[Any]) -> None:
         with lock:
             for slot in dispatches:
                 at = [arguments[k] + first for k, first in slot.areas]
-                group = placed(slot.layout, slot.sizes, at, slot.uniform, places)
-                offsets, told = slot.offsets, slot.layout.told
+                seen = group(slot, at)[1]
+                offsets, told = slot.offsets, slot.pipeline.layout.told
                 for k in range(len(offsets)):
                     offsets[k] = at[k] & told
                 for byte, argument in slot.numbers:
                     number = arithmetic.number(float(arguments[argument]), f32)
                     ffi.memmove(slot.immediates + byte, struct.pack("<f", number), 4)
                 pass_ = encoder.pass_ or encoder.begin()
-                if slot.pipeline is not encoder.pipeline:
-                    set_pipeline(pass_, slot.pipeline)
-                    encoder.pipeline = slot.pipeline
-                set_bind_group(pass_, 0, group, len(offsets), offsets)
+                if slot.pipeline.address != words[PIPELINE]:
+                    set_pipeline(pass_, slot.pipeline.handle)
+                    words[PIPELINE] = slot.pipeline.address
+                set_bind_group(pass_, 0, seen, len(offsets), offsets)
                 if slot.size:
                     set_immediates(pass_, 0, slot.immediates, slot.size)
                 dispatch(pass_, *slot.groups)
-                encoder.count += 1
-                if encoder.count >= encoder.batch:
+                words[COUNT] += 1
+                if words[COUNT] >= words[BATCHED]:
                     encoder.flush()
 
-    return launch
+    return in_python
+
+
+def _compiled(
+    launch: Builtin,
+    encoder: Encoder,
+    pipelines: Pipelines,
+    dispatches: Sequence[Slot],
+    meet: Callable[..., int],
+) -> Prepared:
+    """The same, as compiled code does it; its words are described in launch.ll."""
+    called = meet, encoder.begin, encoder.flush, encoder.lock.acquire, encoder.lock.release
+    words = array(
+        "q", [encoder.words.buffer_info()[0], id(pipelines.groups), *map(id, called), len(dispatches)]
+    )
+    for slot in dispatches:
+        told = slot.pipeline.layout.told
+        immediates = encoder.address(slot.immediates) if slot.size else 0
+        words.extend((slot.pipeline.address, told, len(slot.areas), len(slot.offsets), immediates, slot.size))
+        words.extend((len(slot.numbers), *slot.groups))
+        words.frombytes(slot.key)
+        for pair in (*slot.areas, *slot.numbers):
+            words.extend(pair)
+    return launch.of(words.buffer_info()[0], (words, called, pipelines.groups, encoder, dispatches))

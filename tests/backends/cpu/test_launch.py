@@ -17,11 +17,11 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
-from hologram.backends.cpu import engine
 from hologram.backends.cpu.device import _compiles
-from hologram.backends.cpu.engine import shared_engine
 from hologram.dtypes import f32
 from hologram.errors import BackendUnavailable
+from hologram.machine_code import engine
+from hologram.machine_code.engine import shared_engine
 from tests.backends.cpu.llvm.launching import bind, device, elementwise, place, run
 
 
@@ -290,9 +290,9 @@ def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device works, interpreted, and says so once."""
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    for module, cached in (("engine", shared_engine), ("device", _compiles)):
+    for module, cached in (("machine_code.engine", shared_engine), ("backends.cpu.device", _compiles)):
         fresh = functools.lru_cache(cached.__wrapped__)
-        monkeypatch.setattr(f"hologram.backends.cpu.{module}.{cached.__name__}", fresh)
+        monkeypatch.setattr(f"hologram.{module}.{cached.__name__}", fresh)
     # What the device has asked of the engine's module before is kept in its stand-in.
     monkeypatch.setattr("hologram.backends.cpu.device.engine.shared_engine", engine.shared_engine)
     a = np.arange(100, dtype=np.float32)

@@ -153,14 +153,14 @@ def test_ten_thousand_allocations_and_launches_leave_memory_where_it_was(device,
         gc.collect()
 
     use(200)
-    groups, before = len(device.pipelines._groups), _resident_bytes()
+    groups, before = len(device.pipelines.groups), _resident_bytes()
     use(5000)
     launch = kernel.bind(whole(device.allocate(4096), keep), (1.0,), (1024,))
     for _ in range(10_000):
         launch()
     device.synchronize()
-    assert len(device.pipelines._groups) <= groups + 1
-    assert not {key for key in keep.groups if key not in device.pipelines._groups}
+    assert len(device.pipelines.groups) <= groups + 1
+    assert not {key for key in keep.groups if key not in device.pipelines.groups}
     assert _resident_bytes() - before < 8 << 20
 
 

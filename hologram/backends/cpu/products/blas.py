@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.image import Step
-from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.workers import prelude
+from hologram.machine_code.engine import Code, Engine
+from hologram.machine_code.objects import kept_code
 from hologram.records import frozen
 
 # How builds of OpenBLAS decorate their names: NumPy's wheels, distributions with 64-bit integers, and plain ones.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 
-from hologram.backends.cpu.engine import Code, Engine
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
-from hologram.backends.cpu.objects import kept_code
 from hologram.backends.cpu.products import panels
 from hologram.backends.cpu.products.cut import Plane, Product
 from hologram.dtypes import DType, f32
+from hologram.machine_code.engine import Code, Engine
+from hologram.machine_code.objects import kept_code
 from hologram.records import frozen
 from hologram.sizes import whole
 

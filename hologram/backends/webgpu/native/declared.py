@@ -30,6 +30,7 @@ _VALUES = (
     "WGPUShaderModuleDescriptor *",
     "WGPUShaderSourceWGSL *",
     "WGPUStringView *",
+    "uintptr_t",
 )
 _ARRAYS = (
     "char[]",

@@ -30,7 +30,7 @@ def subgroup(pipelines: Pipelines, transfers: Transfers) -> int:
     with pipelines.encoder.lock:
         memory = transfers.allocate(found.nbytes)
         group, offsets = pipelines.bound(pipeline.layout, [Binding(memory, 0, found.nbytes)])
-        dispatch = Dispatch(pipeline.handle, group, offsets, None, 0, 1, 1, 1, (memory,))
+        dispatch = Dispatch(pipeline, group, offsets, None, 0, 1, 1, 1, (memory,))
         pipelines.encoder.launch([dispatch])()
         transfers.read(memory, 0, found.reshape(-1).view(np.uint8).data)
         pipelines.forget(memory)

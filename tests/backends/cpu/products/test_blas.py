@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import DTypeLike
 
 from hologram import dtypes
-from hologram.backends.cpu.engine import shared_engine
 from hologram.backends.cpu.image import prepared
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import blas
@@ -29,6 +28,7 @@ from hologram.backends.cpu.workers import Pool, shared_pool
 from hologram.device import Binding, Launch
 from hologram.dtypes import DType
 from hologram.layout import Layout
+from hologram.machine_code.engine import shared_engine
 from hologram.opset.matmul import linear
 from hologram.plan import Target
 from tests.backends.cpu.llvm.launching import device, place

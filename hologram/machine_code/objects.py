@@ -7,17 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hologram import store
-from hologram.backends.cpu.engine import Code, Engine
 from hologram.compiler.source.kept import kept
+from hologram.machine_code.engine import Code, Engine
 
 FOLDER = Path(__file__).parent
 Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order
 
 
-def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Written]) -> Code:
+def kept_code(
+    engine: Engine, name: str, identity: str, write: Callable[[], Written], folder: Path = FOLDER
+) -> Code:
     """Machine code, loaded if it was compiled before, by whichever process, else compiled from the IR and kept.
 
-    `identity` tells apart all that `write` may give under one code generator. Raises CompileError.
+    `identity` tells apart all that `write` may give under one code generator, `folder`. Raises CompileError.
     """
 
     def compiled() -> bytes:
@@ -25,7 +27,7 @@ def kept_code(engine: Engine, name: str, identity: str, write: Callable[[], Writ
         return json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
 
     return kept(
-        FOLDER, store.key(identity, engine.target), compiled, lambda content: _loaded(engine, content)
+        folder, store.key(identity, engine.target), compiled, lambda content: _loaded(engine, content)
     )
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from hologram import store
-from hologram.backends.cpu import objects
-from hologram.backends.cpu.engine import Code, Engine, shared_engine
 from hologram.backends.cpu.llvm.arguments import Variant
+from hologram.machine_code import objects
+from hologram.machine_code.engine import Code, Engine, shared_engine
 
 FAR = 6 << 30  # bytes: beyond what a call or an address of 32 bits reaches
 
