@@ -13,6 +13,7 @@ from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import refused
 
 
 def _taken(name: str, x: Tensor, dim: int, index: Tensor, source: Any) -> tuple[Tensor, Tensor, Any]:
@@ -39,7 +40,8 @@ def _over(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     if deferred() or spread or overlaps(source, x) or overlaps(index, x):
         return hg.scatter(whole, index, source, dim=axis).reshape(x.shape)
     order = (axis, *[k for k in range(whole.ndim) if k != axis])
-    x.executor.execute(put, (index.permute(*order), source.permute(*order)), (whole.permute(*order),), {})
+    operands = index.permute(*order), source.permute(*order), refused()
+    x.executor.execute(put, operands, (whole.permute(*order),), {})
     return x
 
 
