@@ -93,7 +93,7 @@ def test_calls_like_an_earlier_one_write_nothing_either(name: str, dtype: torch.
             call(there, index)
         else:
             with pytest.raises((IndexError, RuntimeError), match="hologram"):
-                (call(there, index), there.cpu())  # which waits for the device, if nobody has
+                _ = call(there, index), there.cpu()  # which waits for the device, if nobody has
         assert torch.equal(there.cpu(), here)
 
 
