@@ -275,9 +275,11 @@ class Put(Indexed):
         """Any output will do: who writes into it knows its shape."""
 
 
-def _put(at, out, index, source):
-    """out[index[i, j], j] = source[i, j]; where an index repeats, one of its elements wins."""
+def _put(at, out, index, source, unless=None):
+    """out[index[i, j], j] = source[i, j], unless that is set; where an index repeats, one of its elements wins."""
     inside, safe = inside_of(index.at(*at), out.extent(0))
+    if unless is not None:
+        inside = inside & ~unless.at(out.builder.constant(0, dtypes.index))
     out.builder.if_(inside, lambda: out.put(source.at(*at), safe, *at[1:]), lambda: None)
 
 

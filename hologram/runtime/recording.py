@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
 from typing import Any, ClassVar
 
 from hologram.runtime.memory_pool import Block
@@ -51,8 +50,9 @@ class Recording:
         self.blocks: dict[Block, int] = {}  # and the most bytes that were asked for
         self.constants: dict[Block, Any] = {}  # memory that stays as it is, and who holds it
         self._shelf = _Shelf()
-        # Buffers whose element says that a complaint is due, the complaints, and how many launches came before.
-        self.asked: list[tuple[Any, Any, int]] = []
+        self.asked: list[
+            tuple[Any, Any]
+        ] = []  # buffers whose element says that a complaint is due, and which
         self._before: Recording | None = None
 
     def begin(self) -> Recording:
@@ -72,7 +72,7 @@ class Recording:
             return
         self.open[threading.get_ident()] = before
         before.void |= self.void
-        before.asked += [(flag, complaint, n + len(before.launched)) for flag, complaint, n in self.asked]
+        before.asked += self.asked
         before.launched += self.launched
         before.constants |= self.constants
         for block, nbytes in self.blocks.items():
@@ -83,20 +83,6 @@ class Recording:
         self.blocks[block] = max(nbytes, self.blocks.get(block, 0))
         if self.dry:
             self._shelf.keep(block)
-
-    def until(self, launches: int) -> Recording:
-        """The first so many launches of it."""
-        found = Recording()
-        found.launched, found.blocks = self.launched[:launches], self.blocks
-        found.constants = self.constants
-        return found
-
-    def beyond(self, launches: int, blocks: Collection[Block]) -> Recording:
-        """What follows so many launches, which are to have left nothing for it in these blocks."""
-        found = Recording()
-        found.launched, found.constants = self.launched[launches:], self.constants
-        found.blocks = {b: nbytes for b, nbytes in self.blocks.items() if b not in blocks}
-        return found
 
 
 class Unrepeatable(Exception):
@@ -140,8 +126,14 @@ def ask(flag: Any, complaint: Any) -> bool:
         return not (recording is not None and recording.dry) and _is_set(flag)
     finally:
         if recording is not None:
-            recording.asked.append((flag, complaint, len(recording.launched)))
+            recording.asked.append((flag, complaint))
             Recording.open[thread] = recording
+
+
+def asked() -> list[Any]:
+    """The buffers that `ask` was given so far in this thread's recording."""
+    recording = Recording.open.get(threading.get_ident())
+    return [] if recording is None else [flag for flag, _ in recording.asked]
 
 
 def _is_set(flag: Any) -> bool:

@@ -106,7 +106,6 @@ def entry(recipe: Recipe | None, told: bool, asks: Callable[[Any], bool] | None)
     results = recipe.results
     if (
         recipe.form not in FORMS
-        or recipe.guard is not None
         or max(len(recipe.kinds), len(results)) > MOST
         or not all(x.whole for x in results if type(x) is Made)
     ):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from hologram.dtypes import bool_
+from hologram.atlas.program import Access
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
 from hologram.records import frozen
 from hologram.runtime.allocation import Kind
 from hologram.runtime.buffer import Buffer
+from hologram.runtime.checks import parameters
 from hologram.runtime.joining import joined
+from hologram.runtime.launches import Structure
 from hologram.runtime.recording import Recording
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import bounds
@@ -62,42 +65,24 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
     if (taken.told and len(told) < len(taken.floats)) or _computed_with(recording, told):
         return BY_VALUE
     flags: list[tuple[int, Complaint]] = []
-    flagged = [flag.block for flag, _, _ in recording.asked]
+    flagged = [flag.block for flag, _ in recording.asked]
     if any(block not in recording.blocks or block in blocks for block in flagged) or len(set(flagged)) < len(
         flagged
     ):
         return None
-    guards = bool(flagged) and any(type(x) is Same for x in results)
-    for k, (flag, complaint, _) in enumerate(recording.asked):
-        flags.append((k if guards else len(kinds), complaint))
-        if not guards:
-            kinds.append(flag.kind)
-            blocks.append(flag.block)
+    for flag, complaint in recording.asked:
+        flags.append((len(kinds), complaint))
+        kinds.append(flag.kind)
+        blocks.append(flag.block)
     if not recording.launched and not (results and all(type(x) is Made for x in results)):
         return None
     first: Any = _tensor(taken.sources[0] if taken.sources else found)
     engine = first.executor
-    structure, numbers, guard = None, (), None
-    launches = (recording,)
-    if guards:
-        asked = max(n for _, _, n in recording.asked)
-        guard = joined(engine.bound, recording.until(asked), taken.places, taken.blocks, flagged, {})
-        # What the flags were found by is launched with them, if nothing else needs it.
-        launches = (recording.beyond(asked, flagged), recording)
-        if (
-            guard is None
-            or told
-            or any(flag.dtype is not bool_ or flag.shape for flag, _, _ in recording.asked)
-        ):
-            return None
+    structure, numbers = None, ()
     if recording.launched:
-        ways = (
-            joined(engine.bound, each, taken.places, taken.blocks, blocks, told)
-            for each in launches
-            if each.launched
-        )
-        whole = next((way for way in ways if way is not None), None)
-        if whole is None:
+        whole = joined(engine.bound, recording, taken.places, taken.blocks, blocks, told)
+        inputs = len(taken.places)
+        if whole is None or (flags and not _heeded(whole.structure, inputs, [inputs + k for k, _ in flags])):
             return None
         structure, numbers = whole.structure, whole.numbers
     held = bounds(dtype) if told and dtype is not None else (0.0, 0.0)
@@ -113,8 +98,24 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
         index=devices.number(engine),
         bounds=held,
         flags=tuple(flags),
-        guard=guard,
     )
+
+
+def _heeded(structure: Structure, inputs: int, flags: Iterable[int]) -> bool:
+    """Whether it writes to none of its first arguments, the inputs, but by launches that read flags among the others.
+
+    Else what was written would be written again by the long way, which raises.
+    """
+    known = set(flags)  # and what is made of them
+    for placed in structure.steps:
+        areas = zip(placed.areas, parameters(placed.step.kernel)[0], strict=True)
+        ways = [(area.argument, access) for area, (_, _, access) in areas]
+        heeds = any(k in known and access != Access.WRITE.value for k, access in ways)
+        written = {k for k, access in ways if access != Access.READ.value}
+        if not heeds and any(k < inputs for k in written):
+            return False
+        known |= {k for k in written if heeds and k >= inputs}
+    return True
 
 
 def _computed_with(recording: Recording, told: dict[int, float]) -> bool:

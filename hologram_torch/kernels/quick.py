@@ -15,13 +15,11 @@ from typing import Any
 
 import torch
 
-from hologram.dtypes import bool_
 from hologram.errors import HologramError
 from hologram.frontend.tensor import Tensor
 from hologram.recent import Oldest
 from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.joining import Joined
 from hologram.runtime.recording import Recording, ask, launching
 from hologram.runtime.templates import Variants
 from hologram.runtime.validation import exactly
@@ -201,9 +199,6 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     engine = recipe.engine
     if not engine.usable:
         engine.check_open()
-    guard = recipe.guard
-    if guard is not None and _guarded(recipe, guard, places):
-        return REFUSED
     arguments = places
     made: list[Buffer] = []
     for kind in recipe.kinds:
@@ -215,7 +210,7 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
     structure = recipe.structure
     if structure is not None and (not recordings or launching(structure, arguments)):
         structure.launch(arguments)
-    if guard is None and recipe.flags and _flagged(recipe, made):
+    if recipe.flags and _flagged(recipe, made):
         return REFUSED
     only = recipe.only
     if only is not None:  # most calls
@@ -231,17 +226,6 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
         else:
             results.append(sources[result.number] if type(result) is Same else result)
     return results[0] if recipe.form is None else recipe.form(results)
-
-
-def _guarded(recipe: Recipe, guard: Joined, places: Sequence[int]) -> bool:
-    """Whether a flag is set, asked ahead of everything else: what follows writes to an argument."""
-    engine = recipe.engine
-    kind = engine.kind((), bool_)
-    made = [Buffer(engine, engine.block(kind), kind) for _ in recipe.flags]
-    arguments: list[Any] = [*places, *[buffer.live_block().place for buffer in made], *guard.numbers]
-    if not recordings or launching(guard.structure, arguments):
-        guard.structure.launch(arguments)
-    return _flagged(recipe, made)
 
 
 def _flagged(recipe: Recipe, made: Sequence[Buffer]) -> bool:

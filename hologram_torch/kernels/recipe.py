@@ -8,7 +8,6 @@ from typing import Any
 from hologram.layout import Layout
 from hologram.records import frozen
 from hologram.runtime.allocation import Kind
-from hologram.runtime.joining import Joined
 from hologram.runtime.launches import Structure
 from hologram_torch.watch import Complaint
 
@@ -38,8 +37,8 @@ class Recipe:
     Results are new tensors (Made), tensors among the arguments (Same), or what all such calls give; `form` puts them
     together, None for a single one. `only` is the layout of one that is all there is, and is the first new buffer,
     whole. Floats are arguments of the launch within `bounds`; beyond them PyTorch may refuse them.
-    `flags` are numbers of new buffers whose element says that a complaint is due; where there is a `guard`, of those
-    that it is launched for, ahead of what writes to an argument.
+    `flags` are numbers of new buffers whose element says that a complaint is due; where one is set, the launch has
+    written to no argument.
     """
 
     engine: Any
@@ -52,4 +51,3 @@ class Recipe:
     index: int
     bounds: tuple[float, float]
     flags: tuple[tuple[int, Complaint], ...]
-    guard: Joined | None = None

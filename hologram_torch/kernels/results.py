@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
+import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.layout import Layout
-from hologram.runtime.recording import Unrepeatable
+from hologram.opset.logic import where
+from hologram.runtime.recording import Unrepeatable, asked
 from hologram.sizes import plain
 
 
@@ -65,8 +68,19 @@ def same_steps(a: Layout, b: Layout) -> bool:
     return all(n <= 1 or s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True))
 
 
+def refused() -> Tensor | None:
+    """Whether what was asked so far was refused, for launches that are recorded: they write to no argument then."""
+    flags = [Tensor(flag, flag.kind.layout).reshape(()) for flag in asked()]
+    return reduce(hg.logical_or, flags) if flags else None
+
+
 def write(result: Tensor, target: Tensor) -> None:
-    """Writes a result over a tensor, converted and broadcast."""
+    """Writes a result over a tensor, converted and broadcast, unless an argument was refused."""
     if result.buffer is target.buffer and result.layout is target.layout:
         return
-    target.executor.copy(result, target)
+    unless = refused()
+    if unless is None:
+        target.executor.copy(result, target)
+        return
+    found = result.astype(target.dtype, copy=False)
+    target.executor.execute(where, (unless, target, found), (target,), {})

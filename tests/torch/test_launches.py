@@ -47,6 +47,24 @@ def test_scattered_elements_are_written_in_place() -> None:
     assert not any("scatter" in k for k in kernels)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, i, v: x.index_put_((i,), v),
+        lambda x, i, v: x.index_fill_(0, i, 2.0),
+        lambda x, i, v: x.put_(i[:, None] * 4 + torch.arange(4, device=x.device), v),
+    ],
+    ids=["index_put", "index_fill", "put"],
+)
+def test_elements_at_positions_are_written_in_place(call: Callable[..., Any]) -> None:
+    x, index, values = torch.randn(5, 4), torch.tensor([3, 0]), torch.randn(2, 4)
+    there, *given = (t.to("hologram") for t in (x, index, values))
+    found, kernels = launched(lambda: call(there, *given))
+    assert torch.equal(found.cpu(), call(x, index, values))
+    assert any("put" in k for k in kernels), kernels
+    assert not any("scatter" in k or "memcpy" in k for k in kernels), kernels
+
+
 def test_rows_of_another_dtype_are_refused_before_anything_is_written() -> None:
     x = torch.zeros(3, device="hologram")
     index = torch.tensor([1], device="hologram")

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 import hologram_torch  # noqa: F401
+from hologram_torch.device.devices import devices
 
 
 def _device(*values: object) -> list[torch.Tensor]:
@@ -52,6 +53,48 @@ def test_positions_out_of_range(name: str, position: int) -> None:
     with pytest.raises((IndexError, RuntimeError)) as host:
         call(x.cpu(), index.cpu())
     assert issubclass(kind, host.type) or issubclass(host.type, kind)
+
+
+def _ones(*shape: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: torch.ones(shape, device=x.device, dtype=x.dtype)
+
+
+# What is written into a tensor of two rows of two elements.
+WRITTEN: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
+    "index_put": lambda x, i: x.index_put_((i,), _ones(2, 2)(x)),
+    "index_put of two": lambda x, i: x.index_put_((i, i), _ones(2)(x)),
+    "index_put accumulate": lambda x, i: x.index_put_((i,), _ones(2, 2)(x), accumulate=True),
+    "index_add": lambda x, i: x.index_add_(0, i, _ones(2, 2)(x)),
+    "index_copy": lambda x, i: x.index_copy_(0, i, _ones(2, 2)(x)),
+    "index_fill": lambda x, i: x.index_fill_(0, i, 1.0),
+    "index_reduce": lambda x, i: x.index_reduce_(0, i, _ones(2, 2)(x), "amax"),
+    "put": lambda x, i: x.put_(i, _ones(2)(x)),
+    "scatter": lambda x, i: x.scatter_(0, i[:, None], _ones(2, 1)(x)),
+    "scatter_add": lambda x, i: x.scatter_add_(0, i[:, None], _ones(2, 1)(x)),
+    "scatter_reduce": lambda x, i: x.scatter_reduce_(0, i[:, None], _ones(2, 1)(x), "prod"),
+    "masked_scatter": lambda x, i: x.masked_scatter_(i[:, None] >= 0, _ones(2)(x)),
+    "gather": lambda x, i: torch.gather(x.clone(), 0, i[:, None].expand(2, 2), out=x),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64], ids=str)
+def test_calls_like_an_earlier_one_write_nothing_either(name: str, dtype: torch.dtype, backend: str) -> None:
+    call = WRITTEN[name]
+    number = next(k for k, place in enumerate(devices.places) if place.backend == backend)
+    start = torch.tensor([[2, 3], [4, 5]], dtype=dtype)
+    right = torch.tensor([-1 if name == "masked_scatter" else 1, 0])  # whose source has two elements
+    wrong = torch.tensor([0, 9])
+    for positions in (right, wrong, right, right, wrong, right, wrong):
+        here, there = start.clone(), start.to(f"hologram:{number}")
+        index = positions.to(there.device)
+        if positions is right:
+            call(here, positions)
+            call(there, index)
+        else:
+            with pytest.raises((IndexError, RuntimeError), match="hologram"):
+                _ = call(there, index), there.cpu()  # which waits for the device, if nobody has
+        assert torch.equal(there.cpu(), here)
 
 
 def test_negative_positions_count_from_the_end_where_pytorch_says_so() -> None:

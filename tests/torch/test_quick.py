@@ -74,6 +74,8 @@ def test_compiled_code_asks_python_nothing(monkeypatch: Any) -> None:
         lambda p, q: p.clone().add_(q),
         lambda p, q: torch.softmax(p, -1),
         lambda p, q: torch.index_select(p, 0, torch.ones(2, dtype=torch.int64, device=p.device).cumsum(0)),
+        lambda p, q: p.clone().index_copy_(0, torch.ones(1, dtype=torch.int64, device=p.device), q[None]),
+        lambda p, q: p.clone().index_add_(0, torch.ones(1, dtype=torch.int64, device=p.device), q[None]),
         lambda p, q: torch.nn.functional.scaled_dot_product_attention(*[p[None, None].contiguous()] * 3),
         lambda p, q: torch.zeros(3, 2, device=p.device),
     ]

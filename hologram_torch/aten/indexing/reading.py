@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.records import frozen
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
+from hologram_torch.aten.indexing.writing import Into, copied, over
 from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
 
@@ -207,9 +209,14 @@ def _read(name: str, x: Any, indices: Sequence[Any], unchecked: bool = False) ->
     return elements.permute(axes) if found.place else elements
 
 
-@implements("index_put", "_index_put_impl")
 def index_put(
-    x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False, unsafe: bool = False
+    x: Any,
+    indices: Sequence[Any],
+    values: Any,
+    accumulate: bool = False,
+    unsafe: bool = False,
+    *,
+    into: Into = copied,
 ) -> Any:
     """x with values, broadcast, at positions; where one is named again, one of its values, or their sum."""
     if values.dtype is not x.dtype:
@@ -229,12 +236,17 @@ def index_put(
     if not source.size:
         return x
     positions = along(found.positions, source.shape, 0)
-    written = (added if accumulate else hg.scatter)(found.view, positions, source, dim=0)
+    written = (added if accumulate else into)(found.view, 0, positions, source)
+    if written.buffer is x.buffer:
+        return x
     back = [found.order.index(k) for k in range(len(found.order))]
     return written.reshape(found.sizes).permute(back).reshape(x.shape)
 
 
-def added(x: Any, index: Any, source: Any, *, dim: int) -> Any:
+implements("index_put", "_index_put_impl", over=partial(index_put, into=over))(index_put)
+
+
+def added(x: Any, dim: int, index: Any, source: Any) -> Any:
     """Sums at positions; of bools, whether any is true."""
     if x.dtype.kind != "bool":
         return hg.scatter_add(x, index, source, dim=dim)
@@ -252,8 +264,7 @@ def _under_a_mask(x: Tensor, indices: Sequence[Any], values: Tensor) -> Tensor |
     return hg.where(mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim)), values.reshape(()), x)
 
 
-@implements("put")
-def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+def put(x: Any, index: Any, source: Any, accumulate: bool = False, *, into: Into = copied) -> Any:
     """x, seen as flat, with the elements of the source at positions."""
     check("put", index, x.size, from_the_end=True)
     if source.size != index.size:
@@ -263,7 +274,9 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         )
     if not index.size:
         return x
-    flat, positions = x.reshape(x.size), from_the_front(index.reshape(index.size), x.size)
-    return (added if accumulate else hg.scatter)(flat, positions, source.reshape(index.size), dim=0).reshape(
-        x.shape
-    )
+    write = added if accumulate else into
+    written = write(x.reshape(x.size), 0, index.reshape(index.size), source.reshape(index.size))
+    return x if written.buffer is x.buffer else written.reshape(x.shape)
+
+
+implements("put", over=partial(put, into=over))(put)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram.opset.indexing import put
-from hologram.runtime.dispatch import deferred
-from hologram.runtime.view import overlaps
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
+from hologram_torch.aten.indexing.writing import Into, copied, over
 from hologram_torch.kernels.numbers import highest, lowest, scalar
 from hologram_torch.kernels.registry import implements
 
@@ -31,31 +30,14 @@ def _taken(name: str, x: Tensor, dim: int, index: Tensor, source: Any) -> tuple[
     return x, index, source
 
 
-def _over(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """The elements of x along an axis at index are the source's, in x's own memory where nothing else is there."""
-    whole = at_least_1d(x)
-    axis = dim % whole.ndim
-    spread = any(not step and n > 1 for n, step in zip(x.shape, x.layout.strides, strict=True))
-    if deferred() or spread or overlaps(source, x) or overlaps(index, x):
-        return hg.scatter(whole, index, source, dim=axis).reshape(x.shape)
-    order = (axis, *[k for k in range(whole.ndim) if k != axis])
-    x.executor.execute(put, (index.permute(*order), source.permute(*order)), (whole.permute(*order),), {})
-    return x
-
-
-def _scattered_over(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> Any:
+def scatter(x: Any, dim: int, index: Any, src: Any = None, value: Any = None, *, into: Into = copied) -> Any:
     if not index.size:
         return x
     _, index, source = _taken("scatter", x, dim, index, value if src is None else src)
-    return _over(x, dim, index, source)
+    return into(x, dim, index, source)
 
 
-@implements("scatter.src", "scatter.value", over=_scattered_over)
-def scatter(x: Any, dim: int, index: Any, src: Any = None, value: Any = None) -> Any:
-    if not index.size:
-        return x
-    whole, index, source = _taken("scatter", x, dim, index, value if src is None else src)
-    return hg.scatter(whole, index, source, dim=dim).reshape(x.shape)
+implements("scatter.src", "scatter.value", over=partial(scatter, into=over))(scatter)
 
 
 @implements("scatter_add")
@@ -63,7 +45,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
     if not index.size:
         return x
     whole, index, source = _taken("scatter_add", x, dim, index, src)
-    return added(whole, index, source, dim=dim).reshape(x.shape)
+    return added(whole, dim, index, source).reshape(x.shape)
 
 
 WORDS = {"add": "sum", "multiply": "prod"}  # of the older operators
@@ -158,22 +140,17 @@ def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> A
     kind = RuntimeError if ends else IndexError
     whole, positions, source, axis = _rows("index_add", x, dim, index, source, kind)
     source = source if alpha == 1 else hg.multiply(source, scalar(source, alpha)).astype(x.dtype, copy=False)
-    return added(whole, positions, source, dim=axis).reshape(x.shape)
+    return added(whole, axis, positions, source).reshape(x.shape)
 
 
-def _copied_over(x: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(x: Any, dim: int, index: Any, source: Any, *, into: Into = copied) -> Any:
     if not index.size:
         return x
     _, positions, source, axis = _rows("index_copy", x, dim, index, source)
-    return _over(x, axis, positions, source)
+    return into(x, axis, positions, source)
 
 
-@implements("index_copy", over=_copied_over)
-def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
-    if not index.size:
-        return x
-    whole, positions, source, axis = _rows("index_copy", x, dim, index, source)
-    return hg.scatter(whole, positions, source, dim=axis).reshape(x.shape)
+implements("index_copy", over=partial(index_copy, into=over))(index_copy)
 
 
 @implements("index_reduce")
@@ -184,12 +161,14 @@ def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, *, incl
     return reduced(whole, axis, positions, source, reduce, include_self).reshape(x.shape)
 
 
-@implements("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(x: Any, dim: int, index: Any, value: Any, *, into: Into = copied) -> Any:
     if not index.size:
         return x
     whole = at_least_1d(x)
-    value = value.astype(x.dtype) if isinstance(value, Tensor) else scalar(x, value)
+    value = value.astype(x.dtype, copy=False) if isinstance(value, Tensor) else scalar(x, value)
     shape = tuple(index.size if k == dim % whole.ndim else n for k, n in enumerate(whole.shape))
-    whole, positions, source, axis = _rows("index_fill", whole, dim, index, value.expand(shape))
-    return hg.scatter(whole, positions, source, dim=axis).reshape(x.shape)
+    _, positions, source, axis = _rows("index_fill", whole, dim, index, value.expand(shape))
+    return into(x, axis, positions, source)
+
+
+implements("index_fill.int_Scalar", "index_fill.int_Tensor", over=partial(index_fill, into=over))(index_fill)
