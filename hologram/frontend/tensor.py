@@ -129,20 +129,16 @@ class Tensor(View, Operators, Methods):
 
     def clone(self) -> Tensor:
         """A contiguous copy."""
-        return self._copied(self.dtype)
-
-    def _copied(self, dtype: DType) -> Tensor:
-        engine: Any = self.buffer.executor
-        target = engine.dispatch(make_empty, "empty", engine, self.layout.shape, dtype)
-        engine.copy(self, target)
-        return target
+        copy = opset.OPERATIONS["copy"]
+        return self.__apply__(copy, (self,), copy.attributes)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
         wanted = dtypes.dtype(dtype)
         if wanted == self.dtype and not copy:
             return self
-        return self._copied(self.executor.supported(wanted))
+        dtype = self.executor.supported(wanted)
+        return self.__apply__(opset.OPERATIONS["cast"], (self,), {"dtype": dtype.name})
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
         """On an executor, or that of a device ("webgpu:0"): the tensor itself if it is there, else a copy."""
@@ -282,11 +278,15 @@ def as_tensor(buffer: Buffer) -> Tensor:
 
 def empty(engine: Engine, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
     """A tensor with undefined contents."""
-    return engine.dispatch(make_empty, "empty", engine, sizes(shape, "empty"), engine.supported(dtype))
+    given, element = sizes(shape, "empty"), engine.supported(dtype)
+    if _tracers:
+        return engine.dispatch(make_empty, "empty", engine, given, element)
+    return make_empty(engine, given, element)
 
 
 def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    return as_tensor(engine.new_buffer(engine.kind(shape, dtype)))
+    kind = engine.kind(shape, dtype)
+    return Tensor(Buffer(engine, engine.block(kind), kind), kind.layout)
 
 
 def full(
