@@ -41,7 +41,8 @@ else:  # not needed to compute
 _tracers = Dispatch.tracers
 recordings = Recording.open
 _NUMBERS = frozenset({bool, int, float})
-_COMMON = frozenset({0, 1})  # numbers worth a launch of their own; others are copied, whatever they are
+_COMMON = frozenset({0, 1})  # numbers worth a launch of their own where launches are told none
+EXACT = 1 << 53  # up to which integers are floats as well, that f32 has room for
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -103,13 +104,9 @@ class Tensor(View, Operators, Methods):
         if items is None:
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
             return indexing.write(self, index, value)
-        target = self._through(indexed, *items)
-        if type(value) in _NUMBERS and (value in _COMMON or recordings) and not _tracers:
-            fill = opset.OPERATIONS["fill"]
-            return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
-        return engine.copy(
-            value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target
-        )
+        if not isinstance(value, Tensor):
+            value = source(engine, value, self.dtype)
+        return engine.copy(value, self._through(indexed, *items))
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals the value, which is broadcast, as in NumPy."""
@@ -315,6 +312,16 @@ def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
     if isinstance(array, Tensor):
         array = array.to_numpy()
     return engine.dispatch(make_constant, "tensor", engine, host_values(array, dtype))
+
+
+def source(engine: Engine, value: Any, dtype: DType) -> Any:
+    """What elements of a dtype are copied from: a number itself where a launch is told it, or is its own."""
+    if type(value) in _NUMBERS and not _tracers:
+        if -EXACT <= value <= EXACT and dtype in engine.told:
+            return float(value)
+        if value in _COMMON or recordings:
+            return value
+    return constant(engine, value, dtype)
 
 
 def make_constant(engine: Engine, values: np.ndarray) -> Tensor:

@@ -16,7 +16,7 @@ from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
 from hologram.choices import Choices, untuned
 from hologram.device import Device, Timeline
-from hologram.dtypes import Number
+from hologram.dtypes import DType, Number
 from hologram.layout import Layout
 from hologram.plan import Given, Step, Target, Tile
 from hologram.recent import Oldest
@@ -33,11 +33,11 @@ from hologram.runtime.view import LARGE, LINE, View, overlaps, sharing, whole
 
 if TYPE_CHECKING:
     from hologram import store
-    from hologram.opset.forms import map as map_form
+    from hologram.opset import movement
     from hologram.opset.forms.operation import Operation
     from hologram.store import CacheStats
 else:  # needed to compute, not to open
-    map_form, store = lazy.module("hologram.opset.forms.map"), lazy.module("hologram.store")
+    movement, store = lazy.module("hologram.opset.movement"), lazy.module("hologram.store")
 
 
 MAX_STRUCTURES = 8192
@@ -93,6 +93,11 @@ class Engine(Allocation):
             "count": stats.count,
             "cached_launches": len(self.structures),
         }
+
+    @functools.cached_property
+    def told(self) -> frozenset[DType]:
+        """Dtypes of the numbers that launches are told at each call: another one prepares nothing."""
+        return self.device.told
 
     def reset_peak(self) -> None:
         """Has `peak` of `memory_stats` begin with what is in use now."""
@@ -248,7 +253,7 @@ class Engine(Allocation):
             results = operation.infer(inputs, attributes)
             kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
             targets = [kind.layout for kind in kinds]
-        told = self.device.told if operation.hands_numbers_on else frozenset()
+        told = self.told if operation.hands_numbers_on else frozenset()
         floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
         marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
         plan = operation.plan(marked, targets, attributes, self.target)
@@ -323,33 +328,33 @@ class Engine(Allocation):
         if not recordings or launching(found, arguments):
             found.launch(arguments)
 
-    def copy(self, source: View, target: View) -> None:
-        """Copies elements, broadcasting and converting; source and target may overlap."""
-        self.dispatch(Engine._copy_elements, "copy", self, source, target)
+    def copy(self, source: View | Number, target: View) -> None:
+        """Copies elements, or one number, broadcasting and converting; source and target may overlap."""
+        if self.tracers:
+            self.dispatch(Engine._copy_elements, "copy", self, source, target)
+        else:
+            self._copy_elements(source, target)
 
-    def _copy_elements(self, source: View, target: View) -> None:
+    def _copy_elements(self, source: View | Number, target: View) -> None:
         """See copy; for who passed the dispatch before."""
         given: list[Any] = []
         arguments: list[Any] = []
         if not self.described((source, target), given, arguments):
             self.check_open()
-            checks.view(self, "copy", source)
+            if not isinstance(source, (bool, int, float)):
+                checks.view(self, "copy", source)
             checks.target(self, "copy", target)
         shared = sharing(given, arguments, SECOND)
         if shared is None or 0 in shared[1:]:
+            assert isinstance(source, View)
             return self._copy_elements(self._gathered(source), target)
         key = (COPY, *given, *shared)
         found = self.structure(key, arguments)
         if found is None:
             checks.target(self, "copy", target)
-            found = self._kept(key, self._copying(given), self._copying, arguments)
+            found = self._learned(key, movement.copy, (source,), given[1:], {}, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
-
-    def _copying(self, layouts: Sequence[Layout]) -> Structure:
-        """What copies from the first layout to the second."""
-        source, target = layouts
-        return self.bound.structure(map_form.copy_plan(source, target), self._nbytes(layouts))
 
     def _nbytes(self, layouts: Sequence[Layout | None]) -> list[int | None]:
         """What launches see of memory that lies so: from its place to the last element, in whole words for GPUs."""
