@@ -317,7 +317,7 @@ def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
 def source(engine: Engine, value: Any, dtype: DType) -> Any:
     """What elements of a dtype are copied from: a number itself where a launch is told it, or is its own."""
     if type(value) in _NUMBERS and not _tracers:
-        if -EXACT <= value <= EXACT and dtype in engine.told:
+        if -EXACT <= value <= EXACT and dtype in engine.bound.told:
             return float(value)
         if value in _COMMON or recordings:
             return value

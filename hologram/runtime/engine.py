@@ -16,7 +16,7 @@ from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
 from hologram.choices import Choices, untuned
 from hologram.device import Device, Timeline
-from hologram.dtypes import DType, Number
+from hologram.dtypes import Number
 from hologram.layout import Layout
 from hologram.plan import Given, Step, Target, Tile
 from hologram.recent import Oldest
@@ -93,11 +93,6 @@ class Engine(Allocation):
             "count": stats.count,
             "cached_launches": len(self.structures),
         }
-
-    @functools.cached_property
-    def told(self) -> frozenset[DType]:
-        """Dtypes of the numbers that launches are told at each call: another one prepares nothing."""
-        return self.device.told
 
     def reset_peak(self) -> None:
         """Has `peak` of `memory_stats` begin with what is in use now."""
@@ -253,7 +248,7 @@ class Engine(Allocation):
             results = operation.infer(inputs, attributes)
             kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
             targets = [kind.layout for kind in kinds]
-        told = self.told if operation.hands_numbers_on else frozenset()
+        told = self.bound.told if operation.hands_numbers_on else frozenset()
         floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
         marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
         plan = operation.plan(marked, targets, attributes, self.target)

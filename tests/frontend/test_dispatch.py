@@ -124,8 +124,8 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
     "described", "dispatch", "kind", "limits", "memory_stats", "pool", "reset_peak", "structure", "structures",
-    "stream", "supported", "target", "timeline", "told", "tracer", "tracers", "differentiated", "matmul_precision",
-    "usable", "new_buffer",  # the runtime's own
+    "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
+    "new_buffer",  # the runtime's own
 }  # fmt: skip
 
 
