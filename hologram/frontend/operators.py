@@ -71,13 +71,18 @@ def _right(name: str) -> Binary[T]:
 def _assign(name: str) -> Binary[T]:
     """The operator that assigns."""
     operator: Any = _binary(name)
+    operation: Any = None
 
     def assign(x: Any, other: Any) -> Any:
-        other = _operand(name, x, other)
-        if other is NotImplemented:
-            return other
+        nonlocal operation
+        if operation is None:
+            operation = opset.OPERATIONS[name]
+        if type(other) is not type(x) and type(other) not in _NUMBERS:
+            other = _operand(name, x, other)
+            if other is NotImplemented:
+                return other
         # While a function is traced, values are never changed: the result is another, copied to where this one is.
-        if not _tracers and x.executor._update(opset.OPERATIONS[name], (x, other), x):
+        if not _tracers and x.buffer.executor._update(operation, (x, other), x):
             return x
         result = operator(x, other)
         if KINDS.index(result.dtype.kind) > KINDS.index(x.dtype.kind):

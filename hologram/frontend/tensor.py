@@ -41,7 +41,8 @@ else:  # not needed to compute
 _tracers = Dispatch.tracers
 recordings = Recording.open
 _NUMBERS = frozenset({bool, int, float})
-_COMMON = frozenset({0, 1})  # numbers worth a launch of their own; others are copied, whatever they are
+_COMMON = frozenset({0, 1})  # numbers worth a launch of their own where launches are told none
+EXACT = 1 << 53  # up to which integers are floats as well, that f32 has room for
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -103,13 +104,9 @@ class Tensor(View, Operators, Methods):
         if items is None:
             value = value if isinstance(value, Tensor) else constant(engine, value, self.dtype)
             return indexing.write(self, index, value)
-        target = self._through(indexed, *items)
-        if type(value) in _NUMBERS and (value in _COMMON or recordings) and not _tracers:
-            fill = opset.OPERATIONS["fill"]
-            return engine.execute(fill, (), (target,), fill.attributes | {"value": value})
-        return engine.copy(
-            value if isinstance(value, Tensor) else constant(engine, value, self.dtype), target
-        )
+        if not isinstance(value, Tensor):
+            value = source(engine, value, self.dtype)
+        return engine.copy(value, self._through(indexed, *items))
 
     def __contains__(self, value: Any) -> bool:
         """Whether any element equals the value, which is broadcast, as in NumPy."""
@@ -129,20 +126,16 @@ class Tensor(View, Operators, Methods):
 
     def clone(self) -> Tensor:
         """A contiguous copy."""
-        return self._copied(self.dtype)
-
-    def _copied(self, dtype: DType) -> Tensor:
-        engine: Any = self.buffer.executor
-        target = engine.dispatch(make_empty, "empty", engine, self.layout.shape, dtype)
-        engine.copy(self, target)
-        return target
+        copy = opset.OPERATIONS["copy"]
+        return self.__apply__(copy, (self,), copy.attributes)
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
         wanted = dtypes.dtype(dtype)
         if wanted == self.dtype and not copy:
             return self
-        return self._copied(self.executor.supported(wanted))
+        dtype = self.executor.supported(wanted)
+        return self.__apply__(opset.OPERATIONS["cast"], (self,), {"dtype": dtype.name})
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
         """On an executor, or that of a device ("webgpu:0"): the tensor itself if it is there, else a copy."""
@@ -282,11 +275,15 @@ def as_tensor(buffer: Buffer) -> Tensor:
 
 def empty(engine: Engine, shape: int | Sequence[int], dtype: Any = dtypes.f32) -> Tensor:
     """A tensor with undefined contents."""
-    return engine.dispatch(make_empty, "empty", engine, sizes(shape, "empty"), engine.supported(dtype))
+    given, element = sizes(shape, "empty"), engine.supported(dtype)
+    if _tracers:
+        return engine.dispatch(make_empty, "empty", engine, given, element)
+    return make_empty(engine, given, element)
 
 
 def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
-    return as_tensor(engine.new_buffer(engine.kind(shape, dtype)))
+    kind = engine.kind(shape, dtype)
+    return Tensor(Buffer(engine, engine.block(kind), kind), kind.layout)
 
 
 def full(
@@ -315,6 +312,16 @@ def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
     if isinstance(array, Tensor):
         array = array.to_numpy()
     return engine.dispatch(make_constant, "tensor", engine, host_values(array, dtype))
+
+
+def source(engine: Engine, value: Any, dtype: DType) -> Any:
+    """What elements of a dtype are copied from: a number itself where a launch is told it, or is its own."""
+    if type(value) in _NUMBERS and not _tracers:
+        if -EXACT <= value <= EXACT and dtype in engine.bound.told:
+            return float(value)
+        if value in _COMMON or recordings:
+            return value
+    return constant(engine, value, dtype)
 
 
 def make_constant(engine: Engine, values: np.ndarray) -> Tensor:

@@ -17,7 +17,7 @@ from hologram.dtypes import ALL, DType
 from hologram.errors import ShapeError
 from hologram.layout import Layout, normalize_axis
 from hologram.opset import logic
-from hologram.opset.creation import arange
+from hologram.opset.creation import arange, fill
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
@@ -43,10 +43,14 @@ Coordinates = tuple[Value, ...]
 
 @frozen(eq=False, repr=False)
 class Copy(Operation):
-    """Strided to strided, broadcasting and converting."""
+    """Strided to strided, broadcasting and converting; a number is an array without axes."""
 
     @property
     def pointwise(self) -> bool:
+        return True
+
+    @property
+    def hands_numbers_on(self) -> bool:
         return True
 
     def fused(
@@ -62,14 +66,16 @@ class Copy(Operation):
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         (x,) = inputs
-        assert isinstance(x, Layout)
+        own, shape = (x.dtype, x.shape) if isinstance(x, Layout) else (type(x), ())
         wanted = attributes.get("dtype")
-        return (Layout.contiguous(x.dtype if wanted is None else dtypes.dtype(wanted), x.shape),)
+        return (Layout.contiguous(dtypes.dtype(own if wanted is None else wanted), shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         (x,) = inputs
-        assert isinstance(x, Layout)
-        return copy_plan(x, outputs[0])
+        if isinstance(x, Layout):
+            return copy_plan(x, outputs[0])
+        plan = fill.plan((), outputs, {"value": x}, target)
+        return Plan(tuple(replace(step, operands=(1,)) for step in plan.steps))
 
 
 def _copy_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

@@ -87,7 +87,7 @@ class Allocation(Dispatch):
 
     def supported(self, dtype: Any, who: str = "") -> DType:
         """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""
-        element = dtypes.dtype(dtype)
+        element = dtype if type(dtype) is DType else dtypes.dtype(dtype)
         if element not in self.limits.dtypes:
             info = self.device.info
             raise UnsupportedDType(f"{who}{': ' if who else ''}{info.backend} ({info.name}) has no {element}")

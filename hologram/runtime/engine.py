@@ -33,17 +33,18 @@ from hologram.runtime.view import LARGE, LINE, View, overlaps, sharing, whole
 
 if TYPE_CHECKING:
     from hologram import store
-    from hologram.opset.forms import map as map_form
+    from hologram.opset import movement
     from hologram.opset.forms.operation import Operation
     from hologram.store import CacheStats
 else:  # needed to compute, not to open
-    map_form, store = lazy.module("hologram.opset.forms.map"), lazy.module("hologram.store")
+    movement, store = lazy.module("hologram.opset.movement"), lazy.module("hologram.store")
 
 
 MAX_STRUCTURES = 8192
 recordings = Recording.open
 # In keys: results over an operand, in given outputs, and elements of a view that are copied.
 OVER, OUT, COPY = "over", "out", "copy"
+FIRST, SECOND = range(1), range(1, 2)  # the operand that is the output
 
 
 class Engine(Allocation):
@@ -109,10 +110,10 @@ class Engine(Allocation):
 
     # Operations.
 
-    def described(
-        self, operands: Sequence[Any], key: list[Any], arguments: list[Any], blocks: list[Any]
-    ) -> bool:
+    def described(self, operands: Sequence[Any], key: list[Any], arguments: list[Any]) -> bool:
         """Adds to a key what a launch depends on of operands, and to its arguments where they lie, or their numbers.
+
+        Of numbers that is the type; integers, which no launch is told, are planned for, and part of the key themselves.
 
         False where one was freed, belongs to another executor or reaches past its buffer: the checks say which.
         """
@@ -124,9 +125,9 @@ class Engine(Allocation):
             elif isinstance(operand, Buffer):
                 buffer, layout = operand, operand.kind.layout
             else:
-                key.append(type(operand))
+                kind = type(operand)
+                key.append((kind, operand) if kind is int else kind)
                 arguments.append(operand)
-                blocks.append(None)
                 continue
             block = buffer.block
             if block is None or buffer.executor is not self:
@@ -142,7 +143,6 @@ class Engine(Allocation):
                     place += first
             key.append(layout)
             arguments.append(place)
-            blocks.append(block)
         return True
 
     def structure(self, key: tuple[Any, ...], arguments: list[Any]) -> Structure | None:
@@ -163,10 +163,11 @@ class Engine(Allocation):
         """An operation's results in new buffers, None before `_sign`; for who passed the dispatch."""
         given: list[Any] = [operation]
         arguments: list[Any] = []
-        if not self.described(operands, given, arguments, []):
+        if not self.described(operands, given, arguments):
             return None
         if attributes and attributes is not operation.attributes:
-            given += map(exactly, attributes.values())
+            for value in attributes.values():
+                given.append(exactly(value))
         found = self.structures.get(tuple(given))
         if found is None or found.values:
             found = self.structure(tuple(given), arguments)
@@ -188,7 +189,7 @@ class Engine(Allocation):
         views, _ = checks.checked(self, operation, operands, ())
         key: list[Any] = [operation]
         arguments: list[Any] = []
-        self.described(views, key, arguments, [])
+        self.described(views, key, arguments)
         if attributes and attributes is not operation.attributes:
             key += map(exactly, attributes.values())
         checks.check_dtypes(self, operation.name, views)
@@ -247,31 +248,33 @@ class Engine(Allocation):
             results = operation.infer(inputs, attributes)
             kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
             targets = [kind.layout for kind in kinds]
-        told = self.device.told if operation.hands_numbers_on else frozenset()
+        told = self.bound.told if operation.hands_numbers_on else frozenset()
         floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
         marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
         plan = operation.plan(marked, targets, attributes, self.target)
         nbytes = self._nbytes([x if isinstance(x, Layout) else None for x in (*inputs, *targets)])
         handed = handed_on(plan, told)
-        values = tuple(
-            k for k, x in enumerate(inputs) if isinstance(x, (bool, int, float)) and k not in handed
-        )
         if set(floats) - handed:  # it made another number of one
             plan = operation.plan(inputs, targets, attributes, self.target)
-            values = tuple(k for k, x in enumerate(inputs) if isinstance(x, (bool, int, float)))
+            handed = set()
+        values = tuple(
+            k
+            for k, x in enumerate(inputs)
+            if isinstance(x, (bool, int, float)) and type(x) is not int and k not in handed
+        )
         return self.bound.structure(plan, nbytes, kinds, values)
 
     def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
-        """Computes an operation into one of its operands; False where the result is none that can lie there."""
-        given: list[Any] = [operation, OVER]
+        """Computes an operation into its first operand, the target; False where the result cannot lie there."""
+        given: list[Any] = []
         arguments: list[Any] = []
-        blocks: list[Any] = []
-        if not operation.in_place or not self.described((*operands, target), given, arguments, blocks):
+        if not operation.in_place or not self.described(operands, given, arguments):
             return False
-        shared = sharing(given[2:], arguments, blocks, len(operands))
+        shared = sharing(given, arguments, FIRST)
         if shared is None:
             return False
-        key = (*given, *shared)
+        key = (operation, OVER, *given, given[0], *shared)
+        arguments.append(arguments[0])
         found = self.structure(key, arguments)
         if found is None:
             views, _ = checks.checked(self, operation, operands, (target,))
@@ -303,12 +306,11 @@ class Engine(Allocation):
         attributes: Mapping[str, Any],
     ) -> None:
         """See execute; for who passed the dispatch before."""
-        given: list[Any] = [operation, OUT]
+        given: list[Any] = []
         arguments: list[Any] = []
-        blocks: list[Any] = []
-        known = self.described((*operands, *outputs), given, arguments, blocks)
-        shared = sharing(given[2:], arguments, blocks, len(operands)) if known else None
-        key = () if shared is None else (*given, shared, *map(exactly, attributes.values()))
+        known = self.described((*operands, *outputs), given, arguments)
+        shared = sharing(given, arguments, range(len(operands), len(given))) if known else None
+        key = () if shared is None else (operation, OUT, *given, shared, *map(exactly, attributes.values()))
         found = self.structure(key, arguments) if key else None
         if found is None:
             views, targets = checks.checked(self, operation, operands, outputs)
@@ -321,34 +323,33 @@ class Engine(Allocation):
         if not recordings or launching(found, arguments):
             found.launch(arguments)
 
-    def copy(self, source: View, target: View) -> None:
-        """Copies elements, broadcasting and converting; source and target may overlap."""
-        self.dispatch(Engine._copy_elements, "copy", self, source, target)
+    def copy(self, source: View | Number, target: View) -> None:
+        """Copies elements, or one number, broadcasting and converting; source and target may overlap."""
+        if self.tracers:
+            self.dispatch(Engine._copy_elements, "copy", self, source, target)
+        else:
+            self._copy_elements(source, target)
 
-    def _copy_elements(self, source: View, target: View) -> None:
+    def _copy_elements(self, source: View | Number, target: View) -> None:
         """See copy; for who passed the dispatch before."""
-        given: list[Any] = [COPY]
+        given: list[Any] = []
         arguments: list[Any] = []
-        blocks: list[Any] = []
-        if not self.described((source, target), given, arguments, blocks):
+        if not self.described((source, target), given, arguments):
             self.check_open()
-            checks.view(self, "copy", source)
+            if not isinstance(source, (bool, int, float)):
+                checks.view(self, "copy", source)
             checks.target(self, "copy", target)
-        shared = sharing(given[1:], arguments, blocks, 1)
+        shared = sharing(given, arguments, SECOND)
         if shared is None or 0 in shared[1:]:
+            assert isinstance(source, View)
             return self._copy_elements(self._gathered(source), target)
-        key = (*given, *shared)
+        key = (COPY, *given, *shared)
         found = self.structure(key, arguments)
         if found is None:
             checks.target(self, "copy", target)
-            found = self._kept(key, self._copying(given[1:3]), self._copying, arguments)
+            found = self._learned(key, movement.copy, (source,), given[1:], {}, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
-
-    def _copying(self, layouts: Sequence[Layout]) -> Structure:
-        """What copies from the first layout to the second."""
-        source, target = layouts
-        return self.bound.structure(map_form.copy_plan(source, target), self._nbytes(layouts))
 
     def _nbytes(self, layouts: Sequence[Layout | None]) -> list[int | None]:
         """What launches see of memory that lies so: from its place to the last element, in whole words for GPUs."""
@@ -392,7 +393,7 @@ class Engine(Allocation):
             return
         given: list[Any] = [kernel]
         arguments: list[Any] = []
-        if not self.described(views, given, arguments, []):
+        if not self.described(views, given, arguments):
             self.check_open()
         shared = tuple(
             [(j, k) for k, b in enumerate(views) for j, a in enumerate(views[:k]) if overlaps(a, b)]

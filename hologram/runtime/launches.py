@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hologram import debug, lazy
@@ -173,6 +173,11 @@ class Launches:
         pool.on_release.append(lambda block: device.forget(block.place, block.nbytes))
         if debug.shows(Rung.LAUNCH):
             self.watch(printer.Printer(device))
+
+    @cached_property  # not the executor's: Python reads what has a dictionary of its own more slowly
+    def told(self) -> frozenset[DType]:
+        """Dtypes of the numbers that launches are told at each call: another one prepares nothing."""
+        return self.device.told
 
     def ready(self, plan: Plan, operands: int) -> Plan:
         """The plan as this device runs it: rows spread and shared as measured, scalars checked, programs canonical.

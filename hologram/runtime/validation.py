@@ -103,9 +103,11 @@ def sizes(given: Any, who: str) -> tuple[int, ...]:
 
     Raises TypeError for anything but integers, ShapeError for negative ones, OutOfMemory past 2^63 elements.
     """
-    found = (given,) if isinstance(given, (int, np.integer)) else given
-    if not isinstance(found, (tuple, list, np.ndarray)):
-        raise TypeError(f"{who}: sizes must be integers, got {given!r}")
+    found = given
+    if type(given) is not tuple:
+        found = (given,) if isinstance(given, (int, np.integer)) else given
+        if not isinstance(found, (tuple, list, np.ndarray)):
+            raise TypeError(f"{who}: sizes must be integers, got {given!r}")
     try:
         return _sizes(*found)
     except TypeError as error:

@@ -57,31 +57,29 @@ def overlaps(a: View, b: View) -> bool:
     return _meet(a.layout, one.place, b.layout, other.place)
 
 
-def sharing(
-    layouts: Sequence[Any], places: Sequence[Any], blocks: Sequence[Any], first: int
-) -> tuple[int, ...] | None:
-    """How outputs, which are the operands from the `first` on, lie beside others in memory, as part of a key.
+def sharing(layouts: Sequence[Any], places: Sequence[Any], outputs: range) -> tuple[int, ...] | None:
+    """How the operands that are outputs lie beside others in memory, as part of a key.
 
     Pairs of an operand and the output that it is, place by place; before them, of large outputs, where they begin
-    within a cache line. None where one shares memory with another in any other way.
+    within a cache line. None where one shares memory with another in any other way. Layouts are as they were placed,
+    so that nothing lies before its place: see Layout.placed.
     """
     found: tuple[int, ...] = ()
-    adopted = any(block is not None and block.adopted for block in blocks)  # it may lie in any other
-    for j in range(first, len(blocks)):
-        block = blocks[j]
-        if block is None:  # no output at all
+    for j in outputs:
+        layout, place = layouts[j], places[j]
+        if type(layout) is not Layout:  # no output at all
             return None
-        if block.nbytes >= LARGE:
-            found = (places[j] % LINE, *found)
-        if blocks.count(block) == 1 and not adopted:
-            continue
-        for k in range(j):
-            other = blocks[k]
-            if other is None or not (other is block or other.adopted or block.adopted):
+        nbytes = layout.reach_bytes
+        if nbytes >= LARGE:
+            found = (place % LINE, *found)
+        k = -1
+        for other in layouts:
+            k += 1
+            if type(other) is not Layout or k == j or not -nbytes < place - places[k] < other.reach_bytes:
                 continue
-            if k < first and layouts[k] is layouts[j] and places[k] == places[j]:
-                found += (k, j - first)
-            elif _meet(layouts[k], places[k], layouts[j], places[j]):
+            if other is layout and places[k] == place and k not in outputs:
+                found += (k, j - outputs.start)
+            elif _meet(other, places[k], layout, place):
                 return None
     return found
 

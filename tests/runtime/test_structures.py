@@ -62,6 +62,38 @@ def test_other_floats_prepare_nothing_where_launches_are_told_them(
     assert len(prepared) == (1 if executor.device.told else 50)
 
 
+def test_other_floats_that_are_written_prepare_nothing(executor: Any, prepared: list[Any]) -> None:
+    x, a = vector(executor)
+    for _ in range(20):
+        a[5:50] = x[5:50] = float(RNG.standard_normal())
+        np.testing.assert_array_equal(x.to_numpy(), a)
+    assert len(prepared) <= 1  # none where they are copied
+
+
+def test_other_shapes_of_what_has_an_integer_beside_it(executor: Any) -> None:
+    """The integer is part of their class."""
+    for n in range(2, 12):
+        for k in (1, 2):
+            x, a = vector(executor, n)
+            np.testing.assert_array_equal((x + k).to_numpy(), a + k)
+
+
+def test_overlapping_memory_of_others_is_seen_by_where_it_lies() -> None:
+    with hg.Executor("cpu") as executor:
+        base = RNG.standard_normal(101).astype(np.float32)
+        wanted = base.copy()
+        x, y = executor.from_dlpack(base[:-1]), executor.from_dlpack(base[1:])
+        for _ in range(3):
+            x += y
+            wanted[:-1] += wanted[1:].copy()
+            y += x
+            wanted[1:] += wanted[:-1].copy()
+            x[:] = y
+            wanted[:-1] = wanted[1:].copy()
+        np.testing.assert_array_equal(x.to_numpy(), wanted[:-1])
+        np.testing.assert_array_equal(y.to_numpy(), wanted[1:])
+
+
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, -0.0, 1e-45, 3.4e38, 7.0])
 def test_any_float_is_told(executor: Any, number: float) -> None:
     x, a = vector(executor)
