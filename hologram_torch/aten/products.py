@@ -22,6 +22,21 @@ def plus(product: Any, x: Any, beta: Any, alpha: Any) -> Any:
     return product if beta == 0 else hg.add(product, scaled(x, beta))
 
 
+def spread(name: str, x: Any, a: Any, b: Any) -> Any:
+    """What is added to a product, as large as that; raises RuntimeError where factors or shapes do not fit."""
+    inner = b.shape[max(b.ndim - 2, 0)]
+    shape = (*a.shape[:-1], *b.shape[max(b.ndim - 1, 1) :])
+    if a.shape[-1] != inner or a.shape[:-2] != b.shape[:-2]:
+        raise RuntimeError(
+            f"hologram, {name}: matrices cannot be multiplied, got {list(a.shape)} and {list(b.shape)}"
+        )
+    if x.ndim > len(shape) or any(n not in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False)):
+        raise RuntimeError(
+            f"hologram, {name}: {list(x.shape)} cannot be expanded to the product's {list(shape)}"
+        )
+    return x if x.shape == shape else x.expand(shape)
+
+
 def alike(*operands: Any) -> None:
     """Refuses operands of several dtypes, which PyTorch's products do not promote."""
     if len({x.dtype for x in operands}) > 1:
@@ -46,8 +61,9 @@ def mv(a: Any, x: Any) -> Any:
 @implements("addmm", "addmv", "baddbmm", by_class=True)
 def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     alike(x, a, b)
-    if alpha == 0:  # as BLAS: the factors are not read, whatever they hold
-        return scaled(x, beta) if beta else hg.multiply(x, 0).astype(x.dtype)
+    whole = spread("addmm", x, a, b)
+    if alpha == 0:  # as BLAS: the factors are not read, whatever they hold, nor is x where beta is 0 too
+        return scaled(whole, beta) if beta else x.executor.full(whole.shape, 0, x.dtype)
     plain = alpha == beta == 1 and a.ndim == b.ndim == 2 and x.dtype.is_float
     if plain and x.shape == b.shape[1:]:  # else it is broadcast
         return hg.linear(a, b.mT, x)
