@@ -15,7 +15,7 @@ from hologram.benchmark.process import Answer
 from hologram.benchmark.programs import jitted, turns
 from hologram.benchmark.programs.declared import Program, program
 from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH, ArrayPlace, TorchPlace, parted
-from hologram.benchmark.programs.steps import CHECKED, Launches, Steps
+from hologram.benchmark.programs.steps import CHECKED, WARM, Launches, Steps
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.programs.turns import Contender, Found, shares
 from hologram.benchmark.report.records import HOST
@@ -118,6 +118,22 @@ def test_steps_that_compile_do_not_count() -> None:
     assert found.counted == [2e-3] * 5
     assert Found([[3.0, 1.0]], [], {}, None).counted == [1.0]  # where there are no others
     assert a_run(1.0, 2e-3, Launches(10, 3e-3)).value.host_seconds is None  # profiled, it took longer
+    assert (
+        a_run(1.0, 2e-3, Launches(10, 3e-3, 1e-3)).value.host_seconds == 1e-4
+    )  # beside the thread that works
+
+
+def test_the_host_is_timed_where_kernels_run_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitted, "LETTERS", 9)
+    for backend in ("cpu", "webgpu"):
+        with hg.Executor(backend) as ex:
+            steps = Steps(PROGRAMS["edit_distance"], here(ex))
+            steps.take(WARM + 2)
+            found = steps.launches()
+            assert found is not None
+            assert found.count > 0
+            assert (found.host_seconds is None) == (backend == "cpu")
+            assert found.host_seconds is None or 0 < found.host_seconds < 5
 
 
 def test_who_computes_something_else_has_no_time() -> None:

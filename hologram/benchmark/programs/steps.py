@@ -6,6 +6,7 @@ import math
 import os
 import time
 from pathlib import Path
+from statistics import median
 
 from hologram.benchmark.programs.declared import Array, Program
 from hologram.benchmark.programs.places import Place
@@ -21,10 +22,14 @@ MEGABYTE = 1 << 20
 
 @frozen
 class Launches:
-    """Of one step: how many kernels it launched, and the seconds that these took themselves, where that is known."""
+    """Of one step: how many kernels it launched, and the seconds that these took themselves, where that is known.
+
+    `host_seconds` are those that the calling thread worked, where kernels run beside it.
+    """
 
     count: int
     seconds: float | None
+    host_seconds: float | None = None
 
 
 class Steps:
@@ -35,6 +40,7 @@ class Steps:
         self.number = 0
         self.results: list[Array] = []
         self.resident: dict[int, float] = {}
+        self._worked: list[float] = []  # seconds of the calling thread
         self._step = program.build(place)
 
     def take(self, count: int, seconds: float = math.inf) -> list[float]:
@@ -46,9 +52,10 @@ class Steps:
 
     def _one(self) -> float:
         given = self.program.given(self.number)
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.thread_time()
         result = self.place.read(self._step(*given))
         spent = time.perf_counter() - start
+        self._worked.append(time.thread_time() - worked)
         self.number += 1
         if self.number <= CHECKED:
             self.results.append(result)
@@ -59,9 +66,15 @@ class Steps:
 
     def launches(self) -> Launches | None:
         """Those of one more step, which is not timed; None where nobody can tell."""
-        if self.place.executor is None:
+        executor, warm = self.place.executor, self._worked[WARM:]
+        if executor is None:
             return None
-        with self.place.executor.profile() as profile:
+        with executor.profile() as profile:
             self._one()
         seconds = sum(launch.duration_ns for launch in profile.launches) * 1e-9
-        return Launches(len(profile.launches), None if profile.clock is Clock.WAIT else seconds)
+        beside = bool(warm) and not executor.limits.host_resident
+        return Launches(
+            len(profile.launches),
+            None if profile.clock is Clock.WAIT else seconds,
+            median(warm) if beside else None,
+        )

@@ -71,7 +71,11 @@ class Found:
     @property
     def host_seconds(self) -> float | None:
         """Of a step, what its kernels do not take, a launch; None where nobody can tell."""
-        if self.launches is None or self.launches.seconds is None or not self.launches.count:
+        if self.launches is None or not self.launches.count:
+            return None
+        if self.launches.host_seconds is not None:
+            return self.launches.host_seconds / self.launches.count
+        if self.launches.seconds is None:
             return None
         host = median(self.counted) - self.launches.seconds
         return (

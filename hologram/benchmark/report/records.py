@@ -89,7 +89,7 @@ class Course:
     first_seconds: float  # which compiles
     least_seconds: float
     launches: float | None = None
-    host_seconds: float | None = None  # of a launch: what its kernel does not take
+    host_seconds: float | None = None  # of a launch: what its kernel does not take, or its thread works
     resident_mb: dict[str, float] = field(default_factory=dict)  # memory after so many steps
 
 
