@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import hologram as hg
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.records import frozen
+from hologram.runtime.together import read_together
 
-MAX_KEPT = 64  # sets of flags of a device that nobody has read
+MAX_KEPT = 512  # sets of flags of a device that nobody has read
 
 
 @frozen
@@ -76,14 +79,14 @@ def complain(flag: Tensor, complaint: Complaint) -> None:
 
 @frozen
 class Left:
-    """Flags that a call returned."""
+    """Flags that a call returned, all that their buffer has."""
 
     flags: Tensor
     complaints: Sequence[Complaint]
 
-    def read(self) -> None:
-        """Raises the first complaint whose flag is set."""
-        for wrong, complaint in zip(self.flags.to_numpy(), self.complaints, strict=True):
+    def check(self, found: np.ndarray) -> None:
+        """Raises the first complaint whose flag was found set."""
+        for wrong, complaint in zip(found.reshape(-1), self.complaints, strict=True):
             if wrong:
                 raise complaint.kind(complaint.text)
 
@@ -96,9 +99,10 @@ class Unread:
 
     def leave(self, flags: Tensor, complaints: Sequence[Complaint]) -> None:
         """Reads flags now where that costs no waiting, else later."""
-        left, executor = Left(flags, complaints), flags.executor
+        executor = flags.executor
+        left = Left(flags if flags.size == flags.buffer.size else flags.clone(), complaints)
         if executor.limits.host_resident:
-            left.read()
+            left.check(flags.to_numpy())
             return
         kept = self._left.setdefault(executor, [])
         kept.append(left)
@@ -107,8 +111,10 @@ class Unread:
 
     def read(self, executor: Executor) -> None:
         """Raises what is wrong with a device's calls so far, for which it is waited for."""
-        for left in self._left.pop(executor, ()):
-            left.read()
+        kept = self._left.pop(executor, None)
+        if kept:
+            for left, found in zip(kept, read_together([left.flags.buffer for left in kept]), strict=True):
+                left.check(found)
 
 
 unread = Unread()
