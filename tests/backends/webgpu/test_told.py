@@ -101,3 +101,20 @@ def test_the_device_is_lost_between_two_calls(executor):
             (x * 2.0).to_numpy()
     with pytest.raises(hg.HologramError, match="lost"):  # told once
         executor.close()
+
+
+@pytest.mark.parametrize("offsets", [0, 2])
+def test_adapters_may_take_few_offsets(executor, monkeypatch, offsets):
+    """Beyond as many, bind groups see the places themselves."""
+    limits = executor.device.encoder.device.adapter.limits
+    monkeypatch.setitem(limits, "maxDynamicStorageBuffersPerPipelineLayout", offsets)
+    for n in (9, 40_003, 9):
+        a, b = rng.standard_normal((2, n)).astype(np.float32)
+        for _ in range(3):
+            x, y = executor.tensor(a), executor.tensor(b)
+            np.testing.assert_allclose((x + y).to_numpy(), a + b, rtol=1e-6)
+            np.testing.assert_allclose(hg.where(x > 0, x, y * 2.0).to_numpy(), np.where(a > 0, a, b * 2))
+            x += y
+            np.testing.assert_allclose(x[1::2].to_numpy(), (a + b)[1::2], rtol=1e-6)
+    told_bits = {layout.told != 0 for layout in executor.device.pipelines._layouts.values()}
+    assert told_bits == {True, False}  # what an open device asked of it lies by offsets
