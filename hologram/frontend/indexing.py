@@ -266,7 +266,7 @@ def _scattered(selection: _Selection, value: Any) -> None:
     target = view.clone().reshape(selection.extent, *rest) if layout is None else view._view(layout)
     index = positions.reshape(positions.size, *(1,) * len(rest)).expand(source.shape)
     if executor.tracer is None:
-        executor.execute(operations.put, (index, source), (target,), {})
+        executor.execute(operations.put, (index, source, None), (target,), {})
     else:
         executor.copy(operations.scatter(target, index, source, dim=0), target)
     if layout is None:

@@ -7,13 +7,17 @@ import functools
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.machine_code.builtin import ONE, Builtin, keep
 
-engine = lazy.module("hologram.machine_code.engine")
-objects = lazy.module("hologram.machine_code.objects")
+if TYPE_CHECKING:
+    from hologram.machine_code import engine, objects
+else:  # needed by the launches of a process that goes on
+    engine = lazy.module("hologram.machine_code.engine")
+    objects = lazy.module("hologram.machine_code.objects")
 
 MOST = 60  # operands of a dispatch
 WARM = 24  # launches prepared until LLVM, whose import takes 45 ms, is worth having

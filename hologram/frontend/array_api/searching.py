@@ -79,7 +79,7 @@ def _counts(x: Tensor, starts: Tensor) -> Tensor:
 
 def _inverse(x: Tensor, order: Tensor, begins: Tensor) -> Tensor:
     found = x.executor.empty(x.size, dtypes.i64)
-    x.executor.execute(indexing.put, (order, scan.cumsum(begins) - 1), (found,), {})
+    x.executor.execute(indexing.put, (order, scan.cumsum(begins) - 1, None), (found,), {})
     return found.reshape(x.shape)
 
 
