@@ -17,7 +17,7 @@ import torch
 
 from hologram.machine_code.builtin import keep
 from hologram.machine_code.engine import Code, shared_engine
-from hologram.machine_code.objects import kept_code
+from hologram.machine_code.objects import asked, kept_code
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so")
 
@@ -37,16 +37,10 @@ def compiled(text: Path, functions: Sequence[str], parts: Sequence[Path] = (), *
         engine = shared_engine()
         found = [ctypes.CDLL(str(folder / name)) for name in LIBRARIES]
         found += [ctypes.CDLL("libstdc++.so.6"), ctypes.pythonapi, SimpleNamespace(**given)]
-        for name in _asked(content):
+        for name in asked(content):
             engine.provide(next(each for each in found if hasattr(each, name)), (name,))
     except (ImportError, OSError, StopIteration):
         return None
     code = kept_code(engine, text.stem, content, lambda: (content, tuple(functions)))
     keep((code, given))
     return code
-
-
-def _asked(text: str) -> list[str]:
-    """The functions that compiled code calls."""
-    lines = (line for line in text.splitlines() if line.startswith("declare") and "@llvm." not in line)
-    return [line.partition("@")[2].partition("(")[0] for line in lines]

@@ -14,6 +14,12 @@ FOLDER = Path(__file__).parent
 Written = tuple[str, tuple[str, ...]]  # IR, and its functions in order
 
 
+def asked(text: str) -> list[str]:
+    """The functions that IR calls and does not have, but for LLVM's own."""
+    lines = (line for line in text.splitlines() if line.startswith("declare") and "@llvm." not in line)
+    return [line.partition("@")[2].partition("(")[0] for line in lines]
+
+
 def kept_code(
     engine: Engine, name: str, identity: str, write: Callable[[], Written], folder: Path = FOLDER
 ) -> Code:

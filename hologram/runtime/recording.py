@@ -50,9 +50,8 @@ class Recording:
         self.blocks: dict[Block, int] = {}  # and the most bytes that were asked for
         self.constants: dict[Block, Any] = {}  # memory that stays as it is, and who holds it
         self._shelf = _Shelf()
-        self.asked: list[
-            tuple[Any, Any]
-        ] = []  # buffers whose element says that a complaint is due, and which
+        # Buffers whose element says that a complaint is due, and which.
+        self.asked: list[tuple[Any, Any]] = []
         self._before: Recording | None = None
 
     def begin(self) -> Recording:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hologram import lazy
 from hologram.backends.webgpu.encoder import Encoder
+from hologram.backends.webgpu.native.library import Library
 from hologram.machine_code.builtin import ONE, Builtin, keep
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def builtin(encoder: Encoder) -> Builtin | None:
 
 
 @functools.lru_cache(maxsize=1)
-def _builtin(library: object) -> Builtin | None:
+def _builtin(library: Library) -> Builtin | None:
     if sys.implementation.name != "cpython" or sys.platform == "win32":
         return None
     text = Path(__file__).with_name("launch.ll").read_text()
@@ -44,9 +45,8 @@ def _builtin(library: object) -> Builtin | None:
         shared = engine.shared_engine()
     except ImportError:
         return None
-    lines = (line for line in text.splitlines() if line.startswith("declare") and "@llvm." not in line)
-    names = [line.partition("@")[2].partition("(")[0] for line in lines]
-    lib, ffi = library.lib, library.ffi  # type: ignore[attr-defined]
+    names = objects.asked(text)
+    lib, ffi = library.lib, library.ffi
     own = {
         name: ctypes.CFUNCTYPE(None)(int(ffi.cast("uintptr_t", getattr(lib, name))))
         for name in names
