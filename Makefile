@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 BACKEND ?= auto
-# The suite's operations on backends whose hardware is played: one test in EVERY, as clang compiles each kernel.
+# The suite's operations on backends whose hardware is emulated: one test in EVERY, as clang compiles each kernel.
 EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
 EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and
 
 from bench import peers
 from hologram.backends.registry import probes
-from hologram.device import DeviceInfo
+from hologram.machine.device import DeviceInfo
 
 ROOT = Path(__file__).parents[1]
 TESTS = tuple(

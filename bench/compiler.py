@@ -15,11 +15,11 @@ import hologram as hg
 from hologram.atlas.program import Program
 from hologram.compiler.canonical.form import PIPELINE
 from hologram.compiler.recognition.templates import PREFIX_SUMS, PRODUCTS, SOFTMAXES, Spelling
-from hologram.dtypes import dtype, f32
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import dtype, f32
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset import OPERATIONS
-from hologram.plan import Plan, Step, Target
 
 NAIVE: tuple[tuple[str, Spelling, tuple[int, ...], tuple[int, ...]], ...] = (
     ("product 512 x 512 x 512", PRODUCTS[8], (512, 512, 512), (512 * 512,) * 3),

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram.dtypes import f32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import f32
+from hologram.machine.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
-from hologram.runtime.replay import Replay
+from hologram.runtime.launches.replay import Replay
 
 N = 1024
 TURNS = 300

@@ -18,8 +18,8 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.device import WebGPUDevice
-from hologram.device import Binding
-from hologram.dtypes import f32
+from hologram.foundation.dtypes import f32
+from hologram.machine.device import Binding
 
 LAUNCHES = 100
 TURNS = 15

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram.dtypes import f32
+from hologram.foundation.dtypes import f32
 from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite

@@ -15,7 +15,7 @@ from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
 from hologram.demo.gallery import run
 from hologram.demo.race import race
-from hologram.dtypes import f32, u32
+from hologram.foundation.dtypes import f32, u32
 
 STEPS = 200
 

@@ -15,7 +15,7 @@ import hologram as hg
 import hologram_torch
 import hologram_torch.module  # it makes the device
 from hologram.demo.gallery import run
-from hologram.display import duration
+from hologram.foundation.display import duration
 
 DOUBLED = """
 program doubled rank 1 reduced 0

@@ -8,7 +8,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
-from hologram.dtypes import (
+from hologram.foundation.dtypes import (
     ALL as _ALL,
     bf16 as bf16,
     bool_ as bool_,
@@ -24,7 +24,7 @@ from hologram.dtypes import (
     u32 as u32,
     u64 as u64,
 )
-from hologram.errors import *  # noqa: F403  (the exceptions are all it holds)
+from hologram.foundation.errors import *  # noqa: F403  (the exceptions are all it holds)
 from hologram.frontend.array_api.creation import (
     asarray as asarray,
     empty as empty,
@@ -44,12 +44,13 @@ from hologram.frontend.default import (
 )
 from hologram.frontend.executor import Executor as Executor
 from hologram.frontend.tensor import Tensor as Tensor
-from hologram.runtime.buffer import Buffer as Buffer
+from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram import backend as backend, dtypes as dtypes, ops as ops
+    from hologram.frontend import selection as backend, ops as ops
+    from hologram.foundation import dtypes as dtypes
     from hologram.atlas.program import Program as Program
-    from hologram.backend import (
+    from hologram.frontend.selection import (
         BackendType as BackendType,
         explain_selection as explain_selection,
         get_default_backend as get_default_backend,
@@ -92,7 +93,7 @@ if _typing.TYPE_CHECKING:
         real as real,
         result_type as result_type,
     )
-    from hologram.dtypes import (
+    from hologram.foundation.dtypes import (
         f32 as float32,
         f16 as float16,
         bf16 as bfloat16,
@@ -117,7 +118,7 @@ __version__ = "0.1.0"
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
-    "BackendType": "hologram.backend",
+    "BackendType": "hologram.frontend.selection",
     "Program": "hologram.atlas.program",
     **dict.fromkeys(
         ("custom_gradient", "grad", "stop_gradient", "value_and_grad", "vjp"),
@@ -138,13 +139,13 @@ _LAZY = {
         ),
         "hologram.frontend.array_api.type_functions",
     ),
-    "explain_selection": "hologram.backend",
+    "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
-    "get_default_backend": "hologram.backend",
-    "is_cuda_available": "hologram.backend",
-    "is_metal_available": "hologram.backend",
-    "is_webgpu_available": "hologram.backend",
-    "validate_backend": "hologram.backend",
+    "get_default_backend": "hologram.frontend.selection",
+    "is_cuda_available": "hologram.frontend.selection",
+    "is_metal_available": "hologram.frontend.selection",
+    "is_webgpu_available": "hologram.frontend.selection",
+    "validate_backend": "hologram.frontend.selection",
 }
 _MODULES = ("backend", "backends", "dtypes", "ops")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.

@@ -18,7 +18,7 @@ from hologram.frontend.jit.jitted import jit
 from hologram.frontend.jit.number import Formulas
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram_torch.device.devices import devices
 from hologram_torch.programmed import programmed
 from hologram_torch.tensors.dtypes import DTYPES, torch_dtype

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from hologram.config import Config, config
+from hologram.foundation.config import Config, config
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import name_of
 from hologram_torch.kernels.registry import everything_else, register

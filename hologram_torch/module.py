@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hologram import lazy
+from hologram.foundation import lazy
 from hologram.frontend.executor import Executor
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import (

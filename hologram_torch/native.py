@@ -15,9 +15,9 @@ from typing import Any
 
 import torch
 
-from hologram.machine_code.builtin import keep
-from hologram.machine_code.engine import Code, shared_engine
-from hologram.machine_code.objects import asked, kept_code
+from hologram.compiled.machine_code.builtin import keep
+from hologram.compiled.machine_code.engine import Code, shared_engine
+from hologram.compiled.machine_code.objects import asked, kept_code
 
 LIBRARIES = ("libtorch_cpu.so", "libc10.so")
 

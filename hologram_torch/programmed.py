@@ -9,13 +9,13 @@ from typing import Any
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
-from hologram.errors import ProgramError, ShapeError
+from hologram.foundation.errors import ProgramError, ShapeError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms.map import copy_plan
 from hologram.opset.forms.operation import Operation
-from hologram.plan import Plan, Step, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from hologram.errors import UnsupportedDType
+from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.device.devices import devices
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of
 from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor

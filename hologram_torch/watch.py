@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
-from hologram.records import frozen
-from hologram.runtime.together import read_together
+from hologram.runtime.memory.reading import read_together
 
 MAX_KEPT = 512  # sets of flags of a device that nobody has read
 

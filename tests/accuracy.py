@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 
 MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "f64": 52}
 LOWEST_EXPONENT = {"f32": -126, "f16": -14, "bf16": -126, "f64": -1022}

@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
-from hologram.errors import (
-    BufferFreed,
-    OutOfMemory,
-    ShapeError,
-    UnsupportedDType,
-)
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BufferFreed, OutOfMemory, ShapeError, UnsupportedDType
 
 ADD = """program atlas_add_f32 rank 1 reduced 0
 buffer x : f32 read

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram.errors import ShapeError, UnsupportedDType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from tests.bad_calls import Bad, Bench
 
 COMPLEX: dict[str, Callable[[Bench], Any]] = {

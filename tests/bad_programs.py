@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.errors import CompileError, InteropError, ProgramError, ShapeError, UnsupportedDType
-from hologram.plan import Tile
+from hologram.foundation import dtypes
+from hologram.foundation.errors import CompileError, InteropError, ProgramError, ShapeError, UnsupportedDType
+from hologram.machine.plan import Tile
 from tests.bad_calls import ADD, Bad, Bench
 
 ARRAYS = [

@@ -6,9 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 import hologram as hg
-from hologram.errors import (
-    ShapeError,
-)
+from hologram.foundation.errors import ShapeError
 from tests.bad_calls import Bad
 
 BROADCAST = {

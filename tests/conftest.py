@@ -131,7 +131,7 @@ ADAPTERS = {
 
 @pytest.fixture(params=ADAPTERS)
 def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[hg.Executor]:
-    """The executor, taken for one whose device is, or is not, played by a CPU."""
+    """The executor, taken for one whose device is, or is not, emulated by a CPU."""
     target = executor.target  # what plans ask; the device stays what it is
     executor.target = replace(target, limits=replace(target.limits, **ADAPTERS[request.param]))
     executor.structures.clear()

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.device import Device, DeviceInfo, Kernel
-from hologram.errors import OutOfMemory, UnsupportedDType
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation import dtypes
+from hologram.foundation.errors import OutOfMemory, UnsupportedDType
+from hologram.machine.device import Device, DeviceInfo, Kernel
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 from hologram.runtime.engine import Engine
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import COMPARISONS, ROUNDINGS, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 _BITS = (Opcode.AND, Opcode.OR, Opcode.XOR)
 _SHIFTS = (Opcode.SHL, Opcode.SHR)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from hologram import dtypes
 from hologram.atlas.opcodes import EFFECTS, LOADS, PURE, REDUCTIONS, STRUCTURED, Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 _SWAPPED = {Opcode.GT: Opcode.LT, Opcode.LT: Opcode.GT, Opcode.GE: Opcode.LE, Opcode.LE: Opcode.GE}
 _ALWAYS = frozenset({Opcode.ADD, Opcode.MUL, Opcode.MULHI, Opcode.EQ, Opcode.NE})

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import store
 from hologram.compiler.source import digest
-from hologram.store import CacheStats
+from hologram.foundation import store
+from hologram.foundation.store import CacheStats
 
 # Prints how much was compiled, and the bits of results that are no numbers of the cache's own making.
 WORK = """

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hologram.config import Config, config, knobs
-from hologram.errors import ConfigError
+from hologram.foundation.config import Config, config, knobs
+from hologram.foundation.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
 
@@ -63,4 +63,4 @@ def test_no_variable_is_used_outside_the_table():
     known = {knob.variable for knob in knobs()}
     for path in (ROOT / "hologram").rglob("*.py"):
         used = set(re.findall(r"\bHOLOGRAM_[A-Z_]+\b", path.read_text()))
-        assert used <= known, f"{path}: {used - known} should be a knob of hologram/config.py"
+        assert used <= known, f"{path}: {used - known} should be a knob of hologram/foundation/config.py"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hologram import debug
-from hologram.debug import Rung
+from hologram.foundation import debug
+from hologram.foundation.debug import Rung
 
 SIZE = 1000
 TITLE = re.compile(r"^hologram (\w+): (.*)$")

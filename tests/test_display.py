@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hologram import display
+from hologram.foundation import display
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import f32
+from hologram.compiled.machine_code.engine import shared_engine
+from hologram.foundation.dtypes import f32
 from hologram.frontend.tensor import as_tensor
-from hologram.layout import Layout, seen
-from hologram.machine_code.engine import shared_engine
+from hologram.machine.layout import Layout, cached_view
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
-from hologram.runtime.replay import Replay
-from hologram.runtime.validation import _sizes
+from hologram.runtime.launches.replay import Replay
+from hologram.runtime.launches.validation import _sizes
 from tests.bad_calls import ADD
 
 CALLS = 10_000
@@ -226,7 +226,10 @@ def test_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(executor.structures, "most", 200)
-    for name, known in (("hologram.strided.seen", seen), ("hologram.runtime.validation._sizes", _sizes)):
+    for name, known in (
+        ("hologram.machine.strided.seen", cached_view),
+        ("hologram.runtime.launches.validation._sizes", _sizes),
+    ):
         monkeypatch.setattr(name, lru_cache(maxsize=200, typed=True)(known.__wrapped__))
     executor.structures.clear()
     call = traffic(executor)

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hologram import store
 from hologram.backends.cpu.llvm.arguments import Variant
-from hologram.machine_code import objects
-from hologram.machine_code.engine import Code, Engine, shared_engine
+from hologram.compiled.machine_code import objects
+from hologram.compiled.machine_code.engine import Code, Engine, shared_engine
+from hologram.foundation import store
 
 FAR = 6 << 30  # bytes: beyond what a call or an address of 32 bits reaches
 

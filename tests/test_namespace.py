@@ -54,7 +54,7 @@ def test_a_star_brings_what_is_public() -> None:
 
 
 def test_modules_can_be_imported() -> None:
-    code = "import hologram.store, hologram.config as c\nprint(hologram.store.shared.__name__, c.config.tune)"
+    code = "import hologram.foundation.store, hologram.foundation.config as c\nprint(hologram.foundation.store.shared.__name__, c.config.tune)"
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

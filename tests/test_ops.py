@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import ALL, DType
+from hologram.foundation.dtypes import ALL, DType
 from hologram.opset import OPERATIONS
 from hologram.opset.forms import types
 from hologram.opset.forms.operation import Operation, Sample

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from tests.test_random_programs import BOUNDED
 
 SHAPES = nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)

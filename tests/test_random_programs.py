@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from tests.programs import Case, programs
 
 # In CI the same programs every time; elsewhere new ones.

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hologram.recent import Recent
+from hologram.foundation.bounded_caches import LRUCache
 
 
 def test_what_was_asked_for_longest_ago_goes_first() -> None:
@@ -16,7 +16,7 @@ def test_what_was_asked_for_longest_ago_goes_first() -> None:
         made.append(key)
         return key.upper()
 
-    recent: Recent[str, str] = Recent(2)
+    recent: LRUCache[str, str] = LRUCache(2)
     assert [recent.get(key, make) for key in "abac"] == ["A", "B", "A", "C"]
     assert made == ["a", "b", "c"]
     assert len(recent) == 2
@@ -29,14 +29,14 @@ def test_what_was_asked_for_longest_ago_goes_first() -> None:
 
 
 def test_what_cannot_be_made_is_asked_for_again() -> None:
-    recent: Recent[int, float] = Recent(2)
+    recent: LRUCache[int, float] = LRUCache(2)
     with pytest.raises(ZeroDivisionError):
         recent.get(0, lambda key: 1 / key)
     assert recent.get(0, float) == 0.0
 
 
 def test_threads_get_one_value() -> None:
-    recent: Recent[int, object] = Recent(4)
+    recent: LRUCache[int, object] = LRUCache(4)
     meeting = threading.Barrier(4)
 
     def make(_: int) -> object:
@@ -54,7 +54,7 @@ def test_threads_get_one_value() -> None:
 
 
 def test_what_is_given_up_goes_after_a_few_others() -> None:
-    recent: Recent[str, str] = Recent(8, spared=1)
+    recent: LRUCache[str, str] = LRUCache(8, spared=1)
     for key in "abcd":
         recent.get(key, str.upper)
     recent.give_up("a")
@@ -70,7 +70,7 @@ def test_what_is_given_up_goes_after_a_few_others() -> None:
 
 
 def test_a_finalizer_may_give_up_while_a_value_is_looked_up() -> None:
-    recent: Recent[str, str] = Recent(8)
+    recent: LRUCache[str, str] = LRUCache(8)
     recent.get("a", str.upper)
 
     class Key(str):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 
 def _classes(decorate: Any) -> tuple[type, type, type]:

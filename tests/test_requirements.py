@@ -1,7 +1,7 @@
 """The test environment and every extra can be installed together, on each Python, says uv's resolver.
 
 uv needs neither those Pythons nor the packages, of which it reads metadata only: a second where pip takes half a
-minute. Whatever resolves together resolves apart, so one question a Python is enough. PyTorch is played by a wheel
+minute. Whatever resolves together resolves apart, so one question a Python is enough. PyTorch is emulated by a wheel
 without content that needs, of CUDA, what its stock wheel needs; the CPU build needs less.
 """
 

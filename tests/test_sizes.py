@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hologram.dtypes import f32
-from hologram.layout import Layout, broadcast, collapse, row_major
-from hologram.sizes import Real, Size, Trace, fixed_range, plain
+from hologram.foundation.dtypes import f32
+from hologram.foundation.sizes import Real, Size, Trace, fixed_range, plain
+from hologram.machine.layout import Layout, broadcast, collapse, row_major
 
 
 def of(function: Callable[..., Any], *values: int) -> Callable[..., Any]:

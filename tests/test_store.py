@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hologram import store
-from hologram.store import CacheStats, Store
+from hologram.foundation import store
+from hologram.foundation.store import CacheStats, Store
 
 LIMIT = 1 << 20
 pytestmark = pytest.mark.filterwarnings("ignore:kernels are not kept")
@@ -282,7 +282,7 @@ def test_a_user_without_a_home_gets_no_folder_where_he_stands(tmp_path: Path, mo
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is played by a small one")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is emulated by a small one")
 def test_a_full_disk_leaves_no_half_entry(kept: Store, monkeypatch) -> None:
     kept.put("kind", "a", b"old")
 

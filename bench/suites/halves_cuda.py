@@ -11,8 +11,8 @@ import numpy as np
 import hologram as hg
 from bench.suites import Goal, Result, Row, Suite
 from bench.suites.roofline import in_turns
-from hologram import dtypes
 from hologram.benchmark.timing import Pace
+from hologram.foundation import dtypes
 
 PRODUCTS = Goal(ratio=1 / 0.75)  # of cuBLAS
 ATTENTION = Goal(ratio=1.3)

@@ -18,7 +18,7 @@ from bench.work import format_size, parse_size
 from hologram.atlas.builder import Builder, Value, fma
 from hologram.atlas.program import Access, Program
 from hologram.benchmark.timing import Pace, microseconds, take_turn
-from hologram.dtypes import f32
+from hologram.foundation.dtypes import f32
 
 SHARE_OF_PEAK = 0.5
 SHARE_OF_BANDWIDTH = 0.85

@@ -14,7 +14,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import REDUCTIONS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction
-from hologram.errors import ProgramError
+from hologram.foundation.errors import ProgramError
 
 # c, the cotangent of the result z, and the operands; gives the cotangents of these, None where z does not change.
 Law = Callable[..., tuple[Value | None, ...]]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import dtypes, lazy
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import DType
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.dtypes import DType
 
 if TYPE_CHECKING:
     import fractions

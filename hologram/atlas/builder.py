@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from hologram import dtypes
 from hologram.atlas.opcodes import COMPARISONS, PURE, Opcode
 from hologram.atlas.program import (
     Access,
@@ -26,9 +25,10 @@ from hologram.atlas.program import (
     ScalarParameter,
     SharedArray,
 )
-from hologram.dtypes import DType, Number
-from hologram.errors import ProgramError
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.errors import ProgramError
+from hologram.foundation.frozen import frozen
 
 
 def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value | Number], Value]:

@@ -16,8 +16,8 @@ import numpy as np
 from hologram.atlas.arithmetic import COMPUTE, identity, narrow, number, wide
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.errors import ProgramError
-from hologram.records import frozen
+from hologram.foundation.errors import ProgramError
+from hologram.foundation.frozen import frozen
 
 Array = np.ndarray
 Arrays = tuple[Array, ...]

@@ -13,8 +13,8 @@ from enum import Enum
 from functools import cached_property
 
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 
 class Access(Enum):

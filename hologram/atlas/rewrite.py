@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program, ScalarParameter, SharedArray
-from hologram.errors import ProgramError
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.errors import ProgramError
+from hologram.foundation.frozen import frozen
 
 # One value may become several (an i64, two u32): then it is a tuple of Values wherever a rule meets it.
 Replacement = Value | tuple[Any, ...]

@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
 from hologram.atlas.program import (
     Access,
@@ -34,8 +33,9 @@ from hologram.atlas.program import (
     SharedArray,
     written,
 )
-from hologram.dtypes import DType
-from hologram.errors import ProgramError
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ProgramError
 
 # What stands after the opcode: a parameter's name, an axis, or a number of the result's dtype.
 NAMED = ATOMICS | {Opcode.SCALAR, Opcode.LOAD, Opcode.STORE, Opcode.SHARED_LOAD, Opcode.SHARED_STORE}

@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from hologram import dtypes
 from hologram.atlas.opcodes import (
     ATOMICS,
     COMPARISONS,
@@ -24,9 +23,10 @@ from hologram.atlas.opcodes import (
 )
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.atlas.text import AXIS, NAMED, line_numbers
-from hologram.dtypes import DType
-from hologram.errors import ProgramError
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ProgramError
+from hologram.foundation.frozen import frozen
 
 _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
 _INDEX = frozenset({dtypes.index})

@@ -1,6 +1,6 @@
 """Finds and asks the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
 
-A backend is a module with the attributes of `hologram.device.BackendModule`. Importing it must not load its vendor's
+A backend is a module with the attributes of `hologram.machine.device.BackendModule`. Importing it must not load its vendor's
 library; `probe()` does that.
 """
 
@@ -16,12 +16,12 @@ from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hologram import lazy
 from hologram.atlas.program import Program
-from hologram.device import BackendModule, Probe
-from hologram.errors import BackendUnavailable
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation import lazy
+from hologram.foundation.errors import BackendUnavailable
+from hologram.machine.device import BackendModule, Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -97,9 +97,9 @@ def source(
     return load(name).source(kernel, grid, scalars)
 
 
-def usual_limits(name: str) -> Limits:
-    """What a usual device of a backend can do, whether or not there is one here."""
-    return load(name).usual_limits()
+def reference_limits(name: str) -> Limits:
+    """What a reference device of a backend can do, whether or not there is one here."""
+    return load(name).reference_limits()
 
 
 def forget() -> None:

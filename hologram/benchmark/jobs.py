@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import hologram as hg
 from hologram.benchmark.rows import Array, Row
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 LAUNCHES = 200  # small dispatches in a call, each of the result of the one before
 LAUNCH_ELEMENTS = 1024

@@ -16,8 +16,8 @@ from hologram.benchmark import machine, operations, pipelines, start, torch_proc
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report.records import HOST, Adapter, Measurement, Report, merged
 from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
-from hologram.errors import HologramError
-from hologram.records import frozen
+from hologram.foundation.errors import HologramError
+from hologram.foundation.frozen import frozen
 
 SHARES = {
     "peaks": 2.0,

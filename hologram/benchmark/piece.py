@@ -10,8 +10,8 @@ from dataclasses import replace
 from hologram.benchmark.jobs import Job
 from hologram.benchmark.report.records import Measurement
 from hologram.benchmark.timing import turn_medians
-from hologram.errors import HologramError
-from hologram.records import frozen
+from hologram.foundation.errors import HologramError
+from hologram.foundation.frozen import frozen
 
 PATIENCE = 4  # times its share of the time that a call may take
 

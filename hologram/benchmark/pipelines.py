@@ -17,7 +17,7 @@ from hologram.benchmark.models import numpy_gradients, ours, with_numpy
 from hologram.benchmark.models.declared import MODELS, Arrays, Model, split
 from hologram.benchmark.piece import measured
 from hologram.benchmark.report.records import HOST, Key, Kind, Measurement
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 TOLERANCE = 1e-3  # of scores and losses
 CHECKED_STEPS = 2  # whose losses are compared

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 # Threads that spin for a while after their work would disturb whoever is next: OpenBLAS's do for 2^28 cycles, which are
 # 110 ms at 2.45 GHz, and whoever comes after NumPy has one core of two as long.

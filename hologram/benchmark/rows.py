@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import hologram as hg
 from hologram.benchmark import numpy_rows
+from hologram.foundation.frozen import frozen
 from hologram.opset import OPERATIONS
-from hologram.records import frozen
 
 Array = NDArray[np.float32]
 Shape = tuple[int, ...]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 SAMPLE_SECONDS = 100e-6  # shorter calls are repeated until a sample takes about as long
 

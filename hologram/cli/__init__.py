@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hologram import lazy
+from hologram.foundation import lazy
 
 if TYPE_CHECKING:
     from hologram.cli import commands

@@ -13,10 +13,10 @@ from typing import Any
 
 import typer
 
-from hologram import dtypes
-from hologram.dtypes import DType
-from hologram.errors import UnsupportedDType
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.frozen import frozen
 
 
 @frozen

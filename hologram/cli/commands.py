@@ -10,7 +10,7 @@ import typer
 import hologram
 from hologram.cli import bench, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
-from hologram.errors import HologramError
+from hologram.foundation.errors import HologramError
 
 app = typer.Typer(
     name="hologram",

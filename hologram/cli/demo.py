@@ -18,8 +18,8 @@ import hologram as hg
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.demo import digits, gallery, image
 from hologram.demo.library import Library, hologram_library, numpy_library
-from hologram.display import duration, table
-from hologram.records import frozen
+from hologram.foundation.display import duration, table
+from hologram.foundation.frozen import frozen
 from hologram.runtime import selector
 
 ACCURACY = 0.95  # that held-out digits must reach

@@ -18,9 +18,9 @@ from hologram.backends import registry
 from hologram.cli import packages
 from hologram.cli.display import errors, grid, output, print_json
 from hologram.cli.info import add_findings, cache, configuration, describe, versions
-from hologram.device import DeviceInfo, Probe
-from hologram.display import duration, table
-from hologram.records import frozen
+from hologram.foundation.display import duration, table
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import DeviceInfo, Probe
 from hologram.runtime import selector
 
 SIZE = 512  # of the matrices in the check

@@ -25,13 +25,13 @@ from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.compiler.canonical.form import canonical_text, identity
 from hologram.compiler.recognition.recognise import Recognition, recognise
-from hologram.errors import UnsupportedDType
+from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.jit.explain import Explanation, explained_elsewhere
 from hologram.frontend.jit.jitted import Jitted
-from hologram.limits import Limits
-from hologram.plan import Step, Target
-from hologram.records import frozen
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step, Target
 
 USUAL_LANES = 1024  # along each axis of a program, where none are given
 
@@ -228,7 +228,7 @@ def _source(step: Step, found: Recognition | None, backend: str) -> str:
     try:
         if backend != "auto" and not registry.probe(backend).available:
             return _sources(
-                step, found, registry.usual_limits(backend), functools.partial(registry.source, backend)
+                step, found, registry.reference_limits(backend), functools.partial(registry.source, backend)
             )
         with Executor(backend=backend) as executor:
             return _sources(step, found, executor.limits, executor.device.source)

@@ -13,14 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 import hologram
-from hologram import store
 from hologram.backends import registry
 from hologram.cli.display import grid, output, print_json
-from hologram.config import knobs
-from hologram.device import DeviceInfo, Probe
-from hologram.display import size, table
-from hologram.dtypes import ALL
-from hologram.errors import BackendUnavailable, ConfigError
+from hologram.foundation import store
+from hologram.foundation.config import knobs
+from hologram.foundation.display import size, table
+from hologram.foundation.dtypes import ALL
+from hologram.foundation.errors import BackendUnavailable, ConfigError
+from hologram.machine.device import DeviceInfo, Probe
 from hologram.runtime import selector
 
 # Distributions whose version decides what works; those of extras are shown where they are installed.
@@ -54,7 +54,7 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
             shown.add_row(f"{backend['name']}:{device['index']}", "device", escape(device["name"]))
             shown.add_row("", "driver", escape(device["driver"]))
             if device["software"]:
-                shown.add_row("", "played by", "software; it is used only where it is asked for by name")
+                shown.add_row("", "emulated by", "software; it is used only where it is asked for by name")
             shown.add_row("", "memory", memory(device["max_buffer_bytes"], device["shared_bytes"]))
             missing = [d.name for d in ALL if d.name not in device["dtypes"]]
             shown.add_row("", "dtypes", f"all but {' '.join(missing)}" if missing else "all")

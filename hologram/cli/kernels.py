@@ -9,18 +9,18 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends import registry
 from hologram.cli.display import BACKENDS, output, print_json
-from hologram.display import table
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.display import table
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step, Target
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
-from hologram.plan import Step, Target
-from hologram.records import frozen
 from hologram.runtime import selector
 
 
@@ -52,7 +52,7 @@ def kernels(
         raise typer.BadParameter(f"there is no operation {', '.join(unknown)}")
     chosen = selector.choose().name if backend == "auto" else backend
     probe = registry.probe(chosen)
-    limits = probe.devices[0].limits if probe.available else registry.usual_limits(chosen)
+    limits = probe.devices[0].limits if probe.available else registry.reference_limits(chosen)
     found = [explained(OPERATIONS[name], limits) for name in sorted(names or OPERATIONS)]
     if as_json:
         print_json({"backend": chosen, "operations": [asdict(e) for e in found]})

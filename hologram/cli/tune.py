@@ -7,11 +7,11 @@ from typing import Any
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hologram.choices import Problem
 from hologram.cli.display import errors, output, print_json
-from hologram.display import duration, table
+from hologram.foundation.display import duration, table
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
-from hologram.records import frozen
+from hologram.machine.choices import Problem
 from hologram.runtime.selector import number_or_name
 from hologram.tuning import tuner
 from hologram.tuning.tunable import TUNABLES

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, ScalarParameter
-from hologram.dtypes import DType, Number
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.frozen import frozen
 
 # A dispatch of more groups than one dimension takes is folded to 2-D with this many along x.
 FOLD = 32768

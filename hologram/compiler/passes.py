@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hologram import debug
 from hologram.atlas.program import Program
-from hologram.debug import Rung
+from hologram.foundation import debug
+from hologram.foundation.debug import Rung
 
 
-def passed(name: str, before: Program, after: Program) -> Program:
+def log_pass(name: str, before: Program, after: Program) -> Program:
     """Shows what a pass of that name made of a program, if it changed it; gives the result on."""
     if debug.shows(Rung.REWRITE) and after != before:
         sizes = " -> ".join(str(sum(1 for _ in p.body.walk())) for p in (before, after))

@@ -9,7 +9,7 @@ import numpy as np
 
 import hologram as hg
 from hologram.demo.library import Library
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 CLASSES = 10
 STEPS = 300

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hologram.demo.library import Library
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 SIGMA = 4.0  # of the blur, in pixels
 RADIUS = 12  # where a Gaussian of that width has ended

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 
 @frozen

@@ -11,7 +11,7 @@ from rich import print as show
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 import hologram as hg
-from hologram.display import duration
+from hologram.foundation.display import duration
 
 Play = Callable[..., Iterable[Any]]
 

@@ -9,19 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hologram import dtypes, lazy
 from hologram.atlas.program import Program
-from hologram.config import PRECISIONS, config
-from hologram.device import DeviceInfo
-from hologram.errors import ShapeError
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.config import PRECISIONS, config
+from hologram.foundation.errors import ShapeError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.profile import Profile
 from hologram.frontend.stream import Event, Stream
 from hologram.frontend.tensor import Tensor
-from hologram.runtime import interchange, selector
-from hologram.runtime.buffer import Buffer
+from hologram.machine.device import DeviceInfo
+from hologram.runtime import selector
 from hologram.runtime.engine import Engine
-from hologram.runtime.validation import same_names, sizes
+from hologram.runtime.interchange import adoption as interchange
+from hologram.runtime.launches.validation import same_names, sizes
+from hologram.runtime.memory.buffer import Buffer
 from hologram.tuning.winners import Winners
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy
-from hologram.errors import ShapeError, TraceError
-from hologram.layout import Layout, broadcast
-from hologram.records import frozen
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.errors import ShapeError, TraceError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.view import View
+from hologram.runtime.memory.view import View
 
 if TYPE_CHECKING:
     from hologram.opset import indexing as operations

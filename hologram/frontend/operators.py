@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from hologram import opset
-from hologram.errors import UnsupportedDType
+from hologram.foundation.errors import UnsupportedDType
+from hologram.machine.strided import Strided
 from hologram.runtime.dispatch import Dispatch
-from hologram.strided import Strided
 
 T = TypeVar("T", bound=Strided)  # Tensor, which stands above
 Binary: TypeAlias = Callable[[T, Any], T]

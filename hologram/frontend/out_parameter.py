@@ -10,19 +10,19 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hologram.errors import BufferFreed, ShapeError
+from hologram.foundation.errors import BufferFreed, ShapeError
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation
-from hologram.runtime import checks
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import OUT
-from hologram.runtime.recording import Recording
-from hologram.runtime.validation import exactly
-from hologram.runtime.view import View
+from hologram.runtime.launches import checks
+from hologram.runtime.launches.recording import Recording
+from hologram.runtime.launches.validation import cache_key
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import View
 
 
 def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -125,7 +125,7 @@ recordings = Recording.open
 def _function(operation: Operation, name: str) -> Callable[..., None]:
     """The function of one operation; calls on buffers of kinds that it met take the short way."""
     arity = len(operation.operands) + operation.results
-    defaults = tuple(map(exactly, operation.attributes.values()))
+    defaults = tuple(map(cache_key, operation.attributes.values()))
     tracers = Dispatch.tracers  # a launch that is known passes no dispatch, so nobody may be tracing
 
     def call(ex: Executor, *args: Any, **kwargs: Any) -> None:

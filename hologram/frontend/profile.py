@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hologram import lazy
-from hologram.device import Clock, Launch, Mark
-from hologram.records import frozen
+from hologram.foundation import lazy
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Clock, Launch, Mark
 from hologram.runtime.engine import Engine
-from hologram.runtime.observer import LaunchTime, Subject
+from hologram.runtime.launches.observer import LaunchTime, Subject
 
 if TYPE_CHECKING:
     import os
     import pathlib
 
-    from hologram import display
+    from hologram.foundation import display
     from hologram.frontend import trace_file
 else:  # needed to show a profile, not to open an executor
-    display, trace_file = lazy.module("hologram.display"), lazy.module("hologram.frontend.trace_file")
+    display, trace_file = (
+        lazy.module("hologram.foundation.display"),
+        lazy.module("hologram.frontend.trace_file"),
+    )
 
 
 @frozen(slots=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hologram.errors import HologramError
-from hologram.layout import Layout
-from hologram.runtime.view import View
+from hologram.foundation.errors import HologramError
+from hologram.machine.layout import Layout
+from hologram.runtime.memory.view import View
 
 AXES = 64  # more, a NumPy array cannot have
 

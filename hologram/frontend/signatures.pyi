@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 
 Operand: TypeAlias = Tensor | ArrayLike

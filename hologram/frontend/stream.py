@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hologram.device import Mark
-from hologram.errors import HologramError
+from hologram.foundation.errors import HologramError
+from hologram.machine.device import Mark
 from hologram.runtime.engine import Engine
 
 if TYPE_CHECKING:

@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy, opset
-from hologram.dtypes import DType
-from hologram.errors import InteropError, ShapeError
+from hologram import opset
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import InteropError, ShapeError
 from hologram.frontend.operators import Operators, no_complex
 from hologram.frontend.signatures import Methods
 from hologram.frontend.values import host_values
-from hologram.layout import Layout, hashable, indexed
+from hologram.machine.layout import Layout, hashable, indexed
 from hologram.opset.forms.default import Default
-from hologram.runtime import checks, dlpack
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
-from hologram.runtime.recording import Recording
-from hologram.runtime.validation import sizes
-from hologram.runtime.view import View
+from hologram.runtime.interchange import dlpack
+from hologram.runtime.launches import checks
+from hologram.runtime.launches.recording import Recording
+from hologram.runtime.launches.validation import sizes
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import View
 
 if TYPE_CHECKING:
     from hologram.frontend import indexing, representation
@@ -344,7 +346,7 @@ def evaluated(
     while found is None:
         _complete()
         operands = operands_of(engine, operation, operands)
-        engine._sign(operation, operands, attributes)
+        engine._infer_signature(operation, operands, attributes)
         found = engine._evaluate(operation, operands, attributes)
     if len(found) == 1:
         return Tensor(found[0], found[0].kind.layout)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hologram.device import DeviceInfo
-from hologram.runtime.observer import LaunchTime
+from hologram.machine.device import DeviceInfo
+from hologram.runtime.launches.observer import LaunchTime
 
 HOST, DEVICE = 1, 2  # the numbers of the processes
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.runtime.validation import held
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.runtime.launches.validation import held
 
 if TYPE_CHECKING:
     from hologram.atlas import arithmetic

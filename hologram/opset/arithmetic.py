@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, FLOATS, INTEGERS, NUMBERS
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
 from hologram.opset.forms.map import elementwise
-from hologram.opset.forms.named import named
+from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.samples import binary, unary
 
 
@@ -39,7 +39,7 @@ def _beside_nan(cotangent: Value, chosen: Value) -> Value:
     return select(chosen, cotangent, 0.0)
 
 
-@named(types=types.same, dtypes=ALL,
+@numpy_elementwise(types=types.same, dtypes=ALL,
        gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x >= y) | (y != y)),
                  "y": lambda cotangent, x, y: _beside_nan(cotangent, (y > x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmax(x, y):
@@ -51,7 +51,7 @@ def fmax(x, y):
     )
 
 
-@named(types=types.same, dtypes=ALL,
+@numpy_elementwise(types=types.same, dtypes=ALL,
        gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x <= y) | (y != y)),
                  "y": lambda cotangent, x, y: _beside_nan(cotangent, (y < x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmin(x, y):
@@ -78,13 +78,17 @@ def _divisor(x: Value, y: Value) -> Value:
     return found if x.dtype.kind == "uint" else atlas.absolute(found)
 
 
-@named(types=types.integer, dtypes=INTEGERS, samples=binary(-120, 120, special=False), aten=("gcd",))
+@numpy_elementwise(
+    types=types.integer, dtypes=INTEGERS, samples=binary(-120, 120, special=False), aten=("gcd",)
+)
 def gcd(x, y):
     """The greatest common divisor, at least 0."""
     return _divisor(x, y)
 
 
-@named(types=types.integer, dtypes=INTEGERS, samples=binary(-11, 11, special=False), aten=("lcm",))
+@numpy_elementwise(
+    types=types.integer, dtypes=INTEGERS, samples=binary(-11, 11, special=False), aten=("lcm",)
+)
 def lcm(x, y):
     """The least common multiple, at least 0; 0 where either is 0."""
     divisor = _divisor(x, y)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import select
-from hologram.dtypes import ALL
-from hologram.errors import ShapeError
-from hologram.layout import Layout, count, integers, normalize_axes, normalize_axis, whole
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL
+from hologram.foundation.errors import ShapeError
+from hologram.machine.layout import Layout, count, integers, normalize_axes, normalize_axis, whole
 from hologram.opset import movement
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.map import indexed

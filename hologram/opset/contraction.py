@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import NUMBERS, DType
-from hologram.errors import ShapeError
-from hologram.layout import broadcast, normalize_axis, whole
+from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.layout import broadcast, normalize_axis, whole
 from hologram.opset import math as arithmetic
 from hologram.opset import matmul, movement, reduce
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.types import promoted
-from hologram.records import frozen
-from hologram.sizes import fixed_range
 
 
 def _tensordot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, FLOATS, NUMBERS, DType, Number
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, integers, whole
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, FLOATS, NUMBERS, DType, Number
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, integers, whole
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.expression import Static
 from hologram.opset.forms.map import Indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import FLOATS
-from hologram.errors import UnsupportedDType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import FLOATS
+from hologram.foundation.errors import UnsupportedDType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import elementwise
-from hologram.opset.forms.named import named
+from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.samples import binary, unary
 
 
@@ -36,13 +36,13 @@ def _turned_sign(cotangent, x, y):
     return select(x == 0.0, 0.0, select(_negative(x) == _negative(y), cotangent, -cotangent))
 
 
-@named(types=types.floating, aten=("copysign.Tensor",), gradient={"x": _turned_sign})
+@numpy_elementwise(types=types.floating, aten=("copysign.Tensor",), gradient={"x": _turned_sign})
 def copysign(x, y):
     """The magnitude of x with the sign of y."""
     return _with_sign(x, y)
 
 
-@named(types=types.predicate, aten=("signbit",))
+@numpy_elementwise(types=types.predicate, aten=("signbit",))
 def signbit(x):
     """Whether x is negative or -0.0."""
     return _negative(x)
@@ -65,7 +65,7 @@ def _turned(across: Value, y: Value, x: Value) -> Value:
     return select(length == 0.0, 0.0, across / length / length)
 
 
-@named(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",),
+@numpy_elementwise(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",),
        gradient={"y": lambda cotangent, y, x: _turned(cotangent * x, y, x),
                  "x": lambda cotangent, y, x: _turned(-cotangent * y, y, x)})  # fmt: skip
 def atan2(y, x):
@@ -73,14 +73,14 @@ def atan2(y, x):
     return _angle(y, x)
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
+@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
        gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
+@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
        gradient={"x": lambda cotangent, x: -cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
@@ -92,7 +92,7 @@ def _cosh(x: Value) -> Value:
     return half * 0.5 * half + 0.5 / half / half
 
 
-@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
+@numpy_elementwise(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
        gradient={"x": lambda cotangent, x: cotangent * _cosh(x)})  # fmt: skip
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
@@ -102,14 +102,14 @@ def sinh(x):
     return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
 
 
-@named(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
+@numpy_elementwise(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
        gradient={"x": lambda cotangent, x: cotangent * sinh(x)})  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
     return _cosh(x)
 
 
-@named(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
+@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
        gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt(1.0 + x * x)})  # fmt: skip
 def asinh(x):
     """The number whose hyperbolic sine is x."""
@@ -118,7 +118,7 @@ def asinh(x):
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
-@named(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
+@numpy_elementwise(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
        gradient={"x": lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))})  # fmt: skip
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
@@ -127,7 +127,7 @@ def acosh(x):
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
-@named(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
+@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
        gradient={"x": lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x))})  # fmt: skip
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
@@ -139,7 +139,7 @@ def _share(cotangent: Value, side: Value, length: Value) -> Value:
     return select(length == 0.0, 0.0, cotangent * side / length)
 
 
-@named(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",),
+@numpy_elementwise(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",),
        gradient={"x": lambda cotangent, x, result: _share(cotangent, x, result),
                  "y": lambda cotangent, y, result: _share(cotangent, y, result)})  # fmt: skip
 def hypot(x, y):
@@ -157,7 +157,7 @@ def _weight(cotangent, x, y):
     return cotangent / (1.0 + atlas.exp(select(alike, 0.0, y - x)))
 
 
-@named(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
+@numpy_elementwise(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
        gradient={"x": _weight, "y": lambda cotangent, x, y: _weight(cotangent, y, x)})  # fmt: skip
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow."""

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import ALL, NUMBERS, DType
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, normalize_axis
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, NUMBERS, DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
@@ -20,8 +22,6 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import updates
 from hologram.opset.tiles.updates import inside_of
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS, DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS, DType
+from hologram.foundation.frozen import frozen
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise, elementwise
-from hologram.opset.forms.named import named
+from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.samples import binary, ternary, unary
-from hologram.records import frozen
 
 # Comparisons and choice.
 
@@ -55,7 +55,9 @@ def _held(number: int, beside: Any) -> int | float:
 def comparison(aten: str) -> Callable[[Callable[..., Any]], Operation]:
     """Declares a comparison."""
     names = (f"{aten}.Tensor", f"{aten}.Scalar")
-    return named(Comparison, types=types.comparison, dtypes=ALL, samples=binary(-2, 2), aten=names)
+    return numpy_elementwise(
+        Comparison, types=types.comparison, dtypes=ALL, samples=binary(-2, 2), aten=names
+    )
 
 
 def _ordered(x: Value) -> Value:
@@ -98,19 +100,19 @@ def greater_equal(x, y):
     return _ordered(x) >= _ordered(y)
 
 
-@named(types=types.comparison, dtypes=ALL, aten=("isnan",))
+@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isnan",))
 def isnan(x):
     """Whether x is NaN."""
     return x != x
 
 
-@named(types=types.comparison, dtypes=ALL, aten=("isinf",))
+@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isinf",))
 def isinf(x):
     """Whether x is infinite."""
     return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
 
 
-@named(types=types.comparison, dtypes=ALL, aten=("isfinite",))
+@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isfinite",))
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
     return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
@@ -138,62 +140,66 @@ def where(condition, x, y):
 # Logic and bits.
 
 
-@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_and",))
+@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_and",))
 def logical_and(x, y):
     """Whether both are true (not 0)."""
     return x & y
 
 
-@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_or",))
+@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_or",))
 def logical_or(x, y):
     """Whether either is true (not 0)."""
     return x | y
 
 
-@named(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_xor",))
+@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_xor",))
 def logical_xor(x, y):
     """Whether exactly one is true (not 0)."""
     return x ^ y
 
 
-@named(types=types.logical, dtypes=ALL, samples=unary(-1, 1), aten=("logical_not",))
+@numpy_elementwise(types=types.logical, dtypes=ALL, samples=unary(-1, 1), aten=("logical_not",))
 def logical_not(x):
     """Whether it is false (0)."""
     return ~x
 
 
-@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_and.Tensor",))
+@numpy_elementwise(
+    types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_and.Tensor",)
+)
 def bitwise_and(x, y):
     """Bits set in both."""
     return x & y
 
 
-@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_or.Tensor",))
+@numpy_elementwise(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_or.Tensor",))
 def bitwise_or(x, y):
     """Bits set in either."""
     return x | y
 
 
-@named(types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_xor.Tensor",))
+@numpy_elementwise(
+    types=types.integer, dtypes=DISCRETE, samples=binary(-99, 99), aten=("bitwise_xor.Tensor",)
+)
 def bitwise_xor(x, y):
     """Bits set in exactly one."""
     return x ^ y
 
 
-@named(types=types.integer, dtypes=DISCRETE, samples=unary(-99, 99), aten=("bitwise_not",))
+@numpy_elementwise(types=types.integer, dtypes=DISCRETE, samples=unary(-99, 99), aten=("bitwise_not",))
 def bitwise_invert(x):
     """All bits changed."""
     return ~x
 
 
-@named(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+@numpy_elementwise(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
        aten=("bitwise_left_shift.Tensor",))  # fmt: skip
 def bitwise_left_shift(x, y):
     """x shifted left by y >= 0 bits; 0 from the width on."""
     return x << y
 
 
-@named(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+@numpy_elementwise(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
        aten=("bitwise_right_shift.Tensor",))  # fmt: skip
 def bitwise_right_shift(x, y):
     """x shifted right by y >= 0 bits, keeping the sign."""

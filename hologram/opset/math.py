@@ -8,27 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import ALL, NUMBERS, DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, NUMBERS, DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.map import Elementwise, elementwise
-from hologram.opset.forms.named import named
+from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.operation import Attributes, Inputs
 from hologram.opset.forms.samples import binary, ternary, unary
-from hologram.records import frozen
 
 
-@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add"))
+@numpy_elementwise(
+    types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add")
+)
 def add(x, y):
     """x + y; of bools, whether either is true."""
     return x | y if x.dtype.kind == "bool" else x + y
 
 
-@named(
+@numpy_elementwise(
     types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub")
 )
 def subtract(x, y):
@@ -36,13 +38,15 @@ def subtract(x, y):
     return x - y
 
 
-@named(types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul"))
+@numpy_elementwise(
+    types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul")
+)
 def multiply(x, y):
     """x * y; of bools, whether both are true."""
     return x & y if x.dtype.kind == "bool" else x * y
 
 
-@named(
+@numpy_elementwise(
     types=types.floating,
     dtypes=NUMBERS,
     ulp=0.5,
@@ -83,7 +87,7 @@ def _beyond(left: Value, y: Value) -> Value:
     return (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
+@numpy_elementwise(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
        gradient={"x": lambda cotangent, x, y: cotangent,  # at multiples of y too, whose zeros are chosen
                  "y": lambda cotangent, x, y: -cotangent * floor_divide(x, y)})  # fmt: skip
 def remainder(x, y):
@@ -97,7 +101,7 @@ def remainder(x, y):
     return select(_beyond(left, y), left + y, select(left == 0.0, zero, left))
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("fmod.Tensor",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("fmod.Tensor",))
 def fmod(x, y):
     """The remainder of the division that truncates: the sign of x; for integers 0 where y is 0."""
     return x % y
@@ -152,7 +156,7 @@ class Power(Elementwise):
         return x.dtype.is_float or (type(exponent) is int and x.dtype.is_integer)
 
 
-@named(Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
+@numpy_elementwise(Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
        ulp=2, aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
 def pow_(x, y):
     """x to the power y. Integers wrap.
@@ -162,13 +166,13 @@ def pow_(x, y):
     return atlas.power(x, y)
 
 
-@named(types=types.same, dtypes=ALL, aten=("minimum",), out_names=("vector_min",))
+@numpy_elementwise(types=types.same, dtypes=ALL, aten=("minimum",), out_names=("vector_min",))
 def minimum(x, y):
     """The smaller; NaN if either is."""
     return x & y if x.dtype.kind == "bool" else atlas.minimum(x, y)
 
 
-@named(types=types.same, dtypes=ALL, aten=("maximum",), out_names=("vector_max",))
+@numpy_elementwise(types=types.same, dtypes=ALL, aten=("maximum",), out_names=("vector_max",))
 def maximum(x, y):
     """The larger; NaN if either is."""
     return x | y if x.dtype.kind == "bool" else atlas.maximum(x, y)
@@ -179,25 +183,27 @@ def signed(cotangent, x):
     return select(x > 0.0, cotangent, select(x < 0.0, -cotangent, select(x == 0.0, 0.0, x)))
 
 
-@named(types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",), gradient={"x": signed})
+@numpy_elementwise(
+    types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",), gradient={"x": signed}
+)
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
     return x if x.dtype.kind == "uint" else atlas.absolute(x)
 
 
-@named(types=types.number, dtypes=NUMBERS, aten=("neg",), out_names=("vector_neg",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS, aten=("neg",), out_names=("vector_neg",))
 def negative(x):
     """-x; unsigned integers wrap."""
     return -x
 
 
-@named(types=types.number, dtypes=NUMBERS, aten=("positive",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS, aten=("positive",))
 def positive(x):
     """x, copied."""
     return x
 
 
-@named(types=types.number, dtypes=NUMBERS,
+@numpy_elementwise(types=types.number, dtypes=NUMBERS,
        gradient={"x": None})  # fmt: skip
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
@@ -206,13 +212,13 @@ def sign(x):
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))
 
 
-@named(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("square",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("square",))
 def square(x):
     """x * x."""
     return x * x
 
 
-@named(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
+@numpy_elementwise(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
        gradient={"x": lambda cotangent, result: -cotangent * result * result})  # fmt: skip
 def reciprocal(x):
     """1 / x."""
@@ -308,7 +314,7 @@ def trunc(x):
 # Functions.
 
 
-@named(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("sqrt",))
+@numpy_elementwise(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("sqrt",))
 def sqrt(x):
     """The square root; NaN below 0."""
     return atlas.sqrt(x)
@@ -321,68 +327,68 @@ def rsqrt(x):
     return atlas.rsqrt(x)
 
 
-@named(types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
+@numpy_elementwise(types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
        looser=(POLYNOMIAL,))  # fmt: skip
 def exp(x):
     """e to the power x."""
     return atlas.exp(x)
 
 
-@named(types=types.floating, samples=unary(-80, 80), ulp=2, aten=("exp2",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(-80, 80), ulp=2, aten=("exp2",), looser=(POLYNOMIAL,))
 def exp2(x):
     """2 to the power x."""
     return atlas.exp2(x)
 
 
-@named(types=types.floating, samples=unary(-30, 30), ulp=3, aten=("expm1",))
+@numpy_elementwise(types=types.floating, samples=unary(-30, 30), ulp=3, aten=("expm1",))
 def expm1(x):
     """exp(x) - 1, exact near 0."""
     return atlas.expm1(x)
 
 
-@named(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log",), looser=(POLYNOMIAL,))
 def log(x):
     """The natural logarithm; NaN below 0, minus infinity at 0."""
     return atlas.log(x)
 
 
-@named(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log2",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log2",), looser=(POLYNOMIAL,))
 def log2(x):
     """The logarithm to base 2."""
     return atlas.log2(x)
 
 
-@named(types=types.floating, samples=unary(0, 99), ulp=3, aten=("log10",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=3, aten=("log10",), looser=(POLYNOMIAL,))
 def log10(x):
     """The logarithm to base 10."""
     return atlas.log(x) * (1.0 / math.log(10.0))
 
 
-@named(types=types.floating, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
+@numpy_elementwise(types=types.floating, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
 def log1p(x):
     """log(1 + x), exact near 0."""
     return atlas.log1p(x)
 
 
-@named(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("sin",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("sin",), looser=(POLYNOMIAL,))
 def sin(x):
     """The sine of x radians."""
     return atlas.sin(x)
 
 
-@named(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("cos",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("cos",), looser=(POLYNOMIAL,))
 def cos(x):
     """The cosine of x radians."""
     return atlas.cos(x)
 
 
-@named(types=types.floating, samples=unary(-50, 50), ulp=3, aten=("tan",), looser=(QUOTIENT,))
+@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=3, aten=("tan",), looser=(QUOTIENT,))
 def tan(x):
     """The tangent of x radians."""
     return atlas.tan(x)
 
 
-@named(types=types.floating, ulp=3, aten=("atan",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, ulp=3, aten=("atan",), looser=(POLYNOMIAL,))
 def atan(x):
     """The angle in radians whose tangent is x."""
     return atlas.atan(x)

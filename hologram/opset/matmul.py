@@ -12,10 +12,12 @@ import numpy as np
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import NUMBERS, DType
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, broadcast, whole
-from hologram.limits import Limits
+from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast, whole
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
@@ -26,8 +28,6 @@ from hologram.opset.math import add, multiply
 from hologram.opset.neural.activation import gelu, relu, sigmoid, silu, tanh
 from hologram.opset.reduce import dot_along, sum_
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 MOST_DOTS = 1 << 16  # products of a single row or column that a library is not worth a launch for
 ACTIVATIONS: dict[str, Any] = {

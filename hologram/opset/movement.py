@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
-from hologram.dtypes import ALL, DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout, normalize_axis
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset.creation import arange, fill
 from hologram.opset.forms.composite import composite
@@ -32,8 +34,6 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import SHAPES, array
 from hologram.opset.forms.types import promoted
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 Coordinates = tuple[Value, ...]
 

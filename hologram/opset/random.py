@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, mulhi, select
-from hologram.dtypes import FLOATS, DType, u32, u64
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, integers
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import FLOATS, DType, u32, u64
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, integers
 from hologram.opset.forms import types
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.logic import where
 from hologram.opset.math import cos, log, sqrt
-from hologram.records import frozen
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import FLOATS, NUMBERS, DType, i64
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, normalize_axis
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import FLOATS, NUMBERS, DType, i64
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset import math as arithmetic
 from hologram.opset.factors import beside
@@ -28,8 +30,6 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter_add
 from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along, chunk_length
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 # What a value and its position become by an element and its position; it must be associative.
 Turn = Callable[[Value, Value, Value, Value], tuple[Value, Value]]

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import DType, u32, u64
-from hologram.errors import ShapeError
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, u32, u64
+from hologram.foundation.errors import ShapeError
+from hologram.machine.layout import Layout
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.random import (

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.dtypes import ALL, NUMBERS, DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout, count, normalize_axis
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, NUMBERS, DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.layout import Layout, count, normalize_axis
+from hologram.machine.plan import Plan, Target
 from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic
 from hologram.opset.factors import of_running_product
@@ -21,9 +24,6 @@ from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
 from hologram.opset.tiles.scan import along, scan_steps
-from hologram.plan import Plan, Target
-from hologram.records import frozen
-from hologram.sizes import fixed_range
 
 
 @frozen(eq=False, repr=False)

@@ -10,16 +10,16 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import NUMBERS, DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout
+from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.indexing import gather, scatter_add, scatter_shape
 from hologram.opset.tiles import updates
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 def _prod(x: Value, y: Value) -> Value:

@@ -9,9 +9,9 @@ import numpy as np
 
 from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import ALL, DType, f32, i64, index, promote, u32
-from hologram.errors import ShapeError
-from hologram.layout import Layout
+from hologram.foundation.dtypes import ALL, DType, f32, i64, index, promote, u32
+from hologram.foundation.errors import ShapeError
+from hologram.machine.layout import Layout
 from hologram.opset import indexing, logic, sort
 from hologram.opset import math as arithmetic
 from hologram.opset.forms import types

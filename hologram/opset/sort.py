@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hologram.dtypes import ALL, DType, i64
-from hologram.errors import ShapeError
-from hologram.layout import Layout, normalize_axis
+from hologram.foundation.dtypes import ALL, DType, i64
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
@@ -16,8 +18,6 @@ from hologram.opset.indexing import scatter
 from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along
 from hologram.opset.tiles.sort import order_steps, pick_steps
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hologram.dtypes import ALL, DType
-from hologram.layout import normalize_axis
+from hologram.foundation.dtypes import ALL, DType
+from hologram.machine.layout import normalize_axis
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array

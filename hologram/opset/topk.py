@@ -10,8 +10,9 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import ALL, DType, index, u32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import ALL, DType, index, u32
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.operation import Attributes, Sample, register
 from hologram.opset.forms.samples import array
@@ -20,7 +21,6 @@ from hologram.opset.reduce import min_
 from hologram.opset.scan import axis_samples
 from hologram.opset.sort import Ordering, argsort_reference, returned
 from hologram.opset.tiles.sort import key_steps, order_of_keys, order_steps, pick_steps
-from hologram.plan import Target
 
 # A row is taken apart where it holds so many times what is wanted of it; shorter ones are ordered whole.
 SPARSE = 32

@@ -12,32 +12,32 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hologram import dtypes, lazy
 from hologram.atlas.program import Access, Program
-from hologram.choices import Choices, untuned
-from hologram.device import Device, Timeline
-from hologram.dtypes import Number
-from hologram.layout import Layout
-from hologram.plan import Given, Step, Target, Tile
-from hologram.recent import Oldest
-from hologram.runtime import checks, recognition
-from hologram.runtime.allocation import Allocation, Kind
-from hologram.runtime.array_interface import offer
-from hologram.runtime.buffer import Buffer
-from hologram.runtime.launches import Launches, Structure, handed_on
-from hologram.runtime.memory_pool import storage_bytes
-from hologram.runtime.recording import Recording, dry, launching
-from hologram.runtime.templates import Planner, Templates
-from hologram.runtime.validation import exactly, sizes
-from hologram.runtime.view import LARGE, LINE, View, overlaps, sharing, whole
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import Number
+from hologram.machine.choices import Choices, untuned
+from hologram.machine.device import Device, Timeline
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Given, Step, Target, Tile
+from hologram.runtime.interchange.array_interface import offer
+from hologram.runtime.launches import checks, recognition
+from hologram.runtime.launches.launcher import Launches, Structure, handed_on
+from hologram.runtime.launches.recording import Recording, dry, launching
+from hologram.runtime.launches.templates import Planner, Templates
+from hologram.runtime.launches.validation import cache_key, sizes
+from hologram.runtime.memory.allocation import Allocation, BufferSpec
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.memory_pool import storage_bytes
+from hologram.runtime.memory.view import LARGE, LINE, View, overlaps, sharing, whole
 
 if TYPE_CHECKING:
-    from hologram import store
+    from hologram.foundation import store
+    from hologram.foundation.store import CacheStats
     from hologram.opset import movement
     from hologram.opset.forms.operation import Operation
-    from hologram.store import CacheStats
 else:  # needed to compute, not to open
-    movement, store = lazy.module("hologram.opset.movement"), lazy.module("hologram.store")
+    movement, store = lazy.module("hologram.opset.movement"), lazy.module("hologram.foundation.store")
 
 
 MAX_STRUCTURES = 8192
@@ -57,7 +57,7 @@ class Engine(Allocation):
         self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
         self.bound = Launches(self.device, self.pool, choices)
-        self.structures: Oldest[Any, Structure] = Oldest(MAX_STRUCTURES)
+        self.structures: FIFOCache[Any, Structure] = FIFOCache(MAX_STRUCTURES)
         self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
         self._lock = threading.RLock()
@@ -72,7 +72,7 @@ class Engine(Allocation):
         kind = self.kind(sizes(shape, "allocate"), self.supported(dtype))
         return self.dispatch(Engine.new_buffer, "allocate", self, kind)
 
-    def new_buffer(self, kind: Kind) -> Buffer:
+    def new_buffer(self, kind: BufferSpec) -> Buffer:
         """A Buffer of a kind, contents undefined; raises OutOfMemory."""
         return Buffer(self, self.block(kind), kind)
 
@@ -154,7 +154,7 @@ class Engine(Allocation):
             found = self._templates.structure(key)
             return found and self.structures.keep(key, found)
         if found.values:
-            return self.structures.get((found, *[exactly(arguments[k]) for k in found.values]))
+            return self.structures.get((found, *[cache_key(arguments[k]) for k in found.values]))
         return found
 
     def _evaluate(
@@ -167,7 +167,7 @@ class Engine(Allocation):
             return None
         if attributes and attributes is not operation.attributes:
             for value in attributes.values():
-                given.append(exactly(value))
+                given.append(cache_key(value))
         found = self.structures.get(tuple(given))
         if found is None or found.values:
             found = self.structure(tuple(given), arguments)
@@ -182,7 +182,7 @@ class Engine(Allocation):
             found.launch(arguments)
         return results
 
-    def _sign(
+    def _infer_signature(
         self, operation: Operation, operands: Sequence[View | Number | None], attributes: Mapping[str, Any]
     ) -> Structure:
         """Learns what an operation runs for operands like these; raises what the checks, `infer` and `plan` do."""
@@ -191,7 +191,7 @@ class Engine(Allocation):
         arguments: list[Any] = []
         self.described(views, key, arguments)
         if attributes and attributes is not operation.attributes:
-            key += map(exactly, attributes.values())
+            key += map(cache_key, attributes.values())
         checks.check_dtypes(self, operation.name, views)
         return self._learned(tuple(key), operation, views, None, attributes, arguments)
 
@@ -223,7 +223,7 @@ class Engine(Allocation):
             known = self.structures.get(key)
             if known is None or known.values != found.values:
                 known = self.structures.keep(key, found)
-            key = (known, *[exactly(inputs[k]) for k in found.values])
+            key = (known, *[cache_key(inputs[k]) for k in found.values])
             return self.structures.keep(key, found)
         return self._kept(key, found, again, places)
 
@@ -243,7 +243,7 @@ class Engine(Allocation):
         attributes: Mapping[str, Any],
     ) -> Structure:
         """What an operation runs for layouts and numbers."""
-        kinds: list[Kind] = []
+        kinds: list[BufferSpec] = []
         if targets is None:
             results = operation.infer(inputs, attributes)
             kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
@@ -310,7 +310,7 @@ class Engine(Allocation):
         arguments: list[Any] = []
         known = self.described((*operands, *outputs), given, arguments)
         shared = sharing(given, arguments, range(len(operands), len(given))) if known else None
-        key = () if shared is None else (operation, OUT, *given, shared, *map(exactly, attributes.values()))
+        key = () if shared is None else (operation, OUT, *given, shared, *map(cache_key, attributes.values()))
         found = self.structure(key, arguments) if key else None
         if found is None:
             views, targets = checks.checked(self, operation, operands, outputs)
@@ -399,7 +399,7 @@ class Engine(Allocation):
             [(j, k) for k, b in enumerate(views) for j, a in enumerate(views[:k]) if overlaps(a, b)]
         )
         aligned = [place % LINE for v, place in zip(views, arguments, strict=True) if v.size >= LARGE]
-        key = (*given, shared, *aligned, *map(exactly, values), *grid)
+        key = (*given, shared, *aligned, *map(cache_key, values), *grid)
         found = self.structures.get(key)
         if found is None or shared:
             checks.check_apart(kernel, views)

@@ -7,13 +7,13 @@ import warnings
 from pathlib import Path
 
 import hologram.backends.cpu  # noqa: F401  (always there, and opened at once: loaded with the package)
-from hologram import debug
 from hologram.backends.registry import discover, load, probe, unopened
-from hologram.config import config
-from hologram.debug import Rung
-from hologram.device import BackendModule, Device, DeviceInfo, Probe
-from hologram.errors import BackendUnavailable
-from hologram.records import frozen
+from hologram.foundation import debug
+from hologram.foundation.config import config
+from hologram.foundation.debug import Rung
+from hologram.foundation.errors import BackendUnavailable
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import BackendModule, Device, DeviceInfo, Probe
 
 AUTO = "auto"
 DEVICE_FILES = Path("/dev")

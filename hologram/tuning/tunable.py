@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from hologram import dtypes
-from hologram.choices import Candidate, Problem
 from hologram.compiler.scheduling import ways
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.neural.norm import softmax
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles import attention, convolution, product_tile
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen

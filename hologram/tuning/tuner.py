@@ -17,13 +17,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hologram.choices import Candidate, Problem
-from hologram.device import Device, Launch
-from hologram.errors import CompileError, HologramError
-from hologram.limits import Limits
-from hologram.plan import Target
-from hologram.records import frozen
-from hologram.runtime.launches import Launches
+from hologram.foundation.errors import CompileError, HologramError
+from hologram.foundation.frozen import frozen
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.device import Device, Launch
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Target
+from hologram.runtime.launches.launcher import Launches
 from hologram.tuning.tunable import TUNABLES
 from hologram.tuning.winners import Winners
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hologram import lazy
-from hologram.choices import Candidate, Problem
-from hologram.device import DeviceInfo
+from hologram.foundation import lazy
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.device import DeviceInfo
 
 if TYPE_CHECKING:
     import json
 
-    from hologram import store
+    from hologram.foundation import store
 else:  # needed to compute, not to open
-    json, store = lazy.module("json"), lazy.module("hologram.store")
+    json, store = lazy.module("json"), lazy.module("hologram.foundation.store")
 
 KIND, FORMAT = "tunings", "1"  # of what is kept, and how it is written
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation

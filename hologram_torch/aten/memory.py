@@ -11,7 +11,7 @@ import torch
 import hologram as hg
 from hologram.frontend.jit.traced import Storage
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout, row_major
+from hologram.machine.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import element
@@ -140,8 +140,8 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             return
         array = found.to_numpy()
     elif _beside(source, target):
-        beside = target.executor.from_dlpack(source.detach().resolve_neg(), copy=None)
-        target.executor.copy(beside, target)
+        move_to_device_of = target.executor.from_dlpack(source.detach().resolve_neg(), copy=None)
+        target.executor.copy(move_to_device_of, target)
         # Whoever copied may write to the source at once, on that stream.
         target.executor.device.hand_over(_stream(source.device))
         return

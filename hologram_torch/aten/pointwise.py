@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram_torch.aten.indexing.positions import refuse
@@ -22,12 +22,12 @@ from hologram_torch.tensors.memory import hologram_tensor
 SAME, FLOAT = Promotion.DEFAULT, Promotion.INT_TO_FLOAT
 
 
-def scaled(x: Any, factor: bool | int | float, beside: Any) -> Any:
+def scaled(x: Any, factor: bool | int | float, move_to_device_of: Any) -> Any:
     """A tensor or a number times `alpha`, where what it is added to may be the tensor of the two.
 
     Raises RuntimeError for factors that PyTorch has no meaning for.
     """
-    dtype = (x if isinstance(x, Tensor) else beside).dtype
+    dtype = (x if isinstance(x, Tensor) else move_to_device_of).dtype
     if isinstance(factor, bool) and dtype.kind != "bool":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(factor, float) and not dtype.is_float:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.device.generator import draw

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.random import Key

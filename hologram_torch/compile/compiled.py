@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from hologram.errors import HologramError
+from hologram.foundation.errors import HologramError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset.random import Key
-from hologram.records import frozen
 from hologram_torch.compile.graph import draws, moved, on_host, writes
 from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host

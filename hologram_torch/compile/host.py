@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
-from hologram.records import frozen
-from hologram.runtime.buffer import Buffer
-from hologram.runtime.succession import reinterpreted
+from hologram.machine.layout import Layout
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.ownership import reinterpreted
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, host_array, host_tensor
 from hologram_torch.watch import unread
 

@@ -16,7 +16,7 @@ from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 from hologram_torch.fallback import by_design
 
 EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)

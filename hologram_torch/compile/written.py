@@ -12,7 +12,7 @@ from dataclasses import replace
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.tensor import Tensor
-from hologram.runtime.succession import take_back
+from hologram.runtime.memory.ownership import take_back
 
 
 def are_own(tensors: Sequence[Tensor], count: int) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from hologram.backends.registry import probes
-from hologram.device import DeviceInfo
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
+from hologram.machine.device import DeviceInfo
 from hologram.opset.forms.default import Default
-from hologram.records import frozen
 from hologram.runtime import selector
 
 

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import torch
 
 from hologram.opset.random import Key
-from hologram.runtime.recording import spoil
+from hologram.runtime.launches.recording import spoil
 from hologram_torch.device.devices import devices
 from hologram_torch.device.stand_in import StandIn
 

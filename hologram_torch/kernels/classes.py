@@ -1,4 +1,4 @@
-"""Classes of calls: structures (quick.py) with the sizes left open; see hologram/runtime/classes.py."""
+"""Classes of calls: structures (quick.py) with the sizes left open; see hologram/runtime/launches/shape_classes.py."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
+from hologram.foundation.sizes import Size, Trace
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
-from hologram.runtime.allocation import Kind
-from hologram.runtime.classes import Form, form_of, lifted
-from hologram.runtime.succession import lent
-from hologram.runtime.validation import exactly
-from hologram.runtime.view import LARGE, LINE
-from hologram.sizes import Size, Trace
+from hologram.machine.layout import Layout
+from hologram.runtime.launches.shape_classes import Form, form_of, lifted
+from hologram.runtime.launches.validation import cache_key
+from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.ownership import over_borrowed_block
+from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch.kernels.kernel import Kernel
 from hologram_torch.kernels.learnt import Arguments
 from hologram_torch.kernels.plain import Plain
@@ -46,7 +46,7 @@ class Class:
                     key.append(sizes.setdefault(n, len(sizes)))
                 self.tensors.append((x, form, numbers))
             elif kind is float:
-                key.append(kind if told else (kind, exactly(x)))
+                key.append(kind if told else (kind, cache_key(x)))
             elif kind is list or kind is tuple:
                 key.append((kind, len(x)))
                 self.take([name] * len(x), x, told)
@@ -65,7 +65,7 @@ class Class:
         buffer: Any = tensor.buffer
         shape, strides = lifted(form, iter([self.symbols[self.sizes[n]] for n in numbers]))
         layout = Layout(tensor.layout.dtype, shape, strides, tensor.layout.offset)
-        return Tensor(lent(buffer, Kind((layout.span[1],), layout.dtype)), layout)
+        return Tensor(over_borrowed_block(buffer, BufferSpec((layout.span[1],), layout.dtype)), layout)
 
     def with_sizes(self, name: str, x: Any) -> Any:
         """An argument, with those sizes where it is some."""

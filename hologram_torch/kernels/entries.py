@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from hologram.machine_code.builtin import Builtin, keep
-from hologram.runtime.buffer import Buffer
+from hologram.compiled.machine_code.builtin import Builtin, keep
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.recording import Recording
-from hologram.runtime.view import LARGE, LINE
+from hologram.runtime.launches.recording import Recording
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch import native
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
@@ -53,7 +53,18 @@ ASKED = (
 )
 NAMES = (
     *("_cdata", "payload", "block", "executor", "place", "nbytes", "limits", "binding_alignment", "adopted"),
-    *("usable", "pool", "issued_bytes", "peak", "launch", "imported", "_lease", "kind", "_view", "holder"),
+    *(
+        "usable",
+        "pool",
+        "issued_bytes",
+        "peak",
+        "launch",
+        "imported",
+        "_shared_block",
+        "kind",
+        "_view",
+        "holder",
+    ),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from hologram.errors import ShapeError, UnsupportedDType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 
 # Ours, of which the first that fits counts, and PyTorch's for it.
 KINDS: tuple[tuple[type[Exception], type[Exception]], ...] = (

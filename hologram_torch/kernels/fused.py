@@ -14,12 +14,12 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 import hologram as hg
-from hologram.dtypes import DType
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
-from hologram.recent import Oldest
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.recording import Unrepeatable
-from hologram.runtime.validation import exactly
+from hologram.runtime.launches.recording import Unrepeatable
+from hologram.runtime.launches.validation import cache_key
 from hologram_torch.kernels.operators import operator
 from hologram_torch.tensors.dtypes import torch_dtype
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -33,7 +33,7 @@ class Fused:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.__name__ = getattr(function, "__name__", "fused")
-        self._kept: Oldest[Any, Callable[..., Any]] = Oldest(MAX_KEPT)
+        self._kept: FIFOCache[Any, Callable[..., Any]] = FIFOCache(MAX_KEPT)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if deferred():
@@ -72,7 +72,7 @@ def _key(x: Any, tensors: list[Tensor]) -> Any:
         return (kind, *[_key(item, tensors) for item in x])
     if kind is dict:
         return (kind, *x, *[_key(item, tensors) for item in x.values()])
-    return (kind, exactly(x))
+    return (kind, cache_key(x))
 
 
 def fused(function: Callable[..., Any]) -> Fused:

@@ -15,18 +15,18 @@ import torch
 from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
-from hologram.dtypes import DType
-from hologram.errors import HologramError, UnsupportedDType
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import HologramError, UnsupportedDType
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
-from hologram.recent import Oldest
-from hologram.records import frozen
+from hologram.machine.layout import Layout
 from hologram_torch.kernels import refusals
-from hologram_torch.kernels.beside import beside, on_device
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
+from hologram_torch.kernels.placement import move_to_device_of, on_device
 from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
@@ -108,7 +108,7 @@ class Kernel:
             (k for k, a in enumerate(arguments) if str(a.type) == "List[Optional[Tensor]]"), None
         )
         self._outputs = tuple(a.name for a in arguments if is_output(a))
-        self._known: Oldest[Any, Expected] = Oldest(MAX_SIGNATURES)
+        self._known: FIFOCache[Any, Expected] = FIFOCache(MAX_SIGNATURES)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.run(args, kwargs)[0]
@@ -140,7 +140,7 @@ class Kernel:
     ) -> tuple[Sequence[Any], list[Any], dict[str, Any], Taken]:
         """The arguments as they are computed with, and taken apart: by position and by name."""
         if self._positions is not None and is_ours(args[0]):
-            args = [beside(args[0], x, k == self._positions) for k, x in enumerate(args)]
+            args = [move_to_device_of(args[0], x, k == self._positions) for k, x in enumerate(args)]
         if self.promotes is None:
             args = on_device(args)
         operands = [taken.of(a, k in self._numbers) for k, a in enumerate(args)]

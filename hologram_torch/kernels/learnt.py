@@ -8,15 +8,15 @@ from typing import Any
 import torch
 
 from hologram.atlas.program import Access
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
-from hologram.records import frozen
-from hologram.runtime.allocation import Kind
-from hologram.runtime.buffer import Buffer
-from hologram.runtime.checks import parameters
-from hologram.runtime.joining import joined
-from hologram.runtime.launches import Structure
-from hologram.runtime.recording import Recording
+from hologram.machine.layout import Layout
+from hologram.runtime.launches.checks import parameters
+from hologram.runtime.launches.joining import joined
+from hologram.runtime.launches.launcher import Structure
+from hologram.runtime.launches.recording import Recording
+from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import bounds
 from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
@@ -40,7 +40,7 @@ class Arguments:
 def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
     """The recipe of a call that was recorded; BY_VALUE where floats have a say, None where it cannot be repeated."""
     several = isinstance(found, (tuple, list))
-    kinds: list[Kind] = []
+    kinds: list[BufferSpec] = []
     blocks: list[Any] = []
     results: list[Any] = []
     for x in found if several else (found,):

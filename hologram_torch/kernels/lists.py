@@ -14,15 +14,15 @@ from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 from torch.utils import _pytree as pytree
 
 import hologram as hg
-from hologram.errors import HologramError
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.errors import HologramError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram.recent import Oldest
-from hologram.records import frozen
-from hologram.runtime.allocation import Kind
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch, deferred
+from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.results import write
 from hologram_torch.tensors.memory import hologram_tensor, spans
@@ -41,7 +41,7 @@ class Known:
     same: Callable[..., bool]
     compiled: Compiled
     asked: tuple[tuple[int, float], ...]  # numbers for whose values alone it was compiled
-    kinds: list[Kind]  # of the tensors' buffers
+    kinds: list[BufferSpec]  # of the tensors' buffers
 
 
 class Updates:
@@ -56,7 +56,7 @@ class Updates:
         self.function = function
         self._fresh = hg.jit(function)
         self._over = hg.jit(function, donate=0)
-        self._known: Oldest[Any, Known] = Oldest(MAX_KNOWN)
+        self._known: FIFOCache[Any, Known] = FIFOCache(MAX_KNOWN)
 
     def __call__(self, written: Sequence[Sequence[torch.Tensor]], *others: Any) -> None:
         """Overwrites tensors of the device; in lists and dicts of `others` are more, floats and settings."""

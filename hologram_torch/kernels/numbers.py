@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.tensors.dtypes import torch_dtype
 

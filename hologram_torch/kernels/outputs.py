@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hologram.runtime.recording import Unrepeatable
+from hologram.runtime.launches.recording import Unrepeatable
 from hologram_torch.kernels.kernel import Expected, Kernel
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.results import write

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hologram.errors import HologramError, UnsupportedDType
+from hologram.foundation.errors import HologramError, UnsupportedDType
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.kernel import NOTHING, Expected
 

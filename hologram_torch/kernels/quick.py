@@ -15,15 +15,15 @@ from typing import Any
 
 import torch
 
-from hologram.errors import HologramError
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.errors import HologramError
 from hologram.frontend.tensor import Tensor
-from hologram.recent import Oldest
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.recording import Recording, ask, launching
-from hologram.runtime.templates import Variants
-from hologram.runtime.validation import exactly
-from hologram.runtime.view import LARGE, LINE
+from hologram.runtime.launches.recording import Recording, ask, launching
+from hologram.runtime.launches.templates import Variants
+from hologram.runtime.launches.validation import cache_key
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.classes import class_of
 from hologram_torch.kernels.entries import compiled, entry, swift
@@ -82,7 +82,7 @@ def take(
             places.append(place)
         elif kind is float:
             floats.append(x)
-            key.append(kind if told else (kind, exactly(x)))
+            key.append(kind if told else (kind, cache_key(x)))
         elif kind is list or kind is tuple:
             key.append((kind, len(x)))
             take(x, told, key, sources, blocks, places, floats)
@@ -102,8 +102,8 @@ class Known:
     """What an operator has learnt: recipes by structure, templates by class."""
 
     def __init__(self) -> None:
-        self.recipes: Oldest[Any, Any] = Oldest(MAX_RECIPES)
-        self.templates: Oldest[Any, Any] = Oldest(MAX_TEMPLATES)
+        self.recipes: FIFOCache[Any, Any] = FIFOCache(MAX_RECIPES)
+        self.templates: FIFOCache[Any, Any] = FIFOCache(MAX_TEMPLATES)
 
     def keep(self, key: Any, recipe: Any, note: Note | None, by_value: bool) -> None:
         """Keeps a recipe by its key, and has compiled code know it."""
@@ -147,7 +147,7 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             recipe = recipes.get(key, UNKNOWN)
             by_value = recipe is BY_VALUE
             if by_value:
-                key = (key, *map(exactly, floats))
+                key = (key, *map(cache_key, floats))
                 recipe = recipes.get(key, UNKNOWN)
                 told = False
         except (AttributeError, TypeError, IndexError):  # what only the long way knows
@@ -174,7 +174,7 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
 
     if not compiled:
         return call
-    entries: Oldest[Any, Any] = Oldest(MAX_RECIPES)  # for compiled code, by its own keys
+    entries: FIFOCache[Any, Any] = FIFOCache(MAX_RECIPES)  # for compiled code, by its own keys
 
     def learn(key: Any, exact: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Goes the short way here, and keeps its recipe, by the key with the floats where they are part of it."""
@@ -263,7 +263,7 @@ def _learn(
     variants = known.templates.get(name)
     if variants is BY_VALUE:
         known.recipes.keep(key, BY_VALUE)
-        key = (key, *map(exactly, taken.floats))
+        key = (key, *map(cache_key, taken.floats))
         return _learn(kernel, known, key, replace(taken, told=False), args, kwargs, note, True)
     if variants is None:
         learnt, found, _ = _recorded(kernel, taken, args, kwargs)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hologram.layout import Layout
-from hologram.records import frozen
-from hologram.runtime.allocation import Kind
-from hologram.runtime.launches import Structure
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.runtime.launches.launcher import Structure
+from hologram.runtime.memory.allocation import BufferSpec
 from hologram_torch.watch import Complaint
 
 BY_VALUE = object()  # in a recipe's place: its floats are part of the key
@@ -43,7 +43,7 @@ class Recipe:
 
     engine: Any
     structure: Structure | None
-    kinds: tuple[Kind, ...]
+    kinds: tuple[BufferSpec, ...]
     numbers: tuple[Any, ...]
     results: tuple[Any, ...]
     form: Callable[[Sequence[Any]], Any] | None

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import reduce
 
 import hologram as hg
+from hologram.foundation.sizes import plain
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset.logic import where
-from hologram.runtime.recording import Unrepeatable, asked
-from hologram.sizes import plain
+from hologram.runtime.launches.recording import Unrepeatable, asked
 
 
 def own(result: Tensor, tensors: Sequence[Tensor]) -> bool:

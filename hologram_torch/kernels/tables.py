@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 MAX_TABLES = 1024
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hologram.errors import UnsupportedDType
+from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.tensors.dtypes import dtype_of

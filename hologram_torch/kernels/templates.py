@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from hologram.runtime.recording import Recording
-from hologram.runtime.templates import Template, alike, drafted
-from hologram.runtime.validation import exactly
-from hologram.sizes import Trace
+from hologram.foundation.sizes import Trace
+from hologram.runtime.launches.recording import Recording
+from hologram.runtime.launches.templates import Template, alike, drafted
+from hologram.runtime.launches.validation import cache_key
 from hologram_torch.kernels.classes import Class
 from hologram_torch.kernels.kernel import Expected
 from hologram_torch.kernels.learnt import Arguments, recipe_of
@@ -51,7 +51,7 @@ def agrees(one: Recipe, other: Recipe, places: Sequence[int]) -> bool:
 def _content(recipe: Recipe) -> Any:
     kinds = [kind.layout for kind in recipe.kinds]
     rest = (recipe.results, recipe.form, recipe.only, recipe.bounds, recipe.flags)
-    return kinds, exactly(recipe.numbers), rest
+    return kinds, cache_key(recipe.numbers), rest
 
 
 def traced(

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from hologram import dtypes
-from hologram.dtypes import DType
-from hologram.errors import UnsupportedDType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import UnsupportedDType
 
 MOST_AXES = 64  # of an array of NumPy's, and of what PyTorch reduces
 DTYPES: dict[torch.dtype, DType] = {getattr(torch, d.numpy_name): d for d in dtypes.ALL}

@@ -17,15 +17,15 @@ from typing import Any
 import torch
 from torch._C import DispatchKey, DispatchKeySet, _from_dlpack
 
-from hologram.dtypes import DType
+from hologram.compiled.machine_code.builtin import FASTCALL, Builtin
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout, row_major
-from hologram.machine_code.builtin import FASTCALL, Builtin
-from hologram.recent import Oldest
-from hologram.runtime.buffer import Buffer
+from hologram.machine.layout import Layout, row_major
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.succession import reinterpreted
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.ownership import reinterpreted
 from hologram_torch.device.devices import devices
 from hologram_torch.native import compiled
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of
@@ -67,7 +67,7 @@ _numbers = itertools.count(1 << 20)  # of traced memory
 
 MAX_RECORDS = 8192
 # What the structure says, and its address.
-_records: Oldest[tuple[Layout, int], tuple[int, _Managed]] = Oldest(MAX_RECORDS)
+_records: FIFOCache[tuple[Layout, int], tuple[int, _Managed]] = FIFOCache(MAX_RECORDS)
 
 
 def record(layout: Layout, index: int) -> tuple[int, _Managed]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram_torch.device.devices import devices
 
 Storage = torch.UntypedStorage

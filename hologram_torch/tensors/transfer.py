@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from hologram.errors import InteropError
+from hologram.foundation.errors import InteropError
 from hologram_torch.device.devices import devices
 from hologram_torch.tensors.dtypes import host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor

@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import REDUCTIONS, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access
 from hologram.atlas.verify import verify
-from hologram.dtypes import DType
-from hologram.errors import ProgramError
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ProgramError
 
 NAN, INF = math.nan, math.inf
 

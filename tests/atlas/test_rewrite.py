@@ -13,8 +13,8 @@ from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Instruction, Program
 from hologram.atlas.rewrite import Parameters, Replacement, rewrite
-from hologram.dtypes import DType, f32, i8, i32, i64, u32
-from hologram.errors import ProgramError
+from hologram.foundation.dtypes import DType, f32, i8, i32, i64, u32
+from hologram.foundation.errors import ProgramError
 
 
 def structured(dtype: DType) -> Program:

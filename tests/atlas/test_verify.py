@@ -9,7 +9,7 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import STRUCTURED, Opcode
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import RULES, verify
-from hologram.errors import ProgramError
+from hologram.foundation.errors import ProgramError
 
 HEAD = "program p rank 1 reduced 0"
 GROUP = HEAD + " workgroup 64"

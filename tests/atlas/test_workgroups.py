@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, f32, i32
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, f32, i32
 
 THREADS = 8
 COUNTS = [1, 5, 8, 13, 16, 1003]

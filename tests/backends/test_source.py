@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends import registry
-from hologram.errors import BackendUnavailable, UnsupportedDType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable, UnsupportedDType
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Step, Target, Tile
 from hologram.opset import OPERATIONS
-from hologram.plan import Step, Target, Tile
 from tests.backends import emulated
 from tests.golden.programs import PROGRAMS
 

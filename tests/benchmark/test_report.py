@@ -27,7 +27,7 @@ from hologram.benchmark.report.records import (
 )
 from hologram.benchmark.report.tables import tables
 from hologram.cli.commands import app
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
 
 runner = CliRunner()
 ALL_PIECES = Run.pieces

@@ -13,12 +13,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram import dtypes
-from hologram.choices import Problem
 from hologram.cli import display as cli_display
 from hologram.cli import doctor, tune
 from hologram.cli.commands import app
-from hologram.device import DeviceInfo
+from hologram.foundation import dtypes
+from hologram.machine.choices import Problem
+from hologram.machine.device import DeviceInfo
 from hologram.tuning import tuner
 
 runner = CliRunner()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.backends import webgpu as backend
 from hologram.backends.webgpu.device import WebGPUDevice
-from hologram.device import Binding
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.machine.device import Binding
+from hologram.machine.limits import Limits
 
 
 @pytest.fixture

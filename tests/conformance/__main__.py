@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from hologram.config import config
+from hologram.foundation.config import config
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from tests import bad_calls, bad_operands, bad_programs, bad_shapes
 from tests.bad_calls import Bad, Bench
 

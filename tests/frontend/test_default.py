@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 
 
 @pytest.fixture

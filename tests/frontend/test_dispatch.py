@@ -73,7 +73,7 @@ BUFFER: dict[str, Act] = {
 }
 BUFFER_APART = {
     "block", "dtype", "executor", "freed", "kind", "nbytes", "shape", "size", "shared",  # facts
-    "lease", "live_block",  # the runtime's own
+    "shared_block", "live_block",  # the runtime's own
     "__dlpack_device__", "__len__", "__reduce_ex__",
 }  # fmt: skip
 TENSOR: dict[str, Act] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 

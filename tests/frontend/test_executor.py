@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.errors import BackendUnavailable, BufferFreed, HologramError, ShapeError
-from hologram.runtime.boundary_pool import linear_offset
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable, BufferFreed, HologramError, ShapeError
+from hologram.runtime.memory.boundary_pool import linear_offset
 from tests.bad_calls import ADD
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 X = np.arange(120).reshape(4, 5, 6)
 ROWS, COLUMNS = np.array([3, 0, -1]), np.array([[1], [-2]])

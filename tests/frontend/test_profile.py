@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.device import Clock, HostTimeline
+from hologram.machine.device import Clock, HostTimeline
 from hologram.opset import OPERATIONS
-from hologram.runtime.observer import name_of
-from hologram.runtime.replay import Replay
+from hologram.runtime.launches.observer import name_of
+from hologram.runtime.launches.replay import Replay
 from tests.devices import MemoryDevice
 
 SIZE = 1 << 16

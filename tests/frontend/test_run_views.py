@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
+from hologram.foundation import dtypes
 
 POISON = 7
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.device import HOST_MEMORY
-from hologram.errors import InteropError, ShapeError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import InteropError, ShapeError
+from hologram.machine.device import HOST_MEMORY
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ from hologram.atlas import builder as b
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, bool_, f16, f32, i8, i32, index, u32
+from hologram.foundation.dtypes import DType, bool_, f16, f32, i8, i32, index, u32
 
 READ, WRITE, READ_WRITE = Access.READ, Access.WRITE, Access.READ_WRITE
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hologram import dtypes
-from hologram.layout import Layout, compose
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout, compose
 from tests.test_random_programs import BOUNDED
 
 SIDES = st.integers(1, 6)

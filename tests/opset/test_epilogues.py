@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.builder import Builder, maximum
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.epilogue import reads_rows
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target, Tile
 
 STRANGE = 123.0
 

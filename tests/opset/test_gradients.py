@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import FLOATS, f32, f64
-from hologram.errors import GradientError
+from hologram.foundation.dtypes import FLOATS, f32, f64
+from hologram.foundation.errors import GradientError
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation, Sample
 from tests.test_ops import call, results_of, upload

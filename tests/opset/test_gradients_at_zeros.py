@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import f64
+from hologram.foundation.dtypes import f64
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation

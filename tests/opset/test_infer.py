@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 from tests.test_ops import call, results_of, upload

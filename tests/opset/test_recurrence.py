@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
 from hologram.opset.neural import recurrent_whole
 from hologram.opset.neural.recurrence import recurrence_gradients, recurrences

@@ -12,7 +12,7 @@ import pytest
 import hologram as hg
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access
-from hologram.dtypes import bf16, f32
+from hologram.foundation.dtypes import bf16, f32
 
 U8 = np.array([1, 200, 255], np.uint8)
 I8 = np.array([-128, -1, 127], np.int8)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.sort import argsort_reference
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Target, Tile
 from tests.conftest import ADAPTERS
 from tests.devices import limits
 

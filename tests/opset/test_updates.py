@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
-from hologram.dtypes import NUMBERS, DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset.indexing import scatter_add
 from hologram.opset.scattering import FOLDS, scatter_reduce
 from hologram.opset.tiles import updates
-from hologram.plan import Plan, Target
-from hologram.runtime import checks
+from hologram.runtime.launches import checks
 from tests.devices import limits
 
 MANY = 70_000  # more than a software adapter's thread may take loop turns for, one an update

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hologram import dtypes
+from hologram.foundation import dtypes
 
 
 def sample(dtype: dtypes.DType, shape: tuple[int, ...] = (3, 5)) -> np.ndarray:

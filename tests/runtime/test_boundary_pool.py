@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from hologram.errors import OutOfMemory, ShapeError
-from hologram.runtime.boundary_pool import BoundaryPool, coordinates, linear_offset
-from hologram.runtime.memory_pool import Pool
+from hologram.foundation.errors import OutOfMemory, ShapeError
+from hologram.runtime.memory.boundary_pool import BoundaryPool, coordinates, linear_offset
+from hologram.runtime.memory.memory_pool import Pool
 from tests.devices import MemoryDevice
 
 

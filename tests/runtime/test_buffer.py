@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
-from hologram import dtypes
 from hologram.backends.registry import discover
-from hologram.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
-from hologram.limits import STREAMED_BYTES
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BufferFreed, InteropError, ShapeError, UnsupportedDType
+from hologram.machine.limits import STREAMED_BYTES
 from hologram.runtime import selector
 from tests.devices import MemoryDevice, MemoryExecutor
 from tests.runtime.arrays import sample

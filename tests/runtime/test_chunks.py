@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.runtime.memory_pool import PARTS
+from hologram.runtime.memory.memory_pool import PARTS
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Structures of a class follow from one that was traced; see hologram/runtime/templates.py."""
+"""Structures of a class follow from one that was traced; see hologram/runtime/launches/templates.py."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.errors import HologramError
-from hologram.layout import Layout
+from hologram.foundation.errors import HologramError
+from hologram.machine.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation, Sample
-from hologram.runtime.classes import class_of
-from hologram.runtime.templates import Templates, alike
+from hologram.runtime.launches.shape_classes import class_of
+from hologram.runtime.launches.templates import Templates, alike
 
 ALIKE = 5  # operations of each form: others of it are planned by the same code
 OTHERS = 4  # members of each class

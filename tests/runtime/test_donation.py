@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram.errors import BufferFreed
+from hologram.foundation.errors import BufferFreed
 from hologram.frontend.tensor import as_tensor
 from hologram.opset import OPERATIONS
-from hologram.runtime.replay import Replay
+from hologram.runtime.launches.replay import Replay
 from tests.runtime.test_replay import N, arrays, vector
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
-from hologram.device import DeviceInfo
-from hologram.errors import InteropError, UnsupportedDType
-from hologram.runtime import dlpack
-from hologram.runtime.interchange import from_dlpack
+from hologram.foundation import dtypes
+from hologram.foundation.errors import InteropError, UnsupportedDType
+from hologram.machine.device import DeviceInfo
+from hologram.runtime.interchange import dlpack
+from hologram.runtime.interchange.adoption import from_dlpack
 from tests.devices import AdoptingDevice, MemoryDevice, MemoryExecutor, limits
 from tests.runtime.arrays import sample
 
@@ -94,7 +94,7 @@ def test_ten_thousand_exports_leave_nothing_behind(executor):
             buffer.__dlpack__()
             buffer.to_numpy(copy=False)
         gc.collect()
-        return len(gc.get_objects()) + sys.getrefcount(buffer._lease)
+        return len(gc.get_objects()) + sys.getrefcount(buffer._shared_block)
 
     before = export(100)
     assert export(10_000) <= before + 50

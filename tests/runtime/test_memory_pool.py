@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from hologram.errors import OutOfMemory
-from hologram.limits import ALIGNMENT
-from hologram.runtime.memory_pool import Pool, size_class
+from hologram.foundation.errors import OutOfMemory
+from hologram.machine.limits import ALIGNMENT
+from hologram.runtime.memory.memory_pool import Pool, size_class
 from tests.devices import MemoryDevice, MemoryExecutor
 
 

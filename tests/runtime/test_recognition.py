@@ -12,7 +12,7 @@ from hologram.atlas.evaluate import evaluate
 from hologram.atlas.text import parse_program
 from hologram.compiler.recognition.recognise import PATTERNS, Pattern, recognise
 from hologram.compiler.recognition.templates import Spelling
-from hologram.dtypes import DType, bf16, f16, f32, f64, i32, u32
+from hologram.foundation.dtypes import DType, bf16, f16, f32, f64, i32, u32
 from tests.compiler.recognition.test_recognise import GEMM
 
 PROBLEMS = {2: [(9, 33, 18), (70, 1, 3), (1, 300, 1), (20, 65, 1)], 1: [(1, 700), (7, 300)]}

@@ -1,4 +1,4 @@
-"""What is launched while a recording is open, and the memory it is given; see hologram/runtime/recording.py."""
+"""What is launched while a recording is open, and the memory it is given; see hologram/runtime/launches/recording.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import hologram as hg
-from hologram.runtime.recording import Recording
+from hologram.runtime.launches.recording import Recording
 
 
 @contextmanager

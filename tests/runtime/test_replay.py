@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import f32, i32
-from hologram.errors import BufferFreed
+from hologram.foundation.dtypes import f32, i32
+from hologram.foundation.errors import BufferFreed
 from hologram.frontend.tensor import as_tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
-from hologram.plan import Plan
-from hologram.runtime.replay import Replay
+from hologram.runtime.launches.replay import Replay
 
 N = 1000
 

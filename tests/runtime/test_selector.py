@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 import hologram as hg
-from hologram import backend as public
 from hologram.backends import registry
-from hologram.device import DeviceInfo, Probe
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
+from hologram.frontend import selection as public
+from hologram.machine.device import DeviceInfo, Probe
 from hologram.runtime import selector
 from tests.devices import limits
 
@@ -270,7 +270,7 @@ def _entries(monkeypatch):
 
 def test_a_third_party_is_found_by_its_entry_point(entries):
     module = SimpleNamespace(
-        NAME="npu", PREFERENCE=1, probe=None, open_device=None, source=None, usual_limits=None
+        NAME="npu", PREFERENCE=1, probe=None, open_device=None, source=None, reference_limits=None
     )
     entries.append(entry("npu", lambda: module))
     assert next(iter(registry.discover().items())) == ("npu", module)
@@ -288,7 +288,9 @@ def test_a_broken_third_party_is_said_and_left_out(entries):
 
 def test_a_module_that_is_no_backend_is_refused(entries):
     entries.append(entry("npu", lambda: SimpleNamespace(NAME="npu", __name__="npu")))
-    with pytest.raises(TypeError, match=r"'npu'.*lacks PREFERENCE, probe, open_device, source, usual_limits"):
+    with pytest.raises(
+        TypeError, match=r"'npu'.*lacks PREFERENCE, probe, open_device, source, reference_limits"
+    ):
         registry.discover()
 
 
@@ -299,7 +301,7 @@ def test_a_module_of_another_name_is_refused(entries):
         probe=None,
         open_device=None,
         source=None,
-        usual_limits=None,
+        reference_limits=None,
         __name__="chips",
     )
     entries.append(entry("tpu", lambda: module))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.recent import Oldest
+from hologram.foundation.bounded_caches import FIFOCache
 
 RNG = np.random.default_rng(0)
 
@@ -259,7 +259,7 @@ def test_memory_of_an_executor_that_comes_back_as_foreign() -> None:
 
 
 def test_the_oldest_goes_first() -> None:
-    kept: Oldest[int, str] = Oldest(3)
+    kept: FIFOCache[int, str] = FIFOCache(3)
     for k in range(5):
         assert kept.keep(k, str(k)) == str(k)
     assert list(kept) == [2, 3, 4]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.runtime.together import GAP_BYTES, read_together
+from hologram.runtime.memory.reading import GAP_BYTES, read_together
 
 SIZES = (1, 3, 0, 64, 1, 20_000, GAP_BYTES, 700_000, 1, 2_000_000, 5)
 DTYPES = ("bool", "u8", "f32", "i16", "f16")

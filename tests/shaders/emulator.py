@@ -25,7 +25,7 @@ import pytest
 
 from hologram.atlas.program import Program
 from hologram.compiler.source.codegen import Source
-from hologram.limits import Limits
+from hologram.machine.limits import Limits
 
 HEADERS = Path(__file__).parent / "emulation"
 SPACES = Path(__file__).parent / "address_spaces"

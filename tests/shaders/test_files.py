@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
-from hologram.backends.cuda import usual as cuda
-from hologram.backends.metal import usual as metal
-from hologram.backends.webgpu import usual as webgpu
-from hologram.layout import Layout
+from hologram.backends.cuda import reference as cuda
+from hologram.backends.metal import reference as metal
+from hologram.backends.webgpu import reference as webgpu
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
 from hologram.opset.neural.attention_gradient import attention_gradient
-from hologram.plan import Target, Tile
 from tests.devices import limits
 
 SHADERS = Path(__file__).parents[2] / "shaders"

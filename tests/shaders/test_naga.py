@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source.generator import generator
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Step, Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
-from hologram.plan import Step, Target, Tile
 from tests.devices import limits
 from tests.golden.programs import PROGRAMS
 from tests.shaders.test_tiles import ADAPTERS, CASES

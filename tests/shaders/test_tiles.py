@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.shader import Shader, load
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation, Sample
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.convolution import Convolution
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target, Tile
 from tests.accuracy import check, widened
 from tests.compiler.source.test_native import compile_cubin
 from tests.devices import limits

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import hologram as hg  # noqa: E402
 import hologram_torch  # noqa: E402
-from hologram.errors import ProgramError  # noqa: E402
+from hologram.foundation.errors import ProgramError  # noqa: E402
 
 AXPY = """
 program axpy rank 1 reduced 0

@@ -16,9 +16,9 @@ import pytest
 torch: Any = pytest.importorskip("torch")
 import hologram as hg  # noqa: E402
 import hologram_torch  # noqa: E402, F401
-from hologram.errors import HologramError, OutOfMemory  # noqa: E402
-from hologram.recent import Oldest  # noqa: E402
-from hologram.runtime.launches import Structure  # noqa: E402
+from hologram.foundation.bounded_caches import FIFOCache  # noqa: E402
+from hologram.foundation.errors import HologramError, OutOfMemory  # noqa: E402
+from hologram.runtime.launches.launcher import Structure  # noqa: E402
 from hologram_torch.kernels import entries, learnt  # noqa: E402
 from hologram_torch.kernels import quick as module  # noqa: E402
 from hologram_torch.kernels.registry import KERNELS  # noqa: E402
@@ -341,10 +341,10 @@ def test_a_forked_child_is_refused(quick: Quick) -> None:
 
 
 def test_overfilled_caches_lose_their_oldest(quick: Quick, monkeypatch: Any, long_ways: list[str]) -> None:
-    caches: list[Oldest[Any, Any]] = []
+    caches: list[FIFOCache[Any, Any]] = []
 
-    def noted(most: int) -> Oldest[Any, Any]:
-        caches.append(Oldest(8))
+    def noted(most: int) -> FIFOCache[Any, Any]:
+        caches.append(FIFOCache(8))
         return caches[-1]
 
     monkeypatch.setattr(module, "Oldest", noted)

@@ -92,7 +92,7 @@ def disagreeing(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return True
 
     compared = templates.agrees
-    monkeypatch.setattr("hologram.runtime.templates.COMPARED", 10**9)
+    monkeypatch.setattr("hologram.runtime.launches.templates.COMPARED", 10**9)
     monkeypatch.setattr(quick, "agrees", agrees)
     return found
 

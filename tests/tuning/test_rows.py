@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Problem
 from hologram.compiler.scheduling import ways
-from hologram.plan import Target
+from hologram.foundation import dtypes
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.plan import Target
 from hologram.tuning.tunable import TUNABLES
 from hologram.tuning.tuner import Pace, measure
 from tests.backends.metal.test_device import Executor

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes, store
 from hologram.backends import registry
-from hologram.choices import Candidate, Problem
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation import dtypes, store
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target, Tile
 from hologram.tuning import tuner
 from hologram.tuning.winners import KIND, Winners, candidate, record
 from tests.devices import limits

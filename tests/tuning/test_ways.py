@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.choices import Candidate, Problem
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset.tiles import attention, convolution
-from hologram.plan import Plan, Target, Tile
 from hologram.tuning.tunable import TUNABLES
 from tests.backends import emulated
 from tests.devices import limits

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
-from hologram.compiling import CompilingDevice
-from hologram.device import Binding, DeviceInfo, Kernel, Launch, Probe
-from hologram.errors import BackendUnavailable, CompileError
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.compiled.kernels import CompilingDevice
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable, CompileError
+from hologram.machine.device import Binding, DeviceInfo, Kernel, Launch, Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 NAME = "abacus"
 PREFERENCE = 110  # behind the CPU: nobody wants it unasked
@@ -43,7 +43,7 @@ INFO = DeviceInfo(NAME, 0, "beads on wires", "Atlas' evaluator", LIMITS)
 
 @dataclass(frozen=True)
 class Evaluated(Kernel):
-    """A kernel; see hologram.device.Kernel."""
+    """A kernel; see hologram.machine.device.Kernel."""
 
     program: Program
 
@@ -63,7 +63,7 @@ class Evaluated(Kernel):
 
 
 class Abacus(CompilingDevice[Evaluated]):
-    """An open device; what it does not say it does as hologram.device.Device does."""
+    """An open device; what it does not say it does as hologram.machine.device.Device does."""
 
     def allocate(self, nbytes: int) -> np.ndarray:
         return np.empty(nbytes, np.uint8)
@@ -94,7 +94,7 @@ def open_device(index: int) -> Abacus:
     return Abacus(INFO)
 
 
-def usual_limits() -> Limits:
+def reference_limits() -> Limits:
     return LIMITS
 
 

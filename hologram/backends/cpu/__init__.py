@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.device import NAME, CpuDevice, describe
-from hologram.device import Device, Probe
-from hologram.errors import BackendUnavailable
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation.errors import BackendUnavailable
+from hologram.machine.device import Device, Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 PREFERENCE = 100  # the last resort of `auto`
 
-__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "usual_limits"]
+__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "reference_limits"]
 
 
 def probe() -> Probe:
@@ -32,7 +32,7 @@ def open_device(index: int) -> Device:
     return CpuDevice()
 
 
-def usual_limits() -> Limits:
+def reference_limits() -> Limits:
     """Those of this CPU."""
     return describe().limits
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import blit, dtypes, lazy
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
-from hologram.compiling import CompilingDevice
-from hologram.config import config
-from hologram.device import (
+from hologram.compiled import byte_programs
+from hologram.compiled.kernels import CompilingDevice
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.config import config
+from hologram.machine.device import (
     Binding,
     Call,
     Clock,
@@ -28,16 +29,16 @@ from hologram.device import (
     Prepared,
     Timeline,
 )
-from hologram.limits import STREAMED_BYTES, Limits
-from hologram.plan import Tile
+from hologram.machine.limits import STREAMED_BYTES, Limits
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.products import tiles
-    from hologram.machine_code import engine
+    from hologram.compiled.machine_code import engine
 else:  # needed to launch, not to open
-    engine = lazy.module("hologram.machine_code.engine")
+    engine = lazy.module("hologram.compiled.machine_code.engine")
     interpret = lazy.module("hologram.backends.cpu.interpret")
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
@@ -139,24 +140,24 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     def _move(self, source: np.ndarray, target: np.ndarray) -> None:
         """Copies bytes; large ranges that lie apart by all threads, past the caches."""
-        whole = target.size // max(blit.WORDS) * max(blit.WORDS)
+        whole = target.size // max(byte_programs.WORDS) * max(byte_programs.WORDS)
         if whole < STREAMED_BYTES or np.may_share_memory(source, target) or not _compiles():
             target[:] = source
             return
         spans = [Memory(a, a.ctypes.data, whole) for a in (source, target)]
-        size = blit.word(*(span.address for span in spans))
+        size = byte_programs.word(*(span.address for span in spans))
         bindings = [Binding(span, 0, whole) for span in spans]
-        self.compile(blit.copy_program(size)).bind(bindings, (0, 0), (whole // size,))()
+        self.compile(byte_programs.copy_program(size)).bind(bindings, (0, 0), (whole // size,))()
         target[whole:] = source[whole:]
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
-        unit = blit.WORDS[len(pattern)]
+        unit = byte_programs.WORDS[len(pattern)]
         value = np.frombuffer(pattern, unit.numpy)[0]
         if nbytes < STREAMED_BYTES or not _compiles():
             memory.bytes[offset : offset + nbytes].view(unit.numpy)[:] = value
             return
         bindings = [Binding(memory, offset, nbytes)]
-        fill = self.compile(blit.fill_program(len(pattern)))
+        fill = self.compile(byte_programs.fill_program(len(pattern)))
         fill.bind(bindings, (0, int(value)), (nbytes // len(pattern),))()
 
     def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
@@ -190,7 +191,7 @@ class CpuDevice(CompilingDevice[Kernel]):
         return memory.address
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
-        """See hologram.device.Device: neighbours that are compiled code become one call of it."""
+        """See hologram.machine.device.Device: neighbours that are compiled code become one call of it."""
         return preparing.prepared(calls, arguments, self._host if _compiles() else None)
 
     def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:

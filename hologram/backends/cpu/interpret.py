@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
-from hologram.device import Binding, Kernel, Launch, Span
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Kernel, Launch, Span
 
 
 @frozen

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hologram import store
 from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
@@ -21,17 +20,18 @@ from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
 from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.workers import Pool
+from hologram.compiled.machine_code.engine import Code, Engine
+from hologram.compiled.machine_code.objects import kept_code
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
 from hologram.compiler.functions.transcendental import expand, unless_scalar
-from hologram.compiler.passes import passed
+from hologram.compiler.passes import log_pass
 from hologram.compiler.source.report import generated
-from hologram.device import Binding, Kernel, Launch, Prepared, Span, nothing
-from hologram.dtypes import DType, Number
-from hologram.machine_code.engine import Code, Engine
-from hologram.machine_code.objects import kept_code
-from hologram.plan import Given
-from hologram.recent import Oldest
-from hologram.records import frozen
+from hologram.foundation import store
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Kernel, Launch, Prepared, Span, nothing
+from hologram.machine.plan import Given
 
 FOLDER = Path(__file__).parent  # all that decides the code
 # As what a scalar of a dtype is told, where that needs no rounding beside the conversion.
@@ -73,12 +73,14 @@ class ProgramKernel(Kernel):
 
     def __init__(self, program: Program, host: Host) -> None:
         self._source = program
-        self.program = passed("expand functions", program, expand(program, unless_scalar, wide=True))
+        self.program = log_pass("expand functions", program, expand(program, unless_scalar, wide=True))
         self._paths = paths(self.program)
         self._facts = facts(self.program)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
-        self._schedules: Oldest[Any, Schedule] = Oldest(MAX_SCHEDULES)  # of launches whose buffers lie apart
+        self._schedules: FIFOCache[Any, Schedule] = FIFOCache(
+            MAX_SCHEDULES
+        )  # of launches whose buffers lie apart
         self._lock = threading.Lock()
 
     def bind(

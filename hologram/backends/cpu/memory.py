@@ -6,8 +6,8 @@ import ctypes
 
 import numpy as np
 
-from hologram.errors import OutOfMemory
-from hologram.records import frozen
+from hologram.foundation.errors import OutOfMemory
+from hologram.foundation.frozen import frozen
 
 ALIGNMENT = 64
 HUGE = 2 << 20  # bytes; from twice this on, a block starts at a huge page's border

@@ -11,12 +11,12 @@ from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.memory import borrowed
-from hologram.device import Binding, Call, Draft, Prepared
-from hologram.plan import Given
+from hologram.machine.device import Binding, Call, Draft, Prepared
+from hologram.machine.plan import Given
 
 
 def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
-    """The calls in order as one launch; see hologram.device.Device.prepare."""
+    """The calls in order as one launch; see hologram.machine.device.Device.prepare."""
     parts: list[Any] = []
     found: list[Any] = [_part(c, arguments, host) for c in calls]
     for compiled, group in itertools.groupby(found, lambda x: type(x) is list):

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hologram.errors import BackendUnavailable
-from hologram.machine_code.engine import Engine
-from hologram.machine_code.objects import kept_code
+from hologram.compiled.machine_code.engine import Engine
+from hologram.compiled.machine_code.objects import kept_code
+from hologram.foundation.errors import BackendUnavailable
 
 _SIZE_BYTES = 5 * 64
 _LOOKS_SLOT = (4 * 64 + 8) // 8

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram import lazy
 from hologram.atlas.program import Program
-from hologram.device import Device, Probe
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation import lazy
+from hologram.machine.device import Device, Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.cuda import dialect, probing, usual
+    from hologram.backends.cuda import dialect, probing
+    from hologram.backends.cuda import reference as reference
     from hologram.compiler.source import listing
 else:  # needed for devices or source alone
     dialect = lazy.module("hologram.backends.cuda.dialect")
     probing = lazy.module("hologram.backends.cuda.probing")
-    usual = lazy.module("hologram.backends.cuda.usual")
+    reference = lazy.module("hologram.backends.cuda.reference")
     listing = lazy.module("hologram.compiler.source.listing")
 
 NAME = "cuda"
@@ -35,11 +36,11 @@ def open_device(index: int) -> Device:
     return probing.open_device(NAME, index)
 
 
-def usual_limits() -> Limits:
-    """Those of a usual device; none has to be here."""
-    return usual.LIMITS
+def reference_limits() -> Limits:
+    """Those of a reference device; none has to be here."""
+    return reference.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-    """The CUDA C++ of a kernel on a usual device; none has to be here."""
-    return listing.listing(kernel, dialect.cuda(), usual.LIMITS, grid, scalars)
+    """The CUDA C++ of a kernel on a reference device; none has to be here."""
+    return listing.listing(kernel, dialect.cuda(), reference.LIMITS, grid, scalars)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
-from hologram import store
 from hologram.backends.cuda.dialect import OPTIONS
-from hologram.errors import BackendUnavailable, CompileError
+from hologram.foundation import store
+from hologram.foundation.errors import BackendUnavailable, CompileError
 
 T = TypeVar("T")
 KIND = "cubin"  # the store's

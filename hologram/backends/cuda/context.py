@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from hologram import forks
 from hologram.backends.cuda.library import Library
-from hologram.errors import BackendUnavailable, DeviceLost, HologramError
+from hologram.foundation import forks
+from hologram.foundation.errors import BackendUnavailable, DeviceLost, HologramError
 
 MANY_LEAVING = 256  # handles that wait for the device to be given back
 OUTLIVING = ("cuLibraryUnload",)  # give back what is the process's, not the context's

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hologram import blit
 from hologram.atlas.program import Program
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
-from hologram.backends.cuda.kernel import CudaKernel, Facilities, launcher
+from hologram.backends.cuda.kernel import CudaKernel, KernelContext, launcher
 from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
-from hologram.compiling import CompilingDevice
-from hologram.device import Binding, Device, DeviceInfo, Kernel, Launch, Timeline, check_range
+from hologram.compiled import byte_programs
+from hologram.compiled.kernels import CompilingDevice
+from hologram.machine.device import Binding, Device, DeviceInfo, Kernel, Launch, Timeline, check_range
+from hologram.machine.plan import Tile
 from hologram.opset.tiles.product_library import LIBRARY
-from hologram.plan import Tile
 
 DLPACK_CUDA = 2  # kDLCUDA
 
 
 class CudaDevice(CompilingDevice[Kernel]):
-    """See hologram.device.Device."""
+    """See hologram.machine.device.Device."""
 
     array_interface = "__cuda_array_interface__"
     queue_interface = "__cuda_stream__"
@@ -37,7 +37,7 @@ class CudaDevice(CompilingDevice[Kernel]):
         self.queue_handle = int(context.stream)
         self.context = context
         self.transfers = Transfers(context, info.limits.max_buffer_bytes)
-        self.facilities = Facilities(context, compiler, info.limits, launcher(context))
+        self.kernel_context = KernelContext(context, compiler, info.limits, launcher(context))
         self.vendor = vendor_library and Vendor(context, vendor_library, self.transfers.allocate)
 
     # Memory.
@@ -112,7 +112,7 @@ class CudaDevice(CompilingDevice[Kernel]):
             ahead = offset % self.limits.binding_alignment
             part = (Binding(memory, offset - ahead, ahead + nbytes),)
             value, size = int.from_bytes(pattern, "little"), len(pattern)
-            kernel = self.compile(blit.fill_program(size))
+            kernel = self.compile(byte_programs.fill_program(size))
             kernel.bind(part, (ahead // size, value), (nbytes // size,))()
             return
         with self.context.lock:
@@ -122,7 +122,7 @@ class CudaDevice(CompilingDevice[Kernel]):
         return memory.address + offset
 
     def adopt_address(self, address: int, nbytes: int, owner: Any) -> Memory:
-        """See hologram.device.Device; raises InteropError for memory of another device."""
+        """See hologram.machine.device.Device; raises InteropError for memory of another device."""
         with self.context.lock:
             foreign.require_here(self.context, address)
             found = self.transfers.adopt(address, nbytes, owner)
@@ -132,15 +132,15 @@ class CudaDevice(CompilingDevice[Kernel]):
     # Streams of other libraries.
 
     def follow(self, stream: Any) -> None:
-        """See hologram.device.Device; the stream as foreign.stream_of takes it."""
+        """See hologram.machine.device.Device; the stream as foreign.stream_of takes it."""
         foreign.follow(self.context, stream)
 
     def lead(self, stream: Any) -> None:
-        """See hologram.device.Device."""
+        """See hologram.machine.device.Device."""
         foreign.lead(self.context, stream)
 
     def follow_users(self, queues: Sequence[Any]) -> None:
-        """See hologram.device.Device."""
+        """See hologram.machine.device.Device."""
         foreign.follow_users(self.context, queues)
 
     def hand_over(self, stream: Any) -> None:
@@ -157,14 +157,14 @@ class CudaDevice(CompilingDevice[Kernel]):
         """See CompilingDevice."""
         if isinstance(kernel, Tile) and kernel.stem == LIBRARY:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
-        return CudaKernel(kernel, self.facilities)
+        return CudaKernel(kernel, self.kernel_context)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.Device."""
+        """One call for launches in order; see hologram.machine.device.Device."""
         return sequence(self.context, launches)
 
     def timeline(self) -> Timeline:
-        """A new timeline; see hologram.device."""
+        """A new timeline; see hologram.machine.device."""
         return EventTimeline(self.context)
 
     def flush(self) -> None:

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
 from hologram.compiler.dialect import FOLD, BufferDeclaration, Declarations, Dialect, Prelude, spell
 from hologram.compiler.source import c_family
 from hologram.compiler.source.c_family import Names
-from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32, u64
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import (
+    DType,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 O = Opcode
 # Of NVRTC: no fused multiply-add but where a program says so. Subnormals, division and square

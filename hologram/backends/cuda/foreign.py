@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.backends.cuda.context import Context
-from hologram.errors import InteropError
+from hologram.foundation.errors import InteropError
 
 LEGACY = 1  # CU_STREAM_LEGACY: the default stream, which libraries also call 0
 NAMED = (LEGACY, 2)  # and CU_STREAM_PER_THREAD: of whichever context is current

@@ -19,18 +19,18 @@ from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.dialect import cuda
+from hologram.compiled.kernels import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.compiling import TextKernel
-from hologram.device import Binding, Launch, nothing, read_by_epilogue
-from hologram.dtypes import Number
-from hologram.errors import CompileError, HologramError
-from hologram.limits import Limits
-from hologram.plan import Tile
-from hologram.records import frozen
+from hologram.foundation.dtypes import Number
+from hologram.foundation.errors import CompileError, HologramError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Launch, nothing, read_by_epilogue
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -48,7 +48,7 @@ REFUSALS = (
 
 
 @frozen
-class Facilities:
+class KernelContext:
     """What kernels of a device share."""
 
     context: Context
@@ -98,12 +98,12 @@ def launcher(context: Context) -> Callable[[Arguments, Any], None]:
 class Code:
     """A compiled variant, loaded by the driver; it goes with its last reference, once the device is done with it."""
 
-    def __init__(self, facilities: Facilities, source: Source | Shader, shared_bytes: int) -> None:
+    def __init__(self, kernel_context: KernelContext, source: Source | Shader, shared_bytes: int) -> None:
         self.source = source
-        context, driver = facilities.context, facilities.context.driver
+        context, driver = kernel_context.context, kernel_context.context.driver
         self.context = context
         try:
-            self.library: Any = kept(facilities.compiler, source.entry, source.text, self._load)
+            self.library: Any = kept(kernel_context.compiler, source.entry, source.text, self._load)
         except ValueError as error:
             raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
         with context.lock:
@@ -134,12 +134,12 @@ class Code:
 
 
 class CudaKernel(TextKernel):
-    """See hologram.device.Kernel. `wide`: what writes it with positions of 64 bits."""
+    """See hologram.machine.device.Kernel. `wide`: what writes it with positions of 64 bits."""
 
-    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        limits = facilities.limits
+    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+        limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
-        self.facilities = facilities
+        self.kernel_context = kernel_context
         self.shared_bytes = kernel.shared_bytes if isinstance(kernel, Tile) else 0
         self._codes: dict[tuple[int, Variant], Code] = {}
         self._compiling = threading.Lock()  # not the context's: while NVRTC is at it, others compute
@@ -158,7 +158,7 @@ class CudaKernel(TextKernel):
         lengths: Sequence[int],
     ) -> Launch:
         """See TextKernel."""
-        context = self.facilities.context
+        context = self.kernel_context.context
         context.check()
         many = isinstance(self.kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
         written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
@@ -175,14 +175,14 @@ class CudaKernel(TextKernel):
             owners = (code, held, *(b.memory for b in bindings))
             block, stream = code.source.workgroup, context.stream
             arguments = Arguments(code.function, *groups, *block, self.shared_bytes, stream, parameters, 0)
-            return Recorded(self.facilities.launch, arguments, owners)
+            return Recorded(self.kernel_context.launch, arguments, owners)
 
     def _code(self, bits: int, variant: Variant) -> Code:
         with self._compiling:
             if (bits, variant) not in self._codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
-                self._codes[bits, variant] = Code(self.facilities, source, self.shared_bytes)
+                self._codes[bits, variant] = Code(self.kernel_context, source, self.shared_bytes)
             return self._codes[bits, variant]
 
     def _operands(self, addresses: Sequence[int], scalars: Sequence[Number]) -> list[bytes]:
@@ -194,7 +194,7 @@ class CudaKernel(TextKernel):
             places = {name: (k, dtype) for k, (name, dtype, _) in enumerate(self.kernel.buffers)}
             for tensor in self.kernel.maps:
                 place, dtype = places[tensor.buffer]
-                context = self.facilities.context
+                context = self.kernel_context.context
                 found[place] = tensor_maps.encoded(context, tensor, dtype, addresses[place], named)
         return found
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from hologram import forks
-from hologram.errors import DeviceLost, HologramError, OutOfMemory
+from hologram.foundation import forks
+from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
 
 # After these the driver answers every later call in the same way: only a new context works again.
 FATAL = (

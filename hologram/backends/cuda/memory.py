@@ -15,8 +15,8 @@ from typing import Any
 
 from hologram.backends.cuda.context import Context, Owned
 from hologram.backends.cuda.staging import Staging
-from hologram.errors import BufferFreed, OutOfMemory
-from hologram.limits import ALIGNMENT
+from hologram.foundation.errors import BufferFreed, OutOfMemory
+from hologram.machine.limits import ALIGNMENT
 
 WORD = 4
 OVERLAPPING_BYTES = 8 << 20  # that a copy onto itself takes at a time

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hologram import dtypes, forks
 from hologram.backends.cuda import compiler, vendor
 from hologram.backends.cuda.compiler import INSTALL, NVRTC, Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library, installed
-from hologram.device import DeviceInfo, Probe
-from hologram.errors import BackendUnavailable, HologramError
-from hologram.limits import Limits
+from hologram.foundation import dtypes, forks
+from hologram.foundation.errors import BackendUnavailable, HologramError
+from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.limits import Limits
 
 DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
 ARCHITECTURE_NEEDED = 75  # Turing's, the oldest that CUDA 13 compiles for

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.cuda.context import Context
-from hologram.errors import OutOfMemory
+from hologram.foundation.errors import OutOfMemory
 
 PIECE_BYTES = 8 << 20  # of pinned memory; a guess: to be measured on a card
 PIECES = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 
-from hologram import dtypes
 from hologram.backends.cuda.context import Context
-from hologram.dtypes import DType, Number
-from hologram.plan import TensorMap
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.machine.plan import TensorMap
 
 MAP_BYTES = 128
 TYPES = {

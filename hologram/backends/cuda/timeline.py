@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.backends.cuda.context import Context
-from hologram.device import Clock, Launch
+from hologram.machine.device import Clock, Launch
 
 ANCHOR_S = 1.0
 ROUNDS = 6  # of the calibration
@@ -56,7 +56,7 @@ class Event:
 
 
 class EventTimeline:
-    """See hologram.device.Timeline."""
+    """See hologram.machine.device.Timeline."""
 
     clock = Clock.DEVICE
 

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hologram.backends.cuda.context import Context
-from hologram.device import Binding, Kernel, Launch, check_bindings, in_turn, nothing
-from hologram.dtypes import DType, Number, bf16, f16, f32
-from hologram.errors import CompileError, HologramError, OutOfMemory
-from hologram.layout import Layout
-from hologram.limits import ALIGNMENT, Limits
+from hologram.foundation.bounded_caches import LRUCache
+from hologram.foundation.dtypes import DType, Number, bf16, f16, f32
+from hologram.foundation.errors import CompileError, HologramError, OutOfMemory
+from hologram.machine.device import Binding, Kernel, Launch, check_bindings, in_turn, nothing
+from hologram.machine.layout import Layout
+from hologram.machine.limits import ALIGNMENT, Limits
+from hologram.machine.plan import Tile
 from hologram.opset.tiles import product_library, product_tile
-from hologram.plan import Tile
-from hologram.recent import Recent
 
 # cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
 TYPES = {f32: 0, f16: 2, bf16: 14}
@@ -168,7 +168,7 @@ class Prepared(NamedTuple):
 
 
 class VendorKernel(Kernel):
-    """A product by the vendor's library, by a kernel of ours where it refuses; see hologram.device.Kernel."""
+    """A product by the vendor's library, by a kernel of ours where it refuses; see hologram.machine.device.Kernel."""
 
     def __init__(
         self, tile: Tile, vendor: Vendor | None, limits: Limits, compile_tile: Callable[[Tile], Kernel]
@@ -181,7 +181,7 @@ class VendorKernel(Kernel):
         self.vendor = vendor
         self.limits = limits
         self._compile = compile_tile
-        self._prepared: Recent[tuple[int, ...], Prepared | None] = Recent(MANY_SHAPES)
+        self._prepared: LRUCache[tuple[int, ...], Prepared | None] = LRUCache(MANY_SHAPES)
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """See Kernel; raises OutOfMemory where the card has no room for the library."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.backends.metal import framework
-from hologram.device import Device, Probe
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation import lazy
+from hologram.machine.device import Device, Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.metal import dialect, probing, usual
+    from hologram.backends.metal import dialect, probing
+    from hologram.backends.metal import reference as reference
     from hologram.compiler.source import listing
 else:  # needed for devices or source alone
     dialect = lazy.module("hologram.backends.metal.dialect")
     probing = lazy.module("hologram.backends.metal.probing")
-    usual = lazy.module("hologram.backends.metal.usual")
+    reference = lazy.module("hologram.backends.metal.reference")
     listing = lazy.module("hologram.compiler.source.listing")
 
 NAME = "metal"
@@ -35,11 +36,11 @@ def open_device(index: int) -> Device:
     return probing.open_device(NAME, framework.framework, index)
 
 
-def usual_limits() -> Limits:
-    """Those of a usual device; none has to be here."""
-    return usual.LIMITS
+def reference_limits() -> Limits:
+    """Those of a reference device; none has to be here."""
+    return reference.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-    """The MSL of a kernel on a usual device; none has to be here."""
-    return listing.listing(kernel, dialect.msl(), usual.LIMITS, grid, scalars)
+    """The MSL of a kernel on a reference device; none has to be here."""
+    return listing.listing(kernel, dialect.msl(), reference.LIMITS, grid, scalars)

@@ -8,30 +8,31 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hologram import blit, forks
 from hologram.atlas.program import Program
-from hologram.backends.metal.kernel import Facilities, MetalKernel, appender, sequence
+from hologram.backends.metal.kernel import KernelContext, MetalKernel, appender, sequence
 from hologram.backends.metal.memory import Heap, Memory, view
 from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
 from hologram.backends.metal.timeline import BatchTimeline
-from hologram.compiling import CompilingDevice
-from hologram.device import Binding, DeviceInfo, Launch, Timeline, check_range
-from hologram.errors import DeviceLost
-from hologram.limits import ALIGNMENT
-from hologram.plan import Tile
+from hologram.compiled import byte_programs
+from hologram.compiled.kernels import CompilingDevice
+from hologram.foundation import forks
+from hologram.foundation.errors import DeviceLost
+from hologram.machine.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.machine.limits import ALIGNMENT
+from hologram.machine.plan import Tile
 
 BLIT_WORD = 4  # macOS's own copies are of whole words
 
 
 class MetalDevice(CompilingDevice[MetalKernel]):
-    """See hologram.device.Device."""
+    """See hologram.machine.device.Device."""
 
     def __init__(self, info: DeviceInfo, queue: Queue) -> None:
         super().__init__(info)
         self.queue = queue
         self.heap = Heap(queue, info.limits.max_buffer_bytes)
-        self.facilities = Facilities(queue, Pipelines(queue), info.limits, appender(queue))
+        self.kernel_context = KernelContext(queue, Pipelines(queue), info.limits, appender(queue))
         forks.watch(queue)
         # Of a device that nobody closed the GPU may still use all that a batch holds; at exit as well.
         weakref.finalize(self, queue.close, self._closed())
@@ -98,10 +99,10 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         if not (source_offset | target_offset | nbytes) % BLIT_WORD:
             self._blit(source, source_offset, target, target_offset, nbytes)
             return
-        size = blit.word(source_offset, target_offset, nbytes)
+        size = byte_programs.word(source_offset, target_offset, nbytes)
         from_, first_ = (o % ALIGNMENT // size for o in (source_offset, target_offset))
         bindings = (_part(source, source_offset, nbytes), _part(target, target_offset, nbytes))
-        self.compile(blit.copy_program(size)).bind(bindings, (from_, first_), (nbytes // size,))()
+        self.compile(byte_programs.copy_program(size)).bind(bindings, (from_, first_), (nbytes // size,))()
 
     def _blit(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int
@@ -126,10 +127,10 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         if not nbytes:
             return
         check_range(self.info.backend, memory, offset, nbytes)
-        wide = max(blit.word(offset, nbytes), len(pattern))
+        wide = max(byte_programs.word(offset, nbytes), len(pattern))
         value = int.from_bytes(pattern * (wide // len(pattern)), "little")
         part = (_part(memory, offset, nbytes),)
-        self.compile(blit.fill_program(wide)).bind(
+        self.compile(byte_programs.fill_program(wide)).bind(
             part, (offset % ALIGNMENT // wide, value), (nbytes // wide,)
         )()
 
@@ -149,14 +150,14 @@ class MetalDevice(CompilingDevice[MetalKernel]):
 
     def make(self, kernel: Program | Tile) -> MetalKernel:
         """See CompilingDevice."""
-        return MetalKernel(kernel, self.facilities)
+        return MetalKernel(kernel, self.kernel_context)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.Device."""
-        return sequence(self.facilities, launches)
+        """One call for launches in order; see hologram.machine.device.Device."""
+        return sequence(self.kernel_context, launches)
 
     def timeline(self) -> Timeline:
-        """A new timeline; see hologram.device."""
+        """A new timeline; see hologram.machine.device."""
         return BatchTimeline(self.queue)
 
     def flush(self) -> None:

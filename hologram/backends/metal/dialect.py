@@ -14,7 +14,22 @@ from hologram.atlas.program import Access
 from hologram.compiler.dialect import FOLD, BufferDeclaration, Declarations, Dialect, Prelude, spell
 from hologram.compiler.source import c_family
 from hologram.compiler.source.c_family import Names
-from hologram.dtypes import DType, bf16, bool_, f16, f32, i8, i16, i32, i64, index, u8, u16, u32, u64
+from hologram.foundation.dtypes import (
+    DType,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 O = Opcode
 TYPES = {

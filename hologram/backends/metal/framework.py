@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, Protocol
 
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
 
 WEBGPU = "Use backend='webgpu'"
 INSTALL = f"pip install 'hologram[metal]'. {WEBGPU} without it: it reaches Apple's GPUs through Metal."

@@ -15,18 +15,18 @@ from hologram.backends.metal.dialect import msl
 from hologram.backends.metal.memory import Memory
 from hologram.backends.metal.pipeline import Pipeline, Pipelines
 from hologram.backends.metal.queue import BATCH, Queue
+from hologram.compiled.kernels import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import ACCUMULATOR, Shader
-from hologram.compiling import TextKernel
-from hologram.device import Binding, Launch, in_turn, nothing, read_by_epilogue
-from hologram.dtypes import Number
-from hologram.errors import ShapeError
-from hologram.limits import Limits
-from hologram.plan import Tile
-from hologram.records import frozen
+from hologram.foundation.dtypes import Number
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Launch, in_turn, nothing, read_by_epilogue
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -34,7 +34,7 @@ COUNTED = most_lanes(32)
 
 
 @frozen
-class Facilities:
+class KernelContext:
     """What kernels of a device share."""
 
     queue: Queue
@@ -108,7 +108,7 @@ def appender(queue: Queue) -> Callable[[Sequence[Dispatch]], None]:
     return append
 
 
-def sequence(facilities: Facilities, launches: Sequence[Launch]) -> Launch:
+def sequence(kernel_context: KernelContext, launches: Sequence[Launch]) -> Launch:
     """One call for launches in order: neighbours are appended together, under one lock."""
     calls: list[Launch] = []
     for recorded, group in itertools.groupby(launches, lambda launch: type(launch) is Recorded):
@@ -116,7 +116,7 @@ def sequence(facilities: Facilities, launches: Sequence[Launch]) -> Launch:
         if recorded:
             every = [d for launch in found for d in launch.dispatches]
             parts = [tuple(every[k : k + BATCH]) for k in range(0, len(every), BATCH)]
-            found = [Recorded(facilities.launch, part) for part in parts]
+            found = [Recorded(kernel_context.launch, part) for part in parts]
         calls += found
     return in_turn(calls)
 
@@ -124,19 +124,21 @@ def sequence(facilities: Facilities, launches: Sequence[Launch]) -> Launch:
 class Form:
     """A variant of a kernel, compiled."""
 
-    def __init__(self, facilities: Facilities, source: Source | Shader) -> None:
+    def __init__(self, kernel_context: KernelContext, source: Source | Shader) -> None:
         self.source = source
         generated(source.entry, "MSL", lambda: source.text)
         threads = math.prod(source.workgroup)
-        self.pipeline: Pipeline = facilities.pipelines.get(source.entry, source.text, threads)
+        self.pipeline: Pipeline = kernel_context.pipelines.get(source.entry, source.text, threads)
 
 
 class MetalKernel(TextKernel):
-    """See hologram.device.Kernel."""
+    """See hologram.machine.device.Kernel."""
 
-    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        super().__init__(kernel, facilities.limits, generator(kernel, msl(), facilities.limits, FOLDER))
-        self.facilities = facilities
+    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+        super().__init__(
+            kernel, kernel_context.limits, generator(kernel, msl(), kernel_context.limits, FOLDER)
+        )
+        self.kernel_context = kernel_context
         self._forms: dict[Variant, Form] = {}
         self._compiling = threading.Lock()  # not the queue's: while Metal compiles, others compute
         if isinstance(kernel, Tile):
@@ -150,23 +152,23 @@ class MetalKernel(TextKernel):
         lengths: Sequence[int],
     ) -> Launch:
         """See TextKernel."""
-        facilities, largest = self.facilities, max(math.prod(grid), *lengths, 0)
+        kernel_context, largest = self.kernel_context, max(math.prod(grid), *lengths, 0)
         if isinstance(self.kernel, Program) and largest > COUNTED:
             raise ShapeError(
                 f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
             )
         form = self._form(self.generator.variant(grid, scalars, lengths))
-        groups = form.source.groups(grid, facilities.limits)
+        groups = form.source.groups(grid, kernel_context.limits)
         if math.prod(groups) == 0:
             return nothing
-        with facilities.queue.lock:
+        with kernel_context.queue.lock:
             dispatch = self._dispatch(form, bindings, form.source.pack(scalars, grid, lengths), groups)
-            return Recorded(facilities.launch, (dispatch,))
+            return Recorded(kernel_context.launch, (dispatch,))
 
     def _dispatch(
         self, form: Form, bindings: Sequence[Binding], values: bytes, groups: Sequence[int]
     ) -> Dispatch:
-        size = self.facilities.queue.framework.metal.MTLSizeMake
+        size = self.kernel_context.queue.framework.metal.MTLSizeMake
         through = read_by_epilogue(self.kernel)
         places = [(b.memory.live, b.offset) for b in bindings]
         # An empty struct has one byte in C++: something has to be bound for it.
@@ -190,5 +192,5 @@ class MetalKernel(TextKernel):
     def _form(self, variant: Variant) -> Form:
         with self._compiling:
             if variant not in self._forms:
-                self._forms[variant] = Form(self.facilities, self.generator.source(variant))
+                self._forms[variant] = Form(self.kernel_context, self.generator.source(variant))
             return self._forms[variant]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.metal.queue import Queue
-from hologram.errors import BufferFreed, OutOfMemory
-from hologram.limits import ALIGNMENT
+from hologram.foundation.errors import BufferFreed, OutOfMemory
+from hologram.machine.limits import ALIGNMENT
 
 # Arrays that share no page with others: macOS's malloc gives whole pages from here on.
 LARGE_BYTES = 128 << 10

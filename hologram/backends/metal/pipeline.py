@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from hologram.backends.metal.queue import Queue
-from hologram.errors import CompileError
+from hologram.foundation.errors import CompileError
 
 # MTLMathModeSafe and MTLMathFloatingPointFunctionsPrecise: pyobjc names them from 11 on, macOS 15 takes them from any.
 MATH_MODE_SAFE, FUNCTIONS_PRECISE = 0, 1

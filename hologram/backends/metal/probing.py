@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hologram import forks, lazy
-from hologram.backends.metal import usual
+from hologram.backends.metal import reference as reference
 from hologram.backends.metal.framework import WEBGPU, Framework, Missing
-from hologram.device import DeviceInfo, Probe
-from hologram.errors import BackendUnavailable, CompileError
-from hologram.limits import ALIGNMENT
+from hologram.foundation import forks, lazy
+from hologram.foundation.errors import BackendUnavailable, CompileError
+from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.limits import ALIGNMENT
 
 if TYPE_CHECKING:
     from hologram.backends.metal import device as opened
@@ -48,10 +48,10 @@ def describe(backend: str, framework: Framework, device: Any, index: int) -> Dev
     largest = device.maxBufferLength() // ALIGNMENT * ALIGNMENT
     threads = device.maxThreadsPerThreadgroup()
     limits = replace(
-        usual.LIMITS,
+        reference.LIMITS,
         max_buffer_bytes=largest,
         max_binding_bytes=largest,
-        max_workgroup_threads=min(threads.width, usual.LIMITS.max_workgroup_threads),
+        max_workgroup_threads=min(threads.width, reference.LIMITS.max_workgroup_threads),
         shared_bytes=device.maxThreadgroupMemoryLength(),
         unified_memory=bool(device.hasUnifiedMemory()),
     )

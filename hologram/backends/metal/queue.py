@@ -13,9 +13,9 @@ import threading
 from collections import deque
 from typing import Any
 
-from hologram import forks
 from hologram.backends.metal.framework import Framework
-from hologram.errors import DeviceLost, HologramError, OutOfMemory
+from hologram.foundation import forks
+from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
 
 BATCH = 50  # dispatches; MLX's number for the smaller GPUs, to be measured
 
@@ -74,7 +74,7 @@ class Queue:
             raise failure
 
     def abandon(self) -> None:
-        """Makes every later call raise BackendUnavailable; see hologram.forks.
+        """Makes every later call raise BackendUnavailable; see hologram.foundation.forks.
 
         What is being encoded is never released here: Metal ends a process that lets go of an open encoder.
         """

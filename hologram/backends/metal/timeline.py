@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 
 from hologram.backends.metal.queue import Batch, Queue
-from hologram.device import Clock, Launch
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Clock, Launch
 
 NS = 1_000_000_000
 
@@ -26,7 +26,7 @@ class Moment:
 
 
 class BatchTimeline:
-    """See hologram.device.Timeline."""
+    """See hologram.machine.device.Timeline."""
 
     clock = Clock.DEVICE
 

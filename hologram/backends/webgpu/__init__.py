@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram import lazy
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.native.files import DEVICE_FILES as DEVICE_FILES
-from hologram.device import Probe
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation import lazy
+from hologram.machine.device import Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
-    from hologram.backends.webgpu import device, usual
+    from hologram.backends.webgpu import device
+    from hologram.backends.webgpu import reference as reference
     from hologram.backends.webgpu.device import WebGPUDevice
     from hologram.backends.webgpu.native import probing
     from hologram.backends.webgpu.wgsl import dialect
@@ -22,7 +23,7 @@ else:  # needed for devices or source alone
     device = lazy.module("hologram.backends.webgpu.device")
     probing = lazy.module("hologram.backends.webgpu.native.probing")
     dialect = lazy.module("hologram.backends.webgpu.wgsl.dialect")
-    usual = lazy.module("hologram.backends.webgpu.usual")
+    reference = lazy.module("hologram.backends.webgpu.reference")
     listing = lazy.module("hologram.compiler.source.listing")
 
 NAME = "webgpu"
@@ -42,11 +43,11 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
     return device.open_device(index, **lowered)
 
 
-def usual_limits() -> Limits:
-    """Those of a usual device; none has to be here."""
-    return usual.LIMITS
+def reference_limits() -> Limits:
+    """Those of a reference device; none has to be here."""
+    return reference.LIMITS
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
-    """The WGSL of a kernel on a usual device; none has to be here."""
-    return listing.listing(kernel, dialect.wgsl(immediates=True), usual.LIMITS, grid, scalars)
+    """The WGSL of a kernel on a reference device; none has to be here."""
+    return listing.listing(kernel, dialect.wgsl(immediates=True), reference.LIMITS, grid, scalars)

@@ -9,16 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from hologram import lazy
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.native.library import Library
-from hologram.machine_code.builtin import ONE, Builtin, keep
+from hologram.compiled.machine_code.builtin import ONE, Builtin, keep
+from hologram.foundation import lazy
 
 if TYPE_CHECKING:
-    from hologram.machine_code import engine, objects
+    from hologram.compiled.machine_code import engine, objects
 else:  # needed by the launches of a process that goes on
-    engine = lazy.module("hologram.machine_code.engine")
-    objects = lazy.module("hologram.machine_code.objects")
+    engine = lazy.module("hologram.compiled.machine_code.engine")
+    objects = lazy.module("hologram.compiled.machine_code.objects")
 
 MOST = 60  # operands of a dispatch
 WARM = 24  # launches prepared until LLVM, whose import takes 45 ms, is worth having

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hologram import forks
 from hologram.atlas.program import Program
-from hologram.backends.webgpu import blit, told
+from hologram.backends.webgpu import byte_programs, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
-from hologram.backends.webgpu.kernel import Facilities, WebGPUKernel
+from hologram.backends.webgpu.kernel import KernelContext, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native.library import LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
@@ -18,16 +17,17 @@ from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
-from hologram.compiling import CompilingDevice
-from hologram.device import Binding, Call, DeviceInfo, Launch, Places, Prepared, Timeline, check_range
-from hologram.dtypes import DType, f32
-from hologram.errors import BackendUnavailable, DeviceLost
-from hologram.limits import ALIGNMENT
-from hologram.plan import Tile
+from hologram.compiled.kernels import CompilingDevice
+from hologram.foundation import forks
+from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.errors import BackendUnavailable, DeviceLost
+from hologram.machine.device import Binding, Call, DeviceInfo, Launch, Places, Prepared, Timeline, check_range
+from hologram.machine.limits import ALIGNMENT
+from hologram.machine.plan import Tile
 
 
 class WebGPUDevice(CompilingDevice[WebGPUKernel]):
-    """See hologram.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
+    """See hologram.machine.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
 
     shared_bytes = 16 << 20  # a bind group costs 20 us, and sees memories; dispatches are told where in them
 
@@ -42,14 +42,14 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.unfinished = Unfinished(self.transfers, limits.loop_turns)
-        self.facilities = Facilities(self.encoder, self.pipelines, limits, immediates, self.unfinished)
+        self.kernel_context = KernelContext(self.encoder, self.pipelines, limits, immediates, self.unfinished)
         self._closed = False
         forks.watch(self.encoder)
 
     def describe(self, info: DeviceInfo) -> None:
         """Replaces what is known of the device, before any kernel is compiled."""
         self.info = info
-        self.facilities = replace(self.facilities, limits=info.limits)
+        self.kernel_context = replace(self.kernel_context, limits=info.limits)
 
     # Memory.
 
@@ -118,14 +118,14 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
                 self.release(scratch)
                 return
             source_start, target_start = (o // ALIGNMENT * ALIGNMENT for o in (source_offset, target_offset))
-            scalars, lanes = blit.copy_scalars(
+            scalars, lanes = byte_programs.copy_scalars(
                 source_offset - source_start, target_offset - target_start, nbytes
             )
             bindings = (
                 _until(source, source_start, source_offset + nbytes),
                 _until(target, target_start, target_offset + nbytes),
             )
-            self.compile(blit.copy_program()).bind(bindings, scalars, (lanes,))()
+            self.compile(byte_programs.copy_program()).bind(bindings, scalars, (lanes,))()
 
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         """Repeats 1, 2, 4 or 8 bytes over any range."""
@@ -138,9 +138,9 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
                 self.encoder.lib.wgpuCommandEncoderClearBuffer(commands, memory.live, offset, nbytes)
                 return
             start = offset // ALIGNMENT * ALIGNMENT
-            scalars, lanes = blit.fill_scalars(offset - start, nbytes, pattern)
+            scalars, lanes = byte_programs.fill_scalars(offset - start, nbytes, pattern)
             binding = _until(memory, start, offset + nbytes)
-            self.compile(blit.fill_program()).bind((binding,), scalars, (lanes,))()
+            self.compile(byte_programs.fill_program()).bind((binding,), scalars, (lanes,))()
 
     # No `host_view`: a mapped buffer is closed to the GPU, and nothing would end the mapping before the next launch.
 
@@ -153,10 +153,10 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def make(self, kernel: Program | Tile) -> WebGPUKernel:
         """See CompilingDevice."""
         with self.encoder.lock:
-            return WebGPUKernel(kernel, self.facilities)
+            return WebGPUKernel(kernel, self.kernel_context)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
-        """One call for launches in order; see hologram.device.Device."""
+        """One call for launches in order; see hologram.machine.device.Device."""
         return sequence(self.encoder, launches)
 
     @property
@@ -164,7 +164,7 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         return frozenset({f32})
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
-        """See hologram.device.Device: one call that appends dispatches, whose bind groups are found by place."""
+        """See hologram.machine.device.Device: one call that appends dispatches, whose bind groups are found by place."""
         with self.encoder.lock:
             found = told.slots(calls, arguments, places, self.pipelines)
         if found is None:
@@ -172,7 +172,7 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         return told.launch_of(self.encoder, self.pipelines, found, places)
 
     def timeline(self) -> Timeline:
-        """A new timeline; see hologram.device."""
+        """A new timeline; see hologram.machine.device."""
         with self.encoder.lock:
             self.encoder.check()
             return timeline(self.pipelines, self.transfers)

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from hologram import forks
 from hologram.backends.webgpu.native.library import LogicalDevice
-from hologram.device import Launch, in_turn
-from hologram.errors import DeviceLost, HologramError, OutOfMemory
+from hologram.foundation import forks
+from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
+from hologram.machine.device import Launch, in_turn
 
 # Dispatches after which a batch is submitted, so that the GPU works while the host encodes. On a software adapter a
 # submission blocks until the one before has run, so it pays to submit less often.
 BATCH = 64
 BATCH_SOFTWARE = 256
-# Sleep between two looks whether the GPU is done: none at first, since it takes 60 us at least, but where a CPU plays
+# Sleep between two looks whether the GPU is done: none at first, since it takes 60 us at least, but where a CPU emulates
 # the GPU and would lose what looking takes.
 SPIN_S, LONGEST_LOOK_S = 200e-6, 0.02
 
@@ -132,7 +132,7 @@ class Encoder:
             raise HologramError(f"webgpu: {message}")
 
     def abandon(self) -> None:
-        """Makes every later call raise BackendUnavailable; see hologram.forks."""
+        """Makes every later call raise BackendUnavailable; see hologram.foundation.forks."""
         self.lock = threading.RLock()
         self.unusable = forks.unavailable("webgpu")
         self.forked = True

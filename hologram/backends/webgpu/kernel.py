@@ -14,24 +14,24 @@ from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiled.kernels import TextKernel
 from hologram.compiler.dialect import words
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.compiling import TextKernel
-from hologram.device import Binding, Launch, nothing
-from hologram.dtypes import Number
-from hologram.errors import ShapeError
-from hologram.limits import Limits
-from hologram.plan import Tile
-from hologram.records import frozen
+from hologram.foundation.dtypes import Number
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Launch, nothing
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 
 
 @frozen
-class Facilities:
+class KernelContext:
     """What kernels of a device share."""
 
     encoder: Encoder
@@ -77,11 +77,15 @@ class Bound:
 class Form:
     """A program or tile as it is compiled: once for each variant of its launches."""
 
-    def __init__(self, kernel: Program | Tile, facilities: Facilities, read_write: bool = False) -> None:
+    def __init__(
+        self, kernel: Program | Tile, kernel_context: KernelContext, read_write: bool = False
+    ) -> None:
         self.kernel = kernel
-        self.facilities = facilities
-        limits = facilities.limits
-        self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= facilities.max_immediate_bytes
+        self.kernel_context = kernel_context
+        limits = kernel_context.limits
+        self.immediates = (
+            isinstance(kernel, Program) and _words(kernel) * 4 <= kernel_context.max_immediate_bytes
+        )
         dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}
@@ -94,40 +98,42 @@ class Form:
             size = source.parameter_bytes
             uniform = size > 0 and not self.immediates
             signature = Signature(source.writable, size if self.immediates else 0, uniform=uniform)
-            pipeline = self.facilities.pipelines.compile(source.entry, source.text, source.entry, signature)
+            pipeline = self.kernel_context.pipelines.compile(
+                source.entry, source.text, source.entry, signature
+            )
             self._compiled[variant] = Compiled(pipeline, source)
         return self._compiled[variant]
 
     def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """A call that appends one dispatch."""
-        facilities = self.facilities
-        with facilities.encoder.lock:
+        kernel_context = self.kernel_context
+        with kernel_context.encoder.lock:
             variant = self.generator.variant(grid, scalars)
             made = self.compiled(variant)
-            groups = made.source.groups(grid, facilities.limits)
+            groups = made.source.groups(grid, kernel_context.limits)
             if math.prod(groups) == 0:
                 return nothing
             layout = made.pipeline.layout
             size = layout.signature.immediate_bytes
             parameters = made.source.pack(scalars, grid)
             if variant.watched:
-                bindings = [*bindings, Binding(facilities.unfinished.memory(made.source.entry), 0, 16)]
+                bindings = [*bindings, Binding(kernel_context.unfinished.memory(made.source.entry), 0, 16)]
             padded = [Binding(b.memory, b.offset, _padded(b)) for b in bindings]
-            uniform = facilities.pipelines.uniform(parameters) if layout.signature.uniform else None
-            group, offsets = facilities.pipelines.bound(layout, padded, uniform)
-            immediates = facilities.encoder.ffi.new("char[]", parameters) if size else None
+            uniform = kernel_context.pipelines.uniform(parameters) if layout.signature.uniform else None
+            group, offsets = kernel_context.pipelines.bound(layout, padded, uniform)
+            immediates = kernel_context.encoder.ffi.new("char[]", parameters) if size else None
             owners = tuple(b.memory for b in bindings)
             dispatch = Dispatch(made.pipeline, group, offsets, immediates, size, *groups, owners)
-            return facilities.encoder.launch([dispatch])
+            return kernel_context.encoder.launch([dispatch])
 
 
 class WebGPUKernel(TextKernel):
-    """See hologram.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
+    """See hologram.machine.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
-    def __init__(self, kernel: Program | Tile, facilities: Facilities) -> None:
-        self.plain = Form(kernel, facilities)
-        super().__init__(kernel, facilities.limits, self.plain.generator)
-        self.facilities = facilities
+    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+        self.plain = Form(kernel, kernel_context)
+        super().__init__(kernel, kernel_context.limits, self.plain.generator)
+        self.kernel_context = kernel_context
         self._distinct = tuple(range(len(kernel.buffers)))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
         if isinstance(kernel, Tile):
@@ -141,7 +147,7 @@ class WebGPUKernel(TextKernel):
         lengths: Sequence[int],
     ) -> Launch:
         """See TextKernel. Raises ShapeError also for what no adapter of these limits can see at once."""
-        limit = self.facilities.limits.max_binding_bytes
+        limit = self.kernel_context.limits.max_binding_bytes
         if isinstance(self.kernel, Tile):
             largest = max((b.nbytes for b in bindings), default=0)
             if largest > limit:
@@ -159,7 +165,7 @@ class WebGPUKernel(TextKernel):
         cut, found = pages(program, bound, scalars, grid, limit)
         form = self._form(replace(shape, cut=cut))
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
-        return sequence(self.facilities.encoder, launches)
+        return sequence(self.kernel_context.encoder, launches)
 
     def told(
         self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
@@ -169,7 +175,7 @@ class WebGPUKernel(TextKernel):
         if checked is None:
             return Bound(self.plain.compiled(PLAIN), (), (), (), (0, 0, 0)) if not scalars else None
         bindings, scalars = checked
-        if any(b.nbytes > self.facilities.limits.max_binding_bytes for b in bindings):
+        if any(b.nbytes > self.kernel_context.limits.max_binding_bytes for b in bindings):
             return None
         form, bound = self.plain, list(bindings)
         positions = self._distinct
@@ -178,12 +184,12 @@ class WebGPUKernel(TextKernel):
             form = self._form(Shape(shared, True))
             if shared != self._distinct:
                 bound, positions = _merged(bindings, shared), tuple(sorted(set(shared)))
-        with self.facilities.encoder.lock:
+        with self.kernel_context.encoder.lock:
             variant = form.generator.variant(grid, scalars)
             if variant.watched:
                 return None
             made = form.compiled(variant)
-            groups = made.source.groups(grid, self.facilities.limits)
+            groups = made.source.groups(grid, self.kernel_context.limits)
         padded = tuple([Binding(b.memory, b.offset, _padded(b)) for b in bound])
         return Bound(made, positions, padded, tuple(scalars), groups)
 
@@ -193,9 +199,9 @@ class WebGPUKernel(TextKernel):
         return program if shape.cut is None else paged(program, shape.cut)
 
     def _form(self, shape: Shape) -> Form:
-        with self.facilities.encoder.lock:
+        with self.kernel_context.encoder.lock:
             if shape not in self._forms:
-                self._forms[shape] = Form(self._program(shape), self.facilities, shape.read_write)
+                self._forms[shape] = Form(self._program(shape), self.kernel_context, shape.read_write)
             return self._forms[shape]
 
 

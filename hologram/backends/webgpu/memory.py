@@ -20,8 +20,8 @@ from hologram.backends.webgpu.native.library import (
     MAP_WRITE,
     STORAGE,
 )
-from hologram.errors import BufferFreed, OutOfMemory
-from hologram.limits import ALIGNMENT
+from hologram.foundation.errors import BufferFreed, OutOfMemory
+from hologram.machine.limits import ALIGNMENT
 
 WORD = 4  # what WebGPU's own copies are multiples of
 # Transfers through staging memory are cut into pieces of this size, so that staging stays small.

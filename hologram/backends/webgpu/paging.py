@@ -17,11 +17,11 @@ from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
 from hologram.atlas.program import Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, references
-from hologram.device import Binding
-from hologram.dtypes import Number, index
-from hologram.errors import ShapeError
-from hologram.limits import ALIGNMENT
-from hologram.records import frozen
+from hologram.foundation.dtypes import Number, index
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding
+from hologram.machine.limits import ALIGNMENT
 
 START, EXTENT = "page_start", "page_extent"
 

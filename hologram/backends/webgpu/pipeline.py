@@ -10,9 +10,9 @@ from typing import Any
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
-from hologram.device import Binding, Places
-from hologram.errors import CompileError, HologramError
-from hologram.records import frozen
+from hologram.foundation.errors import CompileError, HologramError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Places
 
 GROUPS_KEPT = 4096
 OFFSET_BITS = (1 << 32) - 1  # of the offsets that dispatches are told

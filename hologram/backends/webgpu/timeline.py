@@ -15,8 +15,8 @@ from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Transfers
 from hologram.backends.webgpu.native.library import COPY_SRC, QUERY_RESOLVE
 from hologram.backends.webgpu.pipeline import Pipelines
-from hologram.device import Clock, HostTimeline, Launch, Timeline
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Clock, HostTimeline, Launch, Timeline
 
 SET_SIZE = 4096  # the most that WebGPU allows
 WORD = 8  # bytes of a timestamp
@@ -46,7 +46,7 @@ class Query:
 
 
 class QueryTimeline:
-    """See hologram.device.Timeline. `within_pass`: the adapter writes timestamps inside compute passes."""
+    """See hologram.machine.device.Timeline. `within_pass`: the adapter writes timestamps inside compute passes."""
 
     clock = Clock.DEVICE
 

@@ -16,12 +16,12 @@ from hologram.backends.webgpu.compiled import MOST, builtin
 from hologram.backends.webgpu.encoder import BATCHED, COUNT, PIPELINE, Encoder
 from hologram.backends.webgpu.kernel import Bound, WebGPUKernel
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines
+from hologram.compiled.machine_code.builtin import Builtin
 from hologram.compiler.dialect import words
-from hologram.device import Binding, Call, Places, Prepared
-from hologram.dtypes import f32
-from hologram.machine_code.builtin import Builtin
-from hologram.plan import Given
-from hologram.records import frozen
+from hologram.foundation.dtypes import f32
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Call, Places, Prepared
+from hologram.machine.plan import Given
 
 
 @frozen(slots=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hologram.backends.webgpu.memory import Memory, Transfers
-from hologram.errors import HologramError
+from hologram.foundation.errors import HologramError
 
 CLEAR = np.array([0, 2], np.uint32)  # what is said, and how many turns the loop takes
 

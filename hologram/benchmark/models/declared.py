@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 RATE, MOMENTUM = 0.05, 0.9
 CHECKED_STEPS = 5  # after each of which the losses are compared

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram import lazy
 from hologram.benchmark.programs.declared import Arrays, Step, program
+from hologram.foundation import lazy
 
 torch, transformers = lazy.module("torch"), lazy.module("transformers")  # which may not be installed
 

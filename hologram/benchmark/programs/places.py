@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import lazy
 from hologram.benchmark.programs.declared import Array
-from hologram.records import frozen
+from hologram.foundation import lazy
+from hologram.foundation.frozen import frozen
 
 # Which may not be installed.
 torch, jax, jnp = lazy.module("torch"), lazy.module("jax"), lazy.module("jax.numpy")

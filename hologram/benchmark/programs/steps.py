@@ -10,8 +10,8 @@ from statistics import median
 
 from hologram.benchmark.programs.declared import Array, Program
 from hologram.benchmark.programs.places import Place
-from hologram.device import Clock
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Clock
 
 CHECKED = 3  # first steps whose results are kept, to be compared
 WARM = 5  # steps before those whose times count

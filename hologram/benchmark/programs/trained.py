@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import lazy
 from hologram.benchmark.programs.declared import Array, Arrays, Step, program
+from hologram.foundation import lazy
 
 # Which may not be installed.
 torch, transformers = lazy.module("torch"), lazy.module("transformers")

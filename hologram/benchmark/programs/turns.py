@@ -21,7 +21,7 @@ from hologram.benchmark.programs.declared import Array, Program
 from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH
 from hologram.benchmark.programs.steps import WARM, Launches, Steps
 from hologram.benchmark.programs.table import PROGRAMS
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 TURNS = 5  # of everyone, for the steps behind the first
 # Who of ours is beside whom, by whether the program is jitted; a ratio is to the first peer that has a time.

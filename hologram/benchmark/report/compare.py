@@ -14,7 +14,7 @@ import numpy as np
 
 from hologram.benchmark.report.records import FOR_WANT_OF_TIME, HOST, TITLES, Key, Kind, Measurement, Report
 from hologram.benchmark.report.tables import MISSING, Table, adapters, reasons, time, times
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 RESAMPLES = 2000
 CONFIDENCE = 0.99  # hundreds of rows are looked at: at 0.95, one in forty would seem slower by chance

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hologram.benchmark.report.records import Adapter, Kind, Measurement, Report
 from hologram.benchmark.report.tables import rate, speed_up, times
 from hologram.benchmark.rows import ALL_SIZES, BY_NAME
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times

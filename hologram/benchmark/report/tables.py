@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hologram.benchmark.report.records import HOST, STEP, TITLES, Adapter, Key, Kind, Measurement, Report
 from hologram.benchmark.rows import ALL_SIZES
-from hologram.display import duration
-from hologram.records import frozen
+from hologram.foundation.display import duration
+from hologram.foundation.frozen import frozen
 
 MISSING = "–"
 PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
@@ -109,7 +109,7 @@ def _remarks(programs: dict[str, list[Measurement]]) -> Iterator[str]:
 
 def adapters(report: Report) -> Table:
     """The adapters with their peaks."""
-    columns = ("adapter", "device", "driver", "played by", "copies", "products")
+    columns = ("adapter", "device", "driver", "emulated by", "copies", "products")
     rows = tuple(
         (
             a.name,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hologram.benchmark.report.tables import Table
-from hologram.display import table
+from hologram.foundation.display import table
 
 
 def show(tables: Iterable[Table], console: Console) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from hologram.atlas.opcodes import EFFECTS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 
 @frozen

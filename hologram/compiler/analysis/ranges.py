@@ -14,8 +14,8 @@ from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
-from hologram.dtypes import Number
-from hologram.records import frozen
+from hologram.foundation.dtypes import Number
+from hologram.foundation.frozen import frozen
 
 O = Opcode
 Interval = tuple[int, int]  # both ends included

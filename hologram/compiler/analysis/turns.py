@@ -12,8 +12,8 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import AS_IT_IS, NONE, Unrolling
 from hologram.compiler.analysis.ranges import Lanes, Range, ranges
-from hologram.dtypes import index
-from hologram.records import frozen
+from hologram.foundation.dtypes import index
+from hologram.foundation.frozen import frozen
 
 MOST_INSTRUCTIONS = 8192  # of a program that is unrolled: more take a driver seconds to compile
 COPIED = 64  # instructions that compile as quickly as a branch or a loop

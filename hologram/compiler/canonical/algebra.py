@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.arithmetic import COMPUTE
 from hologram.atlas.arithmetic import number as array
 from hologram.atlas.opcodes import BITWISE, COMPARISONS, ROUNDINGS, Opcode
@@ -18,7 +17,8 @@ from hologram.compiler.canonical import integers
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.rules import Apply, Rule, rule
 from hologram.compiler.canonical.term import Term
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 O = Opcode
 FLOAT = frozenset({"float"})

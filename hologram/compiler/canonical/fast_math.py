@@ -11,7 +11,7 @@ from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.rules import Rule, rule
 from hologram.compiler.canonical.term import Term
 from hologram.compiler.lowering.lower import widen
-from hologram.dtypes import DType, bf16, f16
+from hologram.foundation.dtypes import DType, bf16, f16
 
 O = Opcode
 NARROW = frozenset({f16, bf16})

@@ -20,8 +20,8 @@ from hologram.compiler.canonical.fast_math import FAST, wide_intermediates
 from hologram.compiler.canonical.linearize import ordered
 from hologram.compiler.canonical.numbering import Numbering, plain_names
 from hologram.compiler.canonical.rules import Rule, table
-from hologram.compiler.passes import passed
-from hologram.records import frozen
+from hologram.compiler.passes import log_pass
+from hologram.foundation.frozen import frozen
 
 MOST_ROUNDS = 8
 
@@ -91,7 +91,7 @@ def formed(program: Program, *, fast_math: bool = False) -> Program:
             break
         before = program
         for step in FAST_PIPELINE if fast_math else PIPELINE:
-            program = passed(step.name, program, step(program))
+            program = log_pass(step.name, program, step(program))
     return program
 
 

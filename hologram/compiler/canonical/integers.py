@@ -14,8 +14,8 @@ from hologram.atlas.arithmetic import number as array
 from hologram.atlas.opcodes import Opcode
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.term import Term
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 LONGEST = 8
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from hologram import dtypes
 from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, COMMUTATIVE, EFFECTS, REDUCTIONS, TERNARY, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.canonical.rules import Table
 from hologram.compiler.canonical.term import Epoch, Region, Term, digest
-from hologram.dtypes import DType, Number
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.frozen import frozen
 
 GLOBAL, SHARED = 0, 1
 _GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hologram.atlas.opcodes import Opcode
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 if TYPE_CHECKING:
     from hologram.compiler.canonical.term import Term

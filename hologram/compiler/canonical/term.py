@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import DType, Number
+from hologram.foundation.dtypes import DType, Number
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from hologram.atlas.builder import Value, absolute, fma, round_, select
 from hologram.compiler.functions import polynomials
 from hologram.compiler.functions.floats import clamped, layout, polynomial, powers_of_two, with_sign_of
-from hologram.dtypes import f32, f64
+from hologram.foundation.dtypes import f32, f64
 
 # Beyond these e^x is 0 or infinite in every rounding.
 EXP_RANGE = {f32: (-104.0, 89.0), f64: (-746.0, 710.0)}

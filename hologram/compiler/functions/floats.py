@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hologram import dtypes
 from hologram.atlas.builder import Value, absolute, fma, select
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 
 @frozen

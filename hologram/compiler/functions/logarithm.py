@@ -25,7 +25,7 @@ from hologram.compiler.functions.floats import (
     quick_sum,
     total,
 )
-from hologram.dtypes import f32, f64
+from hologram.foundation.dtypes import f32, f64
 
 
 def _logarithm_near_one(f: Value, e: Value) -> Value:

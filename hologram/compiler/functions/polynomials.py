@@ -7,7 +7,7 @@ weighted error is near minimax, then rounded to the dtype. docs/design/transcend
 
 from __future__ import annotations
 
-from hologram.dtypes import DType, dtype
+from hologram.foundation.dtypes import DType, dtype
 
 Coefficients = dict[DType, tuple[float, ...]]
 

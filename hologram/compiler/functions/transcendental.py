@@ -17,7 +17,7 @@ from hologram.compiler.functions import trigonometric_f64
 from hologram.compiler.functions.exponential import erf, exp, exp2, expm1, tanh
 from hologram.compiler.functions.logarithm import log, log1p, log2, power
 from hologram.compiler.functions.trigonometric import atan, cos, sin, tan
-from hologram.dtypes import DType, f32, f64
+from hologram.foundation.dtypes import DType, f32, f64
 
 Wanted = Callable[[Opcode, DType], bool]
 

@@ -22,7 +22,7 @@ from hologram.compiler.functions.floats import (
     quick_sum,
     with_sign_of,
 )
-from hologram.dtypes import DType, f32, f64, i32, i64, u32, u64
+from hologram.foundation.dtypes import DType, f32, f64, i32, i64, u32, u64
 
 # Below these k times a part of pi/2 is exact: in f32 13 bits by 11, in f64 20 bits by 33.
 MODERATE = {f32: 8192.0, f64: 2.0**20}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hologram.atlas.builder import Value, absolute, round_, select
 from hologram.compiler.functions.floats import polynomial
-from hologram.dtypes import f32, f64, i32
+from hologram.foundation.dtypes import f32, f64, i32
 
 LATE = 2.0**80
 # Bits 3 to 142 of 1 / 2 pi after the binary point, and bits 58 to 197.

@@ -14,12 +14,12 @@ from hologram.compiler.fusion.graph import Graph, matched
 from hologram.compiler.fusion.groups import Group, ordered
 from hologram.compiler.fusion.prepare import prepared
 from hologram.compiler.fusion.siblings import Siblings
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.steps import Steps
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 IDENTITY_DIGITS = 6
 

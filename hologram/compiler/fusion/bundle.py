@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import write_into
 from hologram.compiler.analysis import cost
-from hologram.limits import Limits
-from hologram.plan import Step
+from hologram.foundation import dtypes
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step
 
 TINY = 512  # lanes that may be dealt out by division
 CHEAP = 4096  # instructions, one lane after the other, that cost no more than a cheap launch: branches have no vectors

@@ -11,8 +11,8 @@ from hologram.compiler.analysis import cost
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.graph import Node, Read
 from hologram.compiler.fusion.reached import Reached
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType
+from hologram.machine.layout import Layout
 
 SHORT = 32  # instructions of what is made of coordinates, if it is to move into kernels
 FUNCTIONS = TRANSCENDENTALS | {Opcode.POW}

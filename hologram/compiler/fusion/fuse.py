@@ -22,8 +22,8 @@ from hologram.compiler.fusion.groups import (
     same,
     widened_by,
 )
-from hologram.layout import Layout, compose
-from hologram.limits import Limits
+from hologram.machine.layout import Layout, compose
+from hologram.machine.limits import Limits
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 
@@ -122,7 +122,7 @@ class Fusion:
             and not self.takes(behind, users)
         ):
             return f"{name}: it is computed where the rows that it comes from are"
-        if times > size and (len(users) > MOST_COPIES or self.dear(node, times - size)):
+        if times > size and (len(users) > MOST_COPIES or self.is_expensive(node, times - size)):
             return f"{name}: it would be computed {times / size:.3g} times"
         return ""
 
@@ -132,7 +132,7 @@ class Fusion:
         return rows.count == 1 and any(group.reduced for group in users)
 
     @staticmethod
-    def dear(node: Node, evaluations: int) -> bool:
+    def is_expensive(node: Node, evaluations: int) -> bool:
         """Whether so many evaluations of a node cost more than to keep its result."""
         each = weight(node)
         return each > CHEAP and evaluations * each > LAUNCH

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.compiler.fusion.graph import PLACES, Graph, Node, Read
 from hologram.compiler.fusion.groups import Group, rows_of
 from hologram.compiler.fusion.reached import Pulled, Reached, scalar
-from hologram.layout import Layout, collapse, collapse_apart, compose, row_major
+from hologram.foundation import dtypes
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, collapse, collapse_apart, compose, row_major
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
-from hologram.records import frozen
 
 MOST_NAMES = 4  # operations that a kernel is named after
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from hologram import dtypes
-from hologram.dtypes import Number
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import Number
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
-from hologram.records import frozen
 
 
 @frozen(slots=True)

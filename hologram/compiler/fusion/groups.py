@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hologram.compiler.fusion.graph import PLACES, Node, Read
-from hologram.dtypes import Number, index
-from hologram.layout import Layout, collapse, compose, row_major, settled
+from hologram.foundation.dtypes import Number, index
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, collapse, compose, row_major, without_unit_strides
 from hologram.opset.forms.row import Row
-from hologram.records import frozen
 
 MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over again: less than a launch costs
 
@@ -289,7 +289,7 @@ def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
 
 
 def same(a: Layout, b: Layout) -> bool:
-    return settled(a).strides == settled(b).strides and a.offset == b.offset
+    return without_unit_strides(a).strides == without_unit_strides(b).strides and a.offset == b.offset
 
 
 def _renumbered(layout: Layout, shape: tuple[int, ...]) -> Layout | None:

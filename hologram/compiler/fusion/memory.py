@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hologram.atlas.program import Access
-from hologram.limits import ALIGNMENT, Limits
-from hologram.plan import Plan, Scratch, Step, Tile
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import ALIGNMENT, Limits
+from hologram.machine.plan import Plan, Scratch, Step, Tile
 
 
 @frozen(slots=True)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from hologram.compiler.fusion.graph import Graph, Node, Read
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.sizes import Real, Size
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
 from hologram.opset.movement import joined_rows
 from hologram.opset.reduce import dot_along
-from hologram.sizes import Real, Size
 
 MOST_JOINED = 4  # products, which is as many matrices as joined_rows takes
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import BufferParameter
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
-from hologram.records import frozen
 
 
 def scalar(builder: Builder, kind: str, number: int, scalars: dict[str, int]) -> Value:

@@ -24,7 +24,7 @@ class Siblings:
         for group in fusion.groups:
             if group.anchor is None:
                 group.become(group.squeezed())
-        self.dear = not fusion.limits.cheap_launches
+        self.launches_are_expensive = not fusion.limits.cheap_launches
         self.readers = Counter(v for group in fusion.groups for v in group.sources)
         # Sets of groups as bits, by the identity of a group: what it is made of, and what it waits for.
         self.made_of = {id(group): 1 << k for k, group in enumerate(fusion.groups)}
@@ -89,7 +89,10 @@ class Siblings:
         if host.reduced and host.shape != group.shape:
             return False
         shared = host.sources & group.sources
-        if not (self.dear or shared or size <= TINY) or host.computed + group.computed > MOST_OPERATIONS:
+        if (
+            not (self.launches_are_expensive or shared or size <= TINY)
+            or host.computed + group.computed > MOST_OPERATIONS
+        ):
             return False
         if self.fusion.length(host) + self.fusion.length(group) > MOST_INSTRUCTIONS:
             return False

@@ -11,7 +11,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
-from hologram.dtypes import DType, dtype, f32, i32, index, u32
+from hologram.foundation.dtypes import DType, dtype, f32, i32, index, u32
 
 
 def multiply_high(x: Value, y: Value) -> Value:
@@ -84,7 +84,7 @@ RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
 }
 
 
-def spelled_out(program: Program, spells: Callable[[Opcode, DType], bool]) -> Program:
+def expand_unsupported(program: Program, spells: Callable[[Opcode, DType], bool]) -> Program:
     """Integer pow, float remainder and the upper half of a product, where the language has none."""
 
     def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:

@@ -16,7 +16,7 @@ from hologram.atlas.opcodes import ACCESSES, EFFECTS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.ranges import Place
-from hologram.dtypes import DType, i64, index, u64
+from hologram.foundation.dtypes import DType, i64, index, u64
 
 
 def guarded(

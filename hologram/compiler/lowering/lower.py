@@ -13,10 +13,10 @@ from hologram.compiler.dialect import Dialect
 from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.functions.transcendental import EXPANDABLE, expand
 from hologram.compiler.lowering import arithmetic
-from hologram.compiler.lowering.degenerate import spelled_out
-from hologram.compiler.passes import passed
-from hologram.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
-from hologram.errors import UnsupportedDType
+from hologram.compiler.lowering.nan_guards import expand_unsupported
+from hologram.compiler.passes import log_pass
+from hologram.foundation.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
+from hologram.foundation.errors import UnsupportedDType
 
 # What a language without an arithmetic of its own for a dtype computes it in.
 WIDE: dict[DType, DType] = {i8: i32, i16: i32, u8: u32, u16: u32, f16: f32, bf16: f32}
@@ -29,13 +29,15 @@ def lower(program: Program, dialect: Dialect) -> Program:
     _refuse(program, dialect)
     narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
     if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
-        program = passed("widen narrow dtypes", program, widen(program, narrow, dialect.conversions))
+        program = log_pass("widen narrow dtypes", program, widen(program, narrow, dialect.conversions))
     if dialect.hidden:
-        program = passed("spell out what a driver assumes", program, spelled_out(program, dialect.types))
+        program = log_pass(
+            "spell out what a driver assumes", program, expand_unsupported(program, dialect.types)
+        )
     if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
         expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
-        program = passed("expand functions", program, expanded)
-    return passed("expand arithmetic", program, arithmetic.spelled_out(program, dialect.spells))
+        program = log_pass("expand functions", program, expanded)
+    return log_pass("expand arithmetic", program, arithmetic.expand_unsupported(program, dialect.spells))
 
 
 def _refuse(program: Program, dialect: Dialect) -> None:

@@ -27,16 +27,16 @@ from hologram.compiler.recognition.templates import (
     Sizes,
     Spelling,
 )
-from hologram.dtypes import FLOATS, DType, f32, f64, i32, i64, u32, u64
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import FLOATS, DType, f32, f64, i32, i64, u32, u64
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.steps import Steps
 from hologram.opset.matmul import matmul
 from hologram.opset.neural.norm import softmax
 from hologram.opset.scan import cumsum
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 LONGEST = 96  # instructions; no spelling has as many
 MAX_TEMPLATES = 512

@@ -13,8 +13,8 @@ from hologram.atlas.program import Access, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.compiler.analysis.ranges import I64, Lanes, ranges
 from hologram.compiler.canonical.form import formed, identity_of
-from hologram.dtypes import bool_, index
-from hologram.records import frozen
+from hologram.foundation.dtypes import bool_, index
+from hologram.foundation.frozen import frozen
 
 
 @frozen

@@ -13,9 +13,9 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, exp, maximum, reduce_add
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 from hologram.opset.forms import types
-from hologram.records import frozen
 
 Sizes = tuple[int, ...]
 Grid = tuple[int, ...]

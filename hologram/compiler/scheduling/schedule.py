@@ -10,9 +10,9 @@ from math import prod
 from hologram.atlas.opcodes import ATOMICS, EFFECTS, POSITIONS, PURE, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.dialect import FOLD, Dialect
-from hologram.errors import ShapeError
-from hologram.limits import Limits
-from hologram.records import frozen
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import Limits
 
 
 def most_lanes(index_bits: int) -> int:

@@ -18,13 +18,13 @@ from hologram.atlas.program import Access, Block, BufferParameter, Instruction, 
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.analysis.phases import has_effect, outer_values, rows
 from hologram.compiler.analysis.turns import Turns
-from hologram.compiler.lowering.arithmetic import spelled_out
+from hologram.compiler.lowering.arithmetic import expand_unsupported
 from hologram.compiler.lowering.lower import WIDE
 from hologram.compiler.scheduling.schedule import UNROLLED
-from hologram.dtypes import DType, bool_, index, u32
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, bool_, index, u32
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Scratch, Step, Tile
 from hologram.opset.forms.steps import Steps
-from hologram.plan import Plan, Scratch, Step, Tile
 
 ROUND = 64  # slices are multiples of this, so that each starts where vectors do
 
@@ -49,7 +49,7 @@ def should_split(kernel: Program | Tile, grid: Sequence[int], limits: Limits) ->
 @lru_cache(maxsize=256)
 def _element_turns(program: Program) -> int:
     """Turns of the loops that one element of a row takes, where the program itself says it."""
-    return Turns.always(spelled_out(program, lambda opcode, dtype: False)).most() or 0
+    return Turns.always(expand_unsupported(program, lambda opcode, dtype: False)).most() or 0
 
 
 def _parts(program: Program, lanes: int, length: int, limits: Limits) -> int:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from math import prod
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Choices, Problem, chosen
 from hologram.compiler.analysis.phases import rows
 from hologram.compiler.scheduling.schedule import row_units
-from hologram.limits import Limits
-from hologram.plan import Plan, Step
+from hologram.machine.choices import Candidate, Choices, Problem, chosen
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step
 
 KERNEL = "rows"  # of a Problem: its sizes are rows, their length, and how often they are swept
 BY_LENGTH = Candidate("rows", (), (0, 0))  # the rule of schedule.py

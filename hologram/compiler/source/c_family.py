@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import ScalarParameter
 from hologram.compiler.dialect import LANES, Dialect, spell, words
-from hologram.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number, bool_, f32, f64, i32, i64, index, u32, u64
+from hologram.foundation.frozen import frozen
 
 O = Opcode
 # Of C++, which no name may be; and C's macros that headers bring.

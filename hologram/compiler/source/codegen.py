@@ -7,7 +7,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hologram import dtypes
 from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
@@ -30,10 +29,11 @@ from hologram.compiler.scheduling.schedule import (
 )
 from hologram.compiler.source import entry_map, entry_row
 from hologram.compiler.source.emit import Emitter, identifier
-from hologram.dtypes import DType
-from hologram.errors import ProgramError, ShapeError
-from hologram.limits import Limits
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ProgramError, ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import Limits
 
 
 @frozen

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.dialect import Declarations, Dialect
-from hologram.dtypes import DType, Number
-from hologram.errors import UnsupportedDType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.errors import UnsupportedDType
 
 # Names the generator makes itself.
 _OWN = re.compile(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
 from hologram.compiler.scheduling.schedule import Schedule, Units
 from hologram.compiler.source.emit import Emitter
+from hologram.foundation import dtypes
 
 
 def write(emitter: Emitter, schedule: Schedule) -> None:

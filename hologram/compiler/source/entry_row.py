@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hologram import dtypes
 from hologram.atlas.arithmetic import identity
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
@@ -20,8 +19,9 @@ from hologram.compiler.scheduling.schedule import Schedule, row_units
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
 from hologram.compiler.source.row_folds import Tree, combine
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 PARTS = 4  # partial results of a thread; also how far loops are unrolled
 _LOCAL = re.compile(r"[vi]\d+|lane|group|thread_index")
@@ -151,8 +151,8 @@ class _Rows:
         text = [*emitter.lines, "}", ""]
         emitter.lines, emitter.depth, emitter.names = saved, depth, names
         positions = self._positions(phase, [*loaded, *stores])
-        passed = tuple(emitter.names[v] for v in given)
-        return _Sweep(name, tuple(loaded), stores, positions, passed, results, phase.reductions), text
+        log_pass = tuple(emitter.names[v] for v in given)
+        return _Sweep(name, tuple(loaded), stores, positions, log_pass, results, phase.reductions), text
 
     def _by_caller(self, i: Instruction) -> bool:
         return i.opcode in (Opcode.LOAD, Opcode.STORE) and id(i) in self.units and not self.flat

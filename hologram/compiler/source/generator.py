@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from hologram import dtypes, store
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
 from hologram.atlas.rewrite import Unrolling, rewrite
@@ -23,16 +22,17 @@ from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.bounds import guarded
 from hologram.compiler.lowering.lower import lower
-from hologram.compiler.passes import passed
+from hologram.compiler.passes import log_pass
 from hologram.compiler.scheduling.schedule import UNROLLED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import Source, generate
 from hologram.compiler.source.kept import kept
 from hologram.compiler.source.shader import Shader, load
-from hologram.dtypes import Number
-from hologram.limits import Limits
-from hologram.plan import Tile
-from hologram.recent import Oldest
-from hologram.records import frozen
+from hologram.foundation import dtypes, store
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import Number
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 VARIANTS_KEPT = 1024
 COPIES = 7  # of an element's code in a thread that takes four: see entry_map
@@ -83,7 +83,7 @@ class ProgramGenerator:
         self.limits = limits
         self.folder = folder
         self.checks = not dialect.checks_bounds and bool(program.buffers or program.shared)
-        self._schedules: Oldest[tuple[int, ...], Schedule] = Oldest(VARIANTS_KEPT)
+        self._schedules: FIFOCache[tuple[int, ...], Schedule] = FIFOCache(VARIANTS_KEPT)
 
     @cached_property
     def _lowered(self) -> Program:
@@ -162,7 +162,7 @@ class ProgramGenerator:
         lowered = self._lowered if program is self.program else lower(program, self.dialect)
         if variant.unrolled:
             unrolled = rewrite(lowered, unrolled=dict(variant.unrolled))
-            lowered = passed("unroll what takes too many turns", lowered, unrolled)
+            lowered = log_pass("unroll what takes too many turns", lowered, unrolled)
         source = generate(
             lowered, self.dialect, self.limits, schedule=variant.schedule, watched=variant.watched
         )

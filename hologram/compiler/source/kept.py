@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from hologram import debug, store
 from hologram.compiler.source.digest import generator_digest
-from hologram.debug import Rung
+from hologram.foundation import debug, store
+from hologram.foundation.debug import Rung
 
 T = TypeVar("T")
 

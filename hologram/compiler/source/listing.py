@@ -8,9 +8,9 @@ from hologram.atlas.program import Program
 from hologram.compiler.analysis.ranges import Lanes, paths, reached, references
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.source.generator import Generator, generator
-from hologram.dtypes import Number
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.foundation.dtypes import Number
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 
 def listing(

@@ -1,14 +1,14 @@
-"""What HOLOGRAM_DEBUG prints of kernels on their way to a device; see hologram.debug for the rungs."""
+"""What HOLOGRAM_DEBUG prints of kernels on their way to a device; see hologram.foundation.debug for the rungs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hologram import debug, lazy
 from hologram.atlas.program import Program
-from hologram.debug import Rung
-from hologram.plan import Tile
+from hologram.foundation import debug, lazy
+from hologram.foundation.debug import Rung
+from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.atlas import text

@@ -14,16 +14,16 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from hologram import dtypes
 from hologram.atlas.opcodes import EFFECTS, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program, ScalarParameter
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Prelude
 from hologram.compiler.source.emit import Emitter, identifier
-from hologram.dtypes import DType, Number
-from hologram.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
-from hologram.limits import Limits
-from hologram.plan import Tile
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 
 # The name of a tile's type of accumulation: what `epilogue` takes and gives.
 ACCUMULATOR = "ACC"

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.errors import InteropError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import InteropError
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor, as_tensor
 from hologram.frontend.values import host_values
-from hologram.runtime.buffer import Buffer
+from hologram.runtime.memory.buffer import Buffer
 
 Shape = int | Sequence[int]
 Number = bool | int | float

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from hologram.errors import ShapeError
-from hologram.layout import integers, normalize_axis, whole
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.layout import integers, normalize_axis, whole
+from hologram.machine.strided import Strided
 from hologram.opset import contraction, logic, matmul, movement
-from hologram.sizes import fixed_range
-from hologram.strided import Strided
 
 
 def _beside(*arrays: Any) -> list[Any]:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from hologram import opset
-from hologram.errors import ShapeError
+from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api import numpy_compositions
-from hologram.strided import Strided
+from hologram.machine.strided import Strided
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 # What a ufunc folds to, along one axis or running: the only names that do not follow.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hologram import dtypes, lazy
-from hologram.errors import ShapeError
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.tensor import Tensor

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hologram.errors import ShapeError
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
-from hologram.layout import broadcast, integers, normalize_axis
-from hologram.sizes import fixed_range
+from hologram.machine.layout import broadcast, integers, normalize_axis
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:

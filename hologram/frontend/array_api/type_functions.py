@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.dtypes import DType
-from hologram.errors import UnsupportedDType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.array_api.creation import asarray, zeros_like
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
-from hologram.strided import Strided
+from hologram.machine.strided import Strided
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:

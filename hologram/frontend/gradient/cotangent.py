@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hologram.frontend import tensor as tensors
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout, collapse
+from hologram.machine.layout import Layout, collapse
 from hologram.opset.movement import concat
 from hologram.opset.reduce import sum_
 

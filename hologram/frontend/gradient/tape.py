@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType
-from hologram.errors import GradientError, ShapeError
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import GradientError, ShapeError
+from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.cotangent import Cotangent
 from hologram.frontend.gradient.tracked import Cell, Tracked, Variable
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset.forms.gradient import Rule, rules_of
 from hologram.opset.forms.operation import Operation
 from hologram.opset.movement import cast, overwrite
-from hologram.records import frozen
 from hologram.runtime.dispatch import Request, Tracer, traced_by
 from hologram.runtime.engine import Engine
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from operator import index
 from typing import Any, NoReturn
 
-from hologram.errors import GradientError
+from hologram.foundation.errors import GradientError
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import traced_by
 
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
-from hologram.errors import GradientError, ShapeError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import GradientError, ShapeError
+from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.tape import Node, Tape, detached
 from hologram.frontend.gradient.tracked import Tracked, Variable
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, same_structure
-from hologram.layout import integers
+from hologram.machine.layout import integers
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.gradient import Rule
-from hologram.records import frozen
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import traced_by, tracing
 from hologram.runtime.engine import Engine
+from hologram.runtime.memory.buffer import Buffer
 
 Function = Callable[..., Any]
 

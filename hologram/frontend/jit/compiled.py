@@ -7,18 +7,18 @@ from operator import itemgetter
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
-from hologram.errors import BufferFreed
+from hologram.foundation.errors import BufferFreed
+from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.jit.signature import Call, filled
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import maker, mapped
-from hologram.layout import Layout
-from hologram.records import frozen
-from hologram.runtime.buffer import Buffer
-from hologram.runtime.recording import Recording, constant
-from hologram.runtime.replay import Replay
+from hologram.machine.layout import Layout
+from hologram.runtime.launches.recording import Recording, constant
+from hologram.runtime.launches.replay import Replay
+from hologram.runtime.memory.buffer import Buffer
 
 recordings = Recording.open
 

@@ -18,14 +18,14 @@ from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
 from hologram.compiler.scheduling.split import spread_rows
 from hologram.compiler.source.report import tile_text
-from hologram.display import size
+from hologram.foundation.display import size
+from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled
-from hologram.layout import Layout
-from hologram.limits import Limits
-from hologram.plan import Plan, Step, Target, Tile
-from hologram.records import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Target, Tile
 from hologram.runtime.engine import Engine
-from hologram.runtime.observer import name_of
+from hologram.runtime.launches.observer import name_of
 
 
 @frozen
@@ -147,14 +147,14 @@ def explained(compiled: Compiled, executor: Engine) -> Explanation:
 
 
 def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = False) -> Explanation:
-    """What a compiled function would run on a usual device of a backend, which need not be here.
+    """What a compiled function would run on a reference device of a backend, which need not be here.
 
     Raises BackendUnavailable for a name that no backend has, UnsupportedDType where the backend lacks a dtype.
     """
-    limits = registry.usual_limits(backend)
+    limits = registry.reference_limits(backend)
     machine = Machine(
         backend,
-        "a usual device",
+        "a reference device",
         limits,
         lambda plan, operands: spread_rows(plan, operands, limits),
         partial(registry.source, backend),

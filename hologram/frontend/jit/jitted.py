@@ -9,16 +9,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from hologram import lazy
-from hologram.errors import TraceError
+from hologram.foundation import lazy
+from hologram.foundation.errors import TraceError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled, compile_traced
 from hologram.frontend.jit.number import Unfit
 from hologram.frontend.jit.retraces import Retraces
 from hologram.frontend.jit.signature import Call, call_of, layout_of, tensors_of
 from hologram.frontend.tensor import Tensor
-from hologram.records import frozen
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.validation import exactly
+from hologram.runtime.launches.validation import cache_key
 
 if TYPE_CHECKING:
     from hologram.frontend.jit import differentiated, explain
@@ -208,7 +208,7 @@ def _valued(signature: tuple[Any, ...], call: Call, fixed: Collection[int]) -> t
     """A signature together with the values of numbers that are fixed, where there are any."""
     if not fixed:
         return signature
-    return (signature, *[(k, exactly(call.numbers[k])) for k in sorted(fixed)])
+    return (signature, *[(k, cache_key(call.numbers[k])) for k in sorted(fixed)])
 
 
 def _drop_oldest(kept: OrderedDict[Any, Any], most: int) -> None:

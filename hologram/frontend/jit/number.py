@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType
-from hologram.errors import UnsupportedDType
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.tensor import Tensor
+from hologram.machine.strided import Strided
 from hologram.runtime.engine import Engine
-from hologram.runtime.recording import Recording, spoil
-from hologram.runtime.validation import exactly, held
-from hologram.strided import Strided
+from hologram.runtime.launches.recording import Recording, spoil
+from hologram.runtime.launches.validation import cache_key, held
 
 recordings = Recording.open
 PACKAGE = __name__.partition(".")[0]
@@ -193,7 +193,7 @@ class Numbers:
         try:
             key: Any = self._pack(*given)  # by their bits: NaN is NaN, and -0.0 is not 0.0
         except struct.error:  # an integer of more than 64 bits
-            key = tuple(map(exactly, given))
+            key = tuple(map(cache_key, given))
         last = self._last
         if last[0] != key:
             places = self._places(given)
@@ -244,7 +244,7 @@ def _computed(compute: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
 
 def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     """What is made of numbers; the plain result where it is none (a negative number to the power of 0.5)."""
-    key = (compute, *[o.place if isinstance(o, TracedNumber) else (type(o), exactly(o)) for o in operands])
+    key = (compute, *[o.place if isinstance(o, TracedNumber) else (type(o), cache_key(o)) for o in operands])
     before = formulas.computed.get(key)
     if before is not None:
         return before

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from hologram.compiler.fusion.graph import Graph, Node, Read
-from hologram.dtypes import DType
-from hologram.errors import TraceError
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import TraceError
+from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.tape import ClosedOver, detached
 from hologram.frontend.gradient.tracked import Tracked
@@ -25,19 +26,18 @@ from hologram.frontend.jit.number import (
 )
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.logic import Comparison
 from hologram.opset.math import Power
 from hologram.opset.movement import cast, overwrite
 from hologram.opset.random import PARAMETERS, Key
-from hologram.records import frozen
-from hologram.runtime import checks
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Request, traced_by
 from hologram.runtime.engine import Engine
-from hologram.runtime.validation import fitted
+from hologram.runtime.launches import checks
+from hologram.runtime.launches.validation import fitted
+from hologram.runtime.memory.buffer import Buffer
 
 
 @frozen

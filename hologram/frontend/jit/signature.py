@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from hologram.errors import ShapeError, TraceError
+from hologram.foundation.errors import ShapeError, TraceError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import KINDS, TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
 from hologram.frontend.tree import branches, leaves, mapped, ordered
-from hologram.records import frozen
-from hologram.runtime.buffer import Buffer
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
-from hologram.runtime.validation import exactly
+from hologram.runtime.launches.validation import cache_key
+from hologram.runtime.memory.buffer import Buffer
 
 LEAVES = (Tensor, Buffer, np.ndarray)  # tensors, and what becomes one where one stands beside it
 FIXED = frozenset({str, bool, type(None)})  # what tells itself apart
@@ -140,7 +140,7 @@ def _fixed(who: str, leaf: Any) -> Any:
             f"{who}: an argument that is no tensor is part of what a trace depends on, so it must be hashable, "
             f"got {kind}"
         ) from error
-    return exactly(leaf)
+    return cache_key(leaf)
 
 
 def is_number(leaf: Any) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from hologram.errors import TraceError
+from hologram.foundation.errors import TraceError
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.tensor import Tensor, full
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.runtime.engine import Engine
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hologram.limits import Limits
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
+from hologram.machine.limits import Limits
 
 
 @frozen

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
 
 
 @frozen(slots=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import dtype
-from hologram.layout import Layout
+from hologram.foundation.dtypes import dtype
+from hologram.machine.layout import Layout
+from hologram.machine.strided import Strided
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.expression import as_tuple
 from hologram.opset.forms.operation import ARRAYS, Operation, register
 from hologram.opset.forms.types import promoted
-from hologram.strided import Strided
 
 
 class Shaped(Strided):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import ALL, f32
-from hologram.dtypes import dtype as dtype_of
-from hologram.errors import GradientError
-from hologram.layout import Layout
+from hologram.foundation.dtypes import ALL, f32
+from hologram.foundation.dtypes import dtype as dtype_of
+from hologram.foundation.errors import GradientError
+from hologram.machine.layout import Layout
 from hologram.opset.forms.gradient import rules_of
 from hologram.opset.forms.operation import Inputs, Operation, PublicText, Sample
 

@@ -17,10 +17,10 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Step
 from hologram.opset.forms.steps import Place, Steps
-from hologram.plan import Step
 
 ENDS = ("value", "result")
 

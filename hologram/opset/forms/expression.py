@@ -9,20 +9,20 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, Number
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Step
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Operation
-from hologram.plan import Plan, Step
-from hologram.records import frozen
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
 NumberType = tuple[DType]  # the dtype a Python number is passed as
 
 
 @frozen(eq=False, repr=False)
-class Kernelled(Operation):
+class GeneratedOperation(Operation):
     """An operation whose kernel is generated from its declaration: what the generated forms share."""
 
     types: types.Rule = types.same
@@ -111,7 +111,7 @@ def converted(builder: Builder, value: Any, dtype: DType) -> Value:
 
 
 @frozen(eq=False, repr=False)
-class Expression(Kernelled):
+class Expression(GeneratedOperation):
     """An operation declared by what it does at one element, so that it can be written into any program."""
 
     @property

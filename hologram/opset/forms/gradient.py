@@ -23,13 +23,13 @@ from hologram.atlas.adjoint import adjoint
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
-from hologram.errors import GradientError, ProgramError
-from hologram.layout import Layout, broadcast
+from hologram.foundation.errors import GradientError, ProgramError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression, Static
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.row import Arrangement, Row, column, length
-from hologram.records import frozen
 
 
 @frozen

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.layout import Layout, collapse
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout, collapse
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.map import copy_plan
-from hologram.plan import Step
 
 JOINED = 8  # operands that one kernel copies
 # Elements of a result up to which launches cost more than telling for each element whose it is; FEW where launches are

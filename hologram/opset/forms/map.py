@@ -11,17 +11,19 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout, broadcast, collapse
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast, collapse
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import (
     Expression,
-    Kernelled,
+    GeneratedOperation,
     Static,
     as_tuple,
     converted,
@@ -30,8 +32,6 @@ from hologram.opset.forms.expression import (
     step_of,
 )
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
-from hologram.plan import Plan, Step, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)
@@ -77,7 +77,7 @@ Infer = Callable[..., Layout | tuple[Layout, ...]]
 
 
 @frozen(eq=False, repr=False)
-class Indexed(Kernelled):
+class Indexed(GeneratedOperation):
     """Every lane is handed its coordinates and reads, and in the scatter form writes, where it likes.
 
     `shape_of(*inputs, **attributes)` infers the outputs. Without `over` the grid is the output's shape, the function

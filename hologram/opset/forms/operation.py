@@ -12,14 +12,14 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Program
-from hologram.dtypes import FLOATS, DType, Number
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import FLOATS, DType, Number
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.default import Default
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]

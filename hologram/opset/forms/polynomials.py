@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value
-from hologram.dtypes import f64
+from hologram.foundation.dtypes import f64
 
 
 def polynomial(x: Value, coefficients: Sequence[float]) -> Value:

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hologram import dtypes
 from hologram.atlas.builder import Value
-from hologram.dtypes import DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout, broadcast, collapse_apart, normalize_axes
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast, collapse_apart, normalize_axes
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 from hologram.opset.forms.operation import Sample
 
 Samples = Callable[["np.random.Generator", DType], Iterable[Sample]]  # numpy.random loads when it is named

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Scratch, Step
 from hologram.opset.forms.map import copy_plan
-from hologram.plan import Plan, Scratch, Step
-from hologram.records import frozen
 
 
 @frozen

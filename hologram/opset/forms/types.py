@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from hologram.dtypes import DType, bool_, f32, i64, promote, u64, weak
-from hologram.errors import UnsupportedDType
+from hologram.foundation.dtypes import DType, bool_, f32, i64, promote, u64, weak
+from hologram.foundation.errors import UnsupportedDType
 
 OperandType = DType | bool | int | float  # a number stands for itself
 Types = tuple[tuple[DType, ...], DType]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hologram.errors import ShapeError
-from hologram.layout import Layout, integers
+from hologram.foundation.errors import ShapeError
+from hologram.machine.layout import Layout, integers
 
 
 def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:

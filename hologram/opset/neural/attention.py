@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hologram.atlas.builder import reduce_add
-from hologram.dtypes import FLOATS, DType, bool_
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, broadcast
+from hologram.foundation.dtypes import FLOATS, DType, bool_
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout, broadcast
+from hologram.machine.plan import Plan, Target
 from hologram.opset.arrange import tril
 from hologram.opset.forms import types
 from hologram.opset.forms.gradient import rule_of
@@ -21,8 +23,6 @@ from hologram.opset.logic import logical_and, where
 from hologram.opset.matmul import matmul, transposed_product
 from hologram.opset.neural import attention_gradient
 from hologram.opset.tiles.attention import Attended, attention_plan, masked, softmax_or_zero
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)

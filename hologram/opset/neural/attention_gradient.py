@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType, bf16, f16, f32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType, bf16, f16, f32
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.tiles.attention_gradient_units import gradient_plan, head_of
 from hologram.opset.tiles.attention_units import exact_dtypes
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)

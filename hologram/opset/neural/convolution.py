@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas.builder import Value, reduce_add, select
-from hologram.dtypes import DType
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, whole
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.machine.layout import Layout, whole
 from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, reduce_add, reduce_max, select
-from hologram.dtypes import DType
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import whole
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.machine.layout import whole
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import elementwise

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
-from hologram.dtypes import FLOATS, NUMBERS, DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout, integers
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import FLOATS, NUMBERS, DType
+from hologram.foundation.errors import ShapeError
+from hologram.machine.layout import Layout, integers
 from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample

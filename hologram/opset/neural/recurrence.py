@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from hologram.dtypes import f32, f64, i32
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout
+from hologram.foundation.dtypes import f32, f64, i32
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add
@@ -19,8 +21,6 @@ from hologram.opset.neural import recurrence_meaning as meaning
 from hologram.opset.neural import recurrent_cells as cells
 from hologram.opset.neural.recurrent_cells import GRU, LSTM, RELU, TANH, Kernel, Kind, kernel, repeated
 from hologram.opset.neural.recurrent_whole import taken, whole
-from hologram.plan import Plan, Target
-from hologram.records import frozen
 
 
 @frozen(eq=False, repr=False)

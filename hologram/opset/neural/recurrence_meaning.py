@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 

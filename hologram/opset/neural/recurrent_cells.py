@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import Number
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import Number
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Step
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.neural.activation import relu, sigmoid, tanh
-from hologram.plan import Step
-from hologram.records import frozen
 
 Values = Sequence[Value]
 

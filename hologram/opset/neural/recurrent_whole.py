@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program, SharedArray
-from hologram.dtypes import Number
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import Number
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place
 from hologram.opset.neural import recurrent_cells as cells
 from hologram.opset.neural.recurrent_cells import KEEPS, MOVING, WRITES, Cell, Kind
-from hologram.plan import Step
 
 MOST_WEIGHTS = 65_536  # that stay in a core's own cache, where every sequence reads all of them
 MOST_COLUMNS = 1024

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import reduce_add, select
-from hologram.dtypes import FLOATS, DType
-from hologram.errors import ShapeError, UnsupportedDType
-from hologram.layout import Layout, normalize_axis
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import FLOATS, DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.machine.layout import Layout, normalize_axis
 from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample

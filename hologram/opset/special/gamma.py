@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import DType
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.dtypes import DType
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.operation import Sample

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram import dtypes, lazy
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
-from hologram.dtypes import FLOATS, DType
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.dtypes import FLOATS, DType
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation, Sample, register

@@ -11,10 +11,13 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, reduce_add, reduce_max, select
 from hologram.atlas.program import Access, Program
-from hologram.choices import Candidate, Problem, chosen
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.choices import Candidate, Problem, chosen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
@@ -22,9 +25,6 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_tile import TILE, tile_steps, tile_ways
 from hologram.opset.tiles.attention_units import UNITS, unit_steps, unit_ways
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target
-from hologram.records import frozen
-from hologram.sizes import fixed_range
 
 
 @frozen
@@ -60,7 +60,7 @@ def problem(found: Attended, causal: bool) -> Problem:
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
-    """Every way a device can go, the default first: matrix units, the tile on GPUs, composed where a CPU plays one."""
+    """Every way a device can go, the default first: matrix units, the tile on GPUs, composed where a CPU emulates one."""
     units, tiles = (
         unit_ways(asked.dtype, asked.sizes[-1], limits),
         tile_ways(asked.dtype, asked.sizes[-1], limits),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hologram.dtypes import f32, u32
-from hologram.layout import Layout, collapse
-from hologram.limits import Limits
+from hologram.foundation.dtypes import f32, u32
+from hologram.machine.layout import Layout, collapse
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Tile
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 from hologram.opset.tiles.attention_units import AXES, whole
-from hologram.plan import Plan, Step, Tile
 
 SUBGROUPS = 4  # of a workgroup, of 16 rows each
 STEPS = {

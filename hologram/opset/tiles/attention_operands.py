@@ -9,8 +9,8 @@ from functools import lru_cache
 from hologram.atlas.builder import Builder, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import f32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import f32
+from hologram.machine.layout import Layout
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hologram.choices import Candidate
-from hologram.dtypes import DType, f32, u32
-from hologram.layout import Layout, collapse
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, f32, u32
+from hologram.machine.choices import Candidate
+from hologram.machine.layout import Layout, collapse
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step, Tile
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
-from hologram.plan import Step, Tile
 
 UNITS = "attention_units"  # the kernel's stem
 HEADS = (16, 32, 64, 128)  # elements of a row in workgroup memory

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hologram.atlas.program import Program
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
@@ -17,8 +19,6 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.forms.windows import per_axis, window_view
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target
-from hologram.sizes import fixed_range
 
 MOST_COLUMNS = 1 << 24  # elements of windows laid out at once; images beyond them come in turn
 CACHED_COLUMNS = 1 << 19  # where turns cost nothing: what the product finds in a cache

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Problem, chosen
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.choices import Candidate, Problem, chosen
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target
 from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
@@ -25,9 +28,6 @@ from hologram.opset.matmul import epilogue_program
 from hologram.opset.tiles import convolution_tile
 from hologram.opset.tiles.columns import convolved, surrounded, weighed
 from hologram.opset.tiles.convolution_tile import convolution_plan
-from hologram.plan import Plan, Target
-from hologram.records import frozen
-from hologram.sizes import fixed_range
 
 KERNEL = convolution_tile.KERNEL
 COLUMNS = Candidate("columns", (), (0, 0))  # windows laid out as the rows of a product

@@ -6,16 +6,16 @@ import math
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Problem
-from hologram.dtypes import DType, u32
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, u32
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Tile
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
-from hologram.plan import Plan, Step, Tile
-from hologram.sizes import fixed_range
 
 SCALARS = (
     "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",

@@ -5,11 +5,11 @@ Merge path (Odeh, Green, Mwassi, Shmueli and Birk 2012) gives every workgroup, a
 
 from __future__ import annotations
 
-from hologram.dtypes import u32
-from hologram.limits import Limits
+from hologram.foundation.dtypes import u32
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step, Tile
 from hologram.opset.forms.steps import Place, Steps
-from hologram.plan import Step, Tile
-from hologram.sizes import fixed_range
 
 ITEMS = 4  # elements of a thread, in a row
 THREADS = (64, 128, 256)  # of a workgroup: the fewest that take a row at once, else the most

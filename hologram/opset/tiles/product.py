@@ -11,11 +11,12 @@ import numpy as np
 
 from hologram.atlas.builder import reduce_add
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Problem
-from hologram.dtypes import NUMBERS, DType
-from hologram.errors import ShapeError
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.errors import ShapeError
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
 from hologram.opset.forms.map import indexed
@@ -24,7 +25,6 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_tile import KERNEL, Product
-from hologram.plan import Plan, Step, Target
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate
-from hologram.dtypes import DType, u32
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, u32
+from hologram.machine.choices import Candidate
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import TensorMap, Tile
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
-from hologram.plan import TensorMap, Tile
 
 BULK = "matmul_bulk"  # the kernel's stem
 TILES = ((128, 256, 4), (128, 128, 6), (128, 128, 4))  # TILE_M, TILE_N, STAGES; the first is the default

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hologram.choices import Candidate
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
 
 LIBRARY = "matmul_library"  # the stem, of which there is no file
 

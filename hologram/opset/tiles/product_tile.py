@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hologram.atlas.program import Program
-from hologram.choices import Candidate, Problem
-from hologram.dtypes import DType, f32, u32
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, f32, u32
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Target, Tile
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.opset.tiles import product_bulk, product_library
 from hologram.opset.tiles.product_bulk import BULK
 from hologram.opset.tiles.product_library import LIBRARY
-from hologram.plan import Target, Tile
-from hologram.records import frozen
-from hologram.sizes import fixed_range
 
 KERNEL = "matmul"  # of a Problem
 UNITS = "matmul_units"  # the stem of the kernel for matrix units
@@ -128,7 +128,7 @@ def default(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -> C
     """A sane way without tuning.
 
     Real GPUs bring the operands through workgroup memory: larger workgroups reuse more of it, smaller ones leave no
-    compute unit idle. Where a CPU plays the adapter, loads are dear and workgroup memory saves none: subgroups share
+    compute unit idle. Where a CPU emulates the adapter, loads are dear and workgroup memory saves none: subgroups share
     what they load, as many rows as leave no core idle. Few results of long sums are cut into parts along k.
     """
     found = tuple(c for c in candidates(sizes, dtype, limits) if c.stem != LIBRARY and c != DOTS)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, index, u32, u64
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, index, u32, u64
 from hologram.opset.forms.address import Address, Operand
 
 DIGITS = 256

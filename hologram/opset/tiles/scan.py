@@ -9,17 +9,17 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, f32, u32
-from hologram.layout import Layout, collapse, normalize_axis
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, f32, u32
+from hologram.machine.layout import Layout, collapse, normalize_axis
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step, Target, Tile
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
-from hologram.plan import Step, Target, Tile
 
 MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
 

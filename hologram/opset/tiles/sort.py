@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from hologram.dtypes import DType, u32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import DType, u32
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import merge_sort, radix_sort
 from hologram.opset.tiles.scan import chunk_length, scan_steps
-from hologram.plan import Target
 
 # Rows up to this length are ranked by counting, n comparisons an element; longer ones are merged in workgroup memory,
 # or cost a pass for each digit where there is none.

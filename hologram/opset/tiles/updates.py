@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from hologram import dtypes
 from hologram.atlas import arithmetic
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, index, u32
-from hologram.layout import Layout, collapse, normalize_axis
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, index, u32
+from hologram.machine.layout import Layout, collapse, normalize_axis
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.creation import fill
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
@@ -27,7 +28,6 @@ from hologram.opset.forms.operation import Inputs, Layouts
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.scan import along, chunk_length
 from hologram.opset.tiles.sort import order_of_keys
-from hologram.plan import Plan, Step, Target
 
 Combine = Callable[[Value, Value], Value]
 SHORTEST_RUN = 16  # of elements side by side that one lane of a CPU folds

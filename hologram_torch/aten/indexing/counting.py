@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.registry import implements
 

@@ -9,7 +9,7 @@ import hologram as hg
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.recording import ask
+from hologram.runtime.launches.recording import ask
 from hologram_torch.watch import Complaint, complain
 
 

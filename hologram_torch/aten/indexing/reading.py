@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 import hologram as hg
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.records import frozen
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
 from hologram_torch.aten.indexing.writing import Into, copied, over
 from hologram_torch.kernels.numbers import scalar

@@ -8,7 +8,7 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram.opset.indexing import put
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.view import overlaps
+from hologram.runtime.memory.view import overlaps
 from hologram_torch.aten.indexing.positions import at_least_1d
 from hologram_torch.kernels.results import refused
 

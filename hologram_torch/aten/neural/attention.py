@@ -9,7 +9,7 @@ import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.plain import Plain

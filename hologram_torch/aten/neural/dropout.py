@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.random import uniform
 from hologram_torch.kernels.fused import fused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing import positions as places
 from hologram_torch.kernels.fused import fused

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram_torch.kernels.fused import fused

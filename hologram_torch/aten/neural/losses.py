@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram_torch.aten.indexing.positions import refuse

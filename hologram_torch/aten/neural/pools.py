@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing import positions as places
 from hologram_torch.kernels import tables

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.registry import implements, register
 

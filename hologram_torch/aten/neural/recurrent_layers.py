@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram.errors import HologramError
+from hologram.foundation.errors import HologramError
+from hologram.foundation.sizes import fixed_range
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.neural.recurrence import KINDS, recurrence_gradients, recurrences
-from hologram.sizes import fixed_range
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.fused import fused
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor

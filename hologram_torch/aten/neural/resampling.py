@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
 from hologram.opset.neural.resampling import resample
 from hologram.runtime.dispatch import deferred
-from hologram.runtime.recording import constant
+from hologram.runtime.launches.recording import constant
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import add

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 import hologram as hg
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms import types
-from hologram.records import frozen
 from hologram_torch.aten.neural.grids import LINEAR, interpolated, taps
 from hologram_torch.aten.vision import implements, refuse_but_floats
 from hologram_torch.kernels.fused import fused

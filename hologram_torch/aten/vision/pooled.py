@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.builder import Value, select
+from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.layout import Layout
+from hologram.machine.layout import Layout
 from hologram.opset.forms.map import Indexed
 from hologram.opset.tiles.updates import inside_of
 from hologram_torch.aten.vision import implements

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 from hologram_torch.aten.vision import implements, refuse_but_floats
 
 Corners = Iterator[tuple[torch.Tensor, torch.Tensor]]

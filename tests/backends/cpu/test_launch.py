@@ -12,16 +12,16 @@ import warnings
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
 from hologram.backends.cpu.device import _compiles
-from hologram.dtypes import f32
-from hologram.errors import BackendUnavailable
-from hologram.machine_code import engine
-from hologram.machine_code.engine import shared_engine
+from hologram.compiled.machine_code import engine
+from hologram.compiled.machine_code.engine import shared_engine
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import f32
+from hologram.foundation.errors import BackendUnavailable
 from tests.backends.cpu.llvm.launching import bind, device, elementwise, place, run
 
 

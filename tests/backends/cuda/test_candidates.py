@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.backends.cuda.device import CudaDevice
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.layout import Layout
 from hologram.opset.tiles import product_tile
 
 SIZES = (1, 130, 192, 136)  # tails along every axis, lines of whole pieces of 16 bytes

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import store
 from hologram.backends.cuda import compiler
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.device import CudaDevice
-from hologram.device import Binding
-from hologram.errors import BackendUnavailable, CompileError
+from hologram.foundation import store
+from hologram.foundation.errors import BackendUnavailable, CompileError
+from hologram.machine.device import Binding
 from tests.backends.cuda.test_launch import SIZE, VALUES, increment
 from tests.backends.emulated import cuda as emulated
 from tests.golden.programs import PROGRAMS
@@ -37,7 +37,7 @@ def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, wh
     made: Any = device.compile(increment("damaged"))
     launch: Any = made.bind(whole(memory), (1.0,), (SIZE,))
     (code,) = made._codes.values()
-    key = store.key(device.facilities.compiler.identity, code.source.text)
+    key = store.key(device.kernel_context.compiler.identity, code.source.text)
     store.shared().put(compiler.KIND, key, b"nonsense")
     before = store.shared().stats(compiler.KIND).corrupt
     device._kernels.clear()
@@ -92,14 +92,14 @@ def test_others_compute_while_a_kernel_is_compiled(
 ) -> None:
     memory, asked, go = upload(VALUES), threading.Event(), threading.Event()
     add = device.compile(increment()).bind(whole(memory), (1.0,), (SIZE,))
-    compile_ = type(device.facilities.compiler).compile
+    compile_ = type(device.kernel_context.compiler).compile
 
     def slow(*arguments: Any) -> bytes:
         asked.set()
         assert go.wait(60)
         return compile_(*arguments)
 
-    monkeypatch.setattr(type(device.facilities.compiler), "compile", slow)
+    monkeypatch.setattr(type(device.kernel_context.compiler), "compile", slow)
     made: list[Any] = []
     thread = threading.Thread(
         target=lambda: made.append(device.compile(increment("late")).bind(whole(memory), (2.0,), (SIZE,)))

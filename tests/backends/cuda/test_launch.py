@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import compiling, dtypes
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends.cuda import graph, kernel
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.graph import Graph
 from hologram.backends.cuda.memory import Memory
-from hologram.device import Binding, Clock
-from hologram.errors import BackendUnavailable, DeviceLost, ShapeError
-from hologram.layout import Layout
+from hologram.compiled import kernels as compiling
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable, DeviceLost, ShapeError
+from hologram.machine.device import Binding, Clock
+from hologram.machine.layout import Layout
 from hologram.opset.tiles import product_tile
 from tests.backends.emulated import cuda as emulated
 
@@ -241,7 +242,7 @@ def test_a_closed_device_says_so(device: CudaDevice, upload, whole) -> None:
 
 
 def test_a_kernel_that_traps_loses_the_device() -> None:
-    """What it leaves is played: a kernel that writes anywhere would write into the tests' own memory."""
+    """What it leaves is emulated: a kernel that writes anywhere would write into the tests' own memory."""
     device = emulated.open_device(1)
     memory = device.allocate(4096)
     launch = device.compile(increment()).bind([Binding(memory, 0, 4096)], (1.0,), (1024,))

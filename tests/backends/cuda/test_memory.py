@@ -10,7 +10,7 @@ import pytest
 from hologram.backends import cuda
 from hologram.backends.cuda import staging
 from hologram.backends.cuda.device import CudaDevice
-from hologram.errors import BufferFreed, OutOfMemory, ShapeError
+from hologram.foundation.errors import BufferFreed, OutOfMemory, ShapeError
 
 RANDOM = np.random.default_rng(5)
 

@@ -1,4 +1,4 @@
-"""CUDA says why it cannot be used; the machine's driver is played."""
+"""CUDA says why it cannot be used; the machine's driver is emulated."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cuda.pathfinder import DynamicLibNotFoundError
 
 from hologram.backends import cuda
 from hologram.backends.cuda import compiler, library
-from hologram.device import Probe
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
+from hologram.machine.device import Probe
 from tests.backends.emulated.cuda.driver import Driver
 
 probing = importlib.import_module("hologram.backends.cuda.probing")  # the package has a lazy one
@@ -44,8 +44,8 @@ def play(monkeypatch: pytest.MonkeyPatch, driver: Driver, start: Any = None) -> 
 
     if start is not None:
         driver.cuInit = begin  # type: ignore[method-assign]
-    played = library.Library(driver)
-    monkeypatch.setattr(probing, "installed", lambda: played)
+    emulated = library.Library(driver)
+    monkeypatch.setattr(probing, "installed", lambda: emulated)
 
 
 def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

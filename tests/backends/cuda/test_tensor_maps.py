@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.backends.cuda import graph
 from hologram.backends.cuda.device import CudaDevice
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.machine.layout import Layout
 from hologram.opset.tiles import product_bulk
 
 

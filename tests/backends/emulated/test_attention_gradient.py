@@ -12,15 +12,15 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram import dtypes
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
 from hologram.compiler.source.shader import load
-from hologram.dtypes import DType, f32
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, f32
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Tile
 from hologram.opset.neural.attention_gradient import attention_gradient
 from hologram.opset.tiles.attention_gradient_units import STEPS, gradient_plan
-from hologram.plan import Tile
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, COMPILED
 from tests.backends.emulated.test_mutants import Mutating, Text, failing
@@ -122,9 +122,9 @@ def test_derivatives_of_attention_take_the_kernels(
     for function in (hg.grad(loss, wrt), hg.jit(hg.grad(loss, wrt))):
         names, found = stems(function, q, k, v)
         assert sum("attention_gradient" in name for name in names) == 2
-        for got, exactly in zip(found, wanted, strict=True):
+        for got, cache_key in zip(found, wanted, strict=True):
             assert got.dtype is dtypes.f16
-            np.testing.assert_allclose(got.to_numpy(), exactly, atol=2e-2 * abs(exactly).max())
+            np.testing.assert_allclose(got.to_numpy(), cache_key, atol=2e-2 * abs(cache_key).max())
     found = twice(q, k, v).to_numpy()
     np.testing.assert_allclose(found, wanted_twice, atol=3e-2 * abs(wanted_twice).max())
 
@@ -157,6 +157,6 @@ def test_a_planted_error_is_caught(error: str) -> None:
     )
     with failing(hg.CompileError) as executor:
         opened: Any = executor.device
-        opened.facilities = replace(opened.facilities, compiler=compiler)
+        opened.kernel_context = replace(opened.kernel_context, compiler=compiler)
         test_the_gradient(*case, executor)
     assert compiler.planted, "the text has no such place: this planted nothing"

@@ -13,17 +13,17 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram import dtypes
 from hologram.backends.cuda import device, kernel, tensor_maps
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
-from hologram.choices import Candidate
 from hologram.compiler.source.shader import load
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, HALVES, choose, lying, numbers, planned, tiles
 from tests.backends.emulated.test_mutants import Mutating, Text, failing
@@ -176,7 +176,7 @@ def test_an_error_in_the_kernel_is_caught(correct: str, wrong: str) -> None:
     compiler = Mutating(Text(correct, wrong, long))
     with failing(hg.CompileError) as executor:
         opened: Any = executor.device
-        opened.facilities = replace(opened.facilities, compiler=compiler)
+        opened.kernel_context = replace(opened.kernel_context, compiler=compiler)
         long(executor)
     assert compiler.planted, "the text has no such place: this planted nothing"
 

@@ -1,4 +1,4 @@
-"""Memory and streams of other libraries on the emulated card, played by a second executor with a stream of its own."""
+"""Memory and streams of other libraries on the emulated card, emulated by a second executor with a stream of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 import hologram as hg
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.memory import Transfers
-from hologram.errors import InteropError, UnsupportedDType
+from hologram.foundation.errors import InteropError, UnsupportedDType
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.cuda.memory import Misuse
 
@@ -108,7 +108,7 @@ def test_lenders_get_their_memory_back_without_a_wait(pair: Any) -> None:
     lent, result = [], theirs.tensor(LARGE)
     for _ in range(4):
         made = theirs.tensor(LARGE)
-        lent.append(weakref.ref(made.buffer.lease()))
+        lent.append(weakref.ref(made.buffer.shared_block()))
         seen = ours.from_dlpack(made, copy=False)
         result = seen + 1
         del made, seen

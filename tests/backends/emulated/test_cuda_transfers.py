@@ -154,7 +154,7 @@ def test_memory_goes_back_while_one_reads(
         x, lent = executor.tensor(LARGE), lender.tensor(LARGE)
         borrowed = executor.from_dlpack(lent, copy=False)
         own = [executor.allocate(12_345_678)]
-        shared = weakref.ref(lent.buffer.lease())
+        shared = weakref.ref(lent.buffer.shared_block())
         with slow_read(x, monkeypatch) as found:
             before = card.used
             del lent, borrowed

@@ -13,22 +13,22 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends import registry
-from hologram.backends.cuda import usual
+from hologram.backends.cuda import reference as usual
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
-from hologram.choices import Candidate, Problem
 from hologram.compiler.source.shader import load
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate, Problem
+from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.attention_units import HEADS
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Plan, Target, Tile
 from hologram.tuning.winners import Winners
 from tests.backends import emulated
 from tests.backends.emulated import cuda as machine

@@ -196,7 +196,7 @@ def unused_resource(p: Program) -> None:
     p.dispatch()
 
 
-def blit(p: Program, *numbers: int) -> None:
+def byte_programs(p: Program, *numbers: int) -> None:
     p.encoder.endEncoding()
     first, last, size = numbers
     copy = p.commands.blitCommandEncoder().copyFromBuffer_sourceOffset_toBuffer_destinationOffset_size_
@@ -271,9 +271,9 @@ MISUSE: dict[str, tuple[Callable[[Program], None], str]] = {
     "no workgroups": (bound(lambda p: p.dispatch(groups=0)), "width=0"),
     "a barrier that some miss": (missed_barrier, "wait at a barrier"),
     "too much threadgroup memory": (crowded, "bytes of threadgroup memory"),
-    "a blit of three bytes": (lambda p: blit(p, 0, 0, 3), "multiples of 4"),
-    "a blit past the end": (lambda p: blit(p, BYTES - 4, 0, 12), "12 bytes at 4092"),
-    "a blit over itself": (lambda p: blit(p, 0, 4, 8), "overlap"),
+    "a blit of three bytes": (lambda p: byte_programs(p, 0, 0, 3), "multiples of 4"),
+    "a blit past the end": (lambda p: byte_programs(p, BYTES - 4, 0, 12), "12 bytes at 4092"),
+    "a blit over itself": (lambda p: byte_programs(p, 0, 4, 8), "overlap"),
     "memory that is no page": (part_of_a_page, "whole pages"),
     "reading past the end": (lambda p: (p.x.contents().as_buffer(BYTES + 1), None)[1], "4097 bytes"),
     "a pointer to who knows": (unused_resource, "no buffer of useResource"),

@@ -18,10 +18,10 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram import dtypes
 from hologram.backends.cuda import device, graph, kernel
 from hologram.backends.cuda.memory import Transfers
-from hologram.choices import Candidate
+from hologram.foundation import dtypes
+from hologram.machine.choices import Candidate
 from hologram.opset import OPERATIONS
 from tests import test_ops
 from tests.backends.emulated import cuda as machine
@@ -193,7 +193,7 @@ def test_an_error_in_a_kernel_is_caught(mutant: Text) -> None:
     compiler = Mutating(mutant)
     with failing(hg.CompileError) as executor:
         opened: Any = executor.device
-        opened.facilities = replace(opened.facilities, compiler=compiler)
+        opened.kernel_context = replace(opened.kernel_context, compiler=compiler)
         mutant.test(executor)
     assert compiler.planted, "the text has no such place: this planted nothing"
 

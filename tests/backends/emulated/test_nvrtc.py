@@ -15,7 +15,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 import hologram as hg
 from hologram.backends import registry
 from hologram.backends.cuda.compiler import NVRTC
-from hologram.errors import CompileError
+from hologram.foundation.errors import CompileError
 from tests import test_ops
 from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
@@ -67,7 +67,7 @@ def _card() -> Iterator[tuple[hg.Executor, Compiler]]:
         with hg.Executor(backend=machine.NAME) as executor:
             opened: Any = executor.device
             compiler = Compiler()
-            opened.facilities = replace(opened.facilities, compiler=compiler)
+            opened.kernel_context = replace(opened.kernel_context, compiler=compiler)
             yield executor, compiler
     registry.forget()
 

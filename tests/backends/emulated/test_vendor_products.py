@@ -19,10 +19,10 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 from nvmath.bindings import cublas, cublasLt  # pyright: ignore[reportAttributeAccessIssue]
 
 import hologram as hg
-from hologram import dtypes
 from hologram.backends.cuda import vendor
-from hologram.choices import Candidate, Problem
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate, Problem
 from hologram.opset.tiles import product_tile
 from hologram.opset.tiles.product_library import LIBRARY
 from hologram.tuning.tuner import Pace, measure

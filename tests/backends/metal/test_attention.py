@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.choices import Candidate
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.choices import Candidate
 from hologram.opset.tiles.attention_units import UNITS, unit_ways
 from tests.backends.metal.test_device import Executor
 from tests.devices import limits

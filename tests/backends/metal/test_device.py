@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.memory import LARGE_BYTES
-from hologram.device import Clock
+from hologram.foundation import dtypes
+from hologram.machine.device import Clock
 from hologram.opset.tiles import product_tile
 from hologram.runtime import selector
 from tests.backends.emulated.metal.framework import Device, Emulated
@@ -365,10 +365,10 @@ def test_a_forked_child_is_told(executor: Executor) -> None:
 
 def test_a_kernel_that_does_not_compile_shows_its_source(executor: Executor) -> None:
     with pytest.raises(hg.CompileError, match="undeclared identifier") as error:
-        executor.device.facilities.pipelines.compile("f", HEAD + "kernel void f() { nonsense; }", 1)
+        executor.device.kernel_context.pipelines.compile("f", HEAD + "kernel void f() { nonsense; }", 1)
     assert "nonsense" in error.value.source
     with pytest.raises(hg.CompileError, match="declares no kernel g"):
-        executor.device.facilities.pipelines.compile("g", HEAD + "kernel void f() {}", 1)
+        executor.device.kernel_context.pipelines.compile("g", HEAD + "kernel void f() {}", 1)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])

@@ -1,4 +1,4 @@
-"""Metal says why it cannot be used and what to do; the machine is played."""
+"""Metal says why it cannot be used and what to do; the machine is emulated."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from hologram.backends import metal
-from hologram.device import Probe
-from hologram.errors import BackendUnavailable
+from hologram.foundation.errors import BackendUnavailable
+from hologram.machine.device import Probe
 from tests.backends.emulated.metal.framework import APPLE_7, METAL_3, Device, Emulated
 
 probing = importlib.import_module("hologram.backends.metal.probing")  # the package has a lazy one

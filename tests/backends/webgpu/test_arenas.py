@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.dtypes import f32
-from hologram.layout import Layout
+from hologram.foundation.dtypes import f32
+from hologram.machine.layout import Layout
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.steps import Steps
-from hologram.runtime.replay import Replay
+from hologram.runtime.launches.replay import Replay
 
 
 @pytest.mark.parametrize("n", [5000, 300])  # in buffers of their own, and in one that all lie in

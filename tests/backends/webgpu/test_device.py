@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.backends import webgpu
 from hologram.backends.webgpu.native import probing
-from hologram.device import Binding
-from hologram.errors import BackendUnavailable, HologramError, ShapeError
-from hologram.plan import Tile
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable, HologramError, ShapeError
+from hologram.machine.device import Binding
+from hologram.machine.plan import Tile
 
 
 def test_the_probe_tells_what_is_there(index):

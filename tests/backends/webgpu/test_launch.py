@@ -12,9 +12,9 @@ from hologram.atlas.builder import Builder, reduce_add
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.pipeline import Signature
-from hologram.device import Binding
-from hologram.dtypes import f32, i32, index, u32
-from hologram.errors import CompileError, DeviceLost, OutOfMemory, ShapeError
+from hologram.foundation.dtypes import f32, i32, index, u32
+from hologram.foundation.errors import CompileError, DeviceLost, OutOfMemory, ShapeError
+from hologram.machine.device import Binding
 
 
 def axpy(name: str = "atlas_axpy_f32") -> Program:

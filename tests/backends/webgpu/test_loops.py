@@ -8,8 +8,8 @@ import pytest
 import hologram as hg
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
-from hologram.dtypes import DType, i32, i64, index, u32
-from hologram.errors import HologramError
+from hologram.foundation.dtypes import DType, i32, i64, index, u32
+from hologram.foundation.errors import HologramError
 
 LANES = 37  # no multiple of what a thread or a workgroup takes
 

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hologram.errors import BufferFreed, OutOfMemory, ShapeError
+from hologram.foundation.errors import BufferFreed, OutOfMemory, ShapeError
 
 PATTERN = np.random.default_rng(7).integers(0, 256, 4096, dtype=np.uint8)
 EDGES = (0, 1, 3, 4, 255, 256, 1021)

@@ -7,7 +7,7 @@ import pytest
 
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access
-from hologram.dtypes import f16, f32, i8
+from hologram.foundation.dtypes import f16, f32, i8
 
 
 @pytest.mark.parametrize("dtype", [f32, f16, i8])

@@ -8,8 +8,8 @@ import pytest
 from hologram.atlas.builder import Builder, reduce_add
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
-from hologram.dtypes import f16, f32, i32, index, u8, u32
-from hologram.errors import ShapeError
+from hologram.foundation.dtypes import f16, f32, i32, index, u8, u32
+from hologram.foundation.errors import ShapeError
 from hologram.opset import OPERATIONS
 from hologram.runtime.engine import Engine
 

@@ -7,8 +7,8 @@ import numpy as np
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
-from hologram.device import Binding
-from hologram.dtypes import f32, i32
+from hologram.foundation.dtypes import f32, i32
+from hologram.machine.device import Binding
 
 
 def add() -> Program:

@@ -24,8 +24,8 @@ from hologram.compiler.analysis.ranges import (
     references,
     unproven,
 )
-from hologram.device import Binding
-from hologram.dtypes import DType, f32, i32, i64, index, u8
+from hologram.foundation.dtypes import DType, f32, i32, i64, index, u8
+from hologram.machine.device import Binding
 from tests.backends.cpu.llvm.launching import device, place
 
 GRID = (3, 4, 5)

@@ -13,7 +13,7 @@ from hologram.atlas.rewrite import Unrolling, rewrite
 from hologram.atlas.verify import verify
 from hologram.compiler.analysis.ranges import Lanes
 from hologram.compiler.analysis.turns import Turns
-from hologram.dtypes import i32, i64, index, u32, u64
+from hologram.foundation.dtypes import i32, i64, index, u32, u64
 
 
 def program(dtype=index, m: int | None = None) -> Program:

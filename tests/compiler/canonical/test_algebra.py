@@ -28,7 +28,22 @@ from hologram.atlas.program import Access, Program
 from hologram.compiler.canonical.algebra import IEEE
 from hologram.compiler.canonical.fast_math import FAST
 from hologram.compiler.canonical.form import PIPELINE, canonical, canonical_text
-from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32
+from hologram.foundation.dtypes import (
+    DType,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u16,
+    u32,
+)
 
 Expression = Callable[[Value, Value, Value], Value]
 INF, NAN = float("inf"), float("nan")

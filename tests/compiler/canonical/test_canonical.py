@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import Opcode
@@ -16,6 +15,7 @@ from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import verify
 from hologram.compiler.canonical.form import canonical, canonical_text, identity
+from hologram.foundation import dtypes
 from tests.programs import Case, programs
 from tests.scramble import scramble
 

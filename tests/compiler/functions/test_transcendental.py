@@ -14,7 +14,7 @@ from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.transcendental import ACCURACY, every, expand
-from hologram.dtypes import DType, bf16, f16, f32, f64
+from hologram.foundation.dtypes import DType, bf16, f16, f32, f64
 
 REFERENCE: dict[Opcode, Callable[..., np.ndarray]] = {
     Opcode.EXP: np.exp,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.bundle import bundled
-from hologram.plan import Step
+from hologram.foundation import dtypes
+from hologram.machine.plan import Step
 
 
 def _writes() -> Program:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.memory import Arenas, Life, arrange
-from hologram.dtypes import f32, i8
-from hologram.limits import ALIGNMENT
-from hologram.plan import Plan, Scratch, Step, Tile
+from hologram.foundation.dtypes import f32, i8
+from hologram.machine.limits import ALIGNMENT
+from hologram.machine.plan import Plan, Scratch, Step, Tile
 from tests.devices import limits
 
 FIRST = 2  # one input, one output

@@ -9,8 +9,8 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.compiler.lowering.arithmetic import RULES, spelled_out
-from hologram.dtypes import FLOATS, INTEGERS, DType, f32, i32, u32
+from hologram.compiler.lowering.arithmetic import RULES, expand_unsupported
+from hologram.foundation.dtypes import FLOATS, INTEGERS, DType, f32, i32, u32
 
 
 def program(opcode: Opcode, dtype: DType) -> Program:
@@ -52,7 +52,7 @@ def run(p: Program, x: np.ndarray) -> np.ndarray:
 
 def same(opcode: Opcode, dtype: DType, count: int = 2000) -> None:
     p = program(opcode, dtype)
-    lowered = spelled_out(p, lambda o, d: o is not opcode)
+    lowered = expand_unsupported(p, lambda o, d: o is not opcode)
     assert lowered != p
     pairs = numbers(dtype, count)
     edges = int(len(pairs) - 2 * count) // 2
@@ -93,4 +93,4 @@ def test_every_rule_is_tried() -> None:
 
 def test_what_the_language_spells_stays() -> None:
     p = program(Opcode.REM, f32)
-    assert spelled_out(p, lambda o, d: d == f32) == p
+    assert expand_unsupported(p, lambda o, d: d == f32) == p

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import ATOMICS, BITWISE, COMPARISONS, Opcode
@@ -17,8 +16,9 @@ from hologram.backends.cuda.dialect import cuda
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.lowering.lower import WIDE, lower
-from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i32, i64, index, u8
-from hologram.errors import UnsupportedDType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, f64, i32, i64, index, u8
+from hologram.foundation.errors import UnsupportedDType
 
 O = Opcode
 Run = Callable[..., None]

@@ -9,9 +9,9 @@ from hologram.atlas.builder import Builder, exp, reduce_add, reduce_max, reduce_
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Access, Program
 from hologram.compiler.scheduling.split import split_rows
-from hologram.dtypes import DType, bool_, f16, f32, f64, i8, index, u32
-from hologram.limits import Limits
-from hologram.plan import Step
+from hologram.foundation.dtypes import DType, bool_, f16, f32, f64, i8, index, u32
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Step
 
 
 def softmax(dtype: DType) -> Program:

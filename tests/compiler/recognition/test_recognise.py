@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
 from hologram.compiler.recognition.recognise import PATTERNS, Pattern, Recognition, recognise
 from hologram.compiler.recognition.templates import Spelling
-from hologram.dtypes import DType, f32
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType, f32
 from tests.scramble import scramble
 
 CASES = [pytest.param(p, s, id=f"{p.name}: {s.name}") for p in PATTERNS for s in p.spellings]

@@ -15,8 +15,8 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, ProgramGenerator
-from hologram.dtypes import f16, f32, i32, i64, index
-from hologram.plan import Target
+from hologram.foundation.dtypes import f16, f32, i32, i64, index
+from hologram.machine.plan import Target
 from tests.compiler.source.test_native import LANGUAGES, LIMITS
 from tests.compiler.source.test_native_operations import PLANNED, layout
 from tests.golden.programs import PROGRAMS

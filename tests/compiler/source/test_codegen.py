@@ -17,9 +17,9 @@ from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.scheduling.schedule import MOST_COPIED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import generate
-from hologram.dtypes import DType, bf16, bool_, f16, f32, i8, i64, index, u8, u16, u32
-from hologram.errors import ProgramError, ShapeError
-from hologram.limits import Limits
+from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i8, i64, index, u8, u16, u32
+from hologram.foundation.errors import ProgramError, ShapeError
+from hologram.machine.limits import Limits
 
 Run = Callable[..., None]
 

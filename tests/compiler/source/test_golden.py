@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program, parse_program
 from hologram.backends.cpu.kernel import Host, ProgramKernel
@@ -16,7 +15,8 @@ from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
-from hologram.limits import Limits
+from hologram.foundation import dtypes
+from hologram.machine.limits import Limits
 from tests.golden.programs import PROGRAMS
 
 FOLDER = Path(__file__).parents[2] / "golden"

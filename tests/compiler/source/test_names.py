@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
-from hologram.backends.cuda import usual
+from hologram.backends.cuda import reference as usual
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import generate
+from hologram.foundation import dtypes
 from tests.shaders import emulator
 
 TOGETHER = 40  # names in one kernel

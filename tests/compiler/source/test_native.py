@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hologram import dtypes, store
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.backends.cuda.compiler import NVRTC
@@ -20,8 +19,9 @@ from hologram.backends.metal.dialect import msl
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.lower import lower
 from hologram.compiler.source.codegen import Source, generate
-from hologram.dtypes import f64
-from hologram.limits import Limits
+from hologram.foundation import dtypes, store
+from hologram.foundation.dtypes import f64
+from hologram.machine.limits import Limits
 from tests.golden.programs import PROGRAMS
 from tests.programs import Case, programs
 from tests.shaders import emulator

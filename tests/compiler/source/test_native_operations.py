@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.program import Program
-from hologram.dtypes import f64
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import f64
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
 from hologram.opset.forms.operation import Operation
-from hologram.plan import Target
 from tests.compiler.source.test_native import LANGUAGES, LIMITS, compile_cubin, spelled
 from tests.shaders.emulator import Emulation
 

@@ -8,9 +8,9 @@ from hologram.atlas.builder import Builder, Value, maximum
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source import shader
-from hologram.dtypes import bf16, f16, f32, i64, u32
-from hologram.errors import CompileError, ProgramError, UnsupportedDType
-from hologram.plan import Tile
+from hologram.foundation.dtypes import bf16, f16, f32, i64, u32
+from hologram.foundation.errors import CompileError, ProgramError, UnsupportedDType
+from hologram.machine.plan import Tile
 
 FILE = "// scale: c = epilogue(a); one thread an element.\nstruct Params { n: u32, scale: f32 }\n"
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 # Without complex numbers, fft and matrix decompositions.
 STANDARD = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 
 
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones"])

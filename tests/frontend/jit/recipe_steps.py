@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
+from hologram.foundation import dtypes
 
 MOST_ELEMENTS = 3000
 DTYPES = ("f32", "f32", "f32", "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "bool")

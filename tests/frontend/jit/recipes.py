@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from hologram import dtypes
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from tests.frontend.jit.recipe_steps import DTYPES, MOST_ELEMENTS, STEPS, Draw, Kind, Pool, Unfit, view
 
 SIZES = (0, 1, 1, 2, 3, 4, 5, 7, 8, 17)

@@ -13,7 +13,7 @@ from hologram.atlas.text import parse_program
 from hologram.backends import registry
 from hologram.cli.calls import parse_arguments
 from hologram.compiler.canonical.form import identity
-from hologram.errors import TraceError
+from hologram.foundation.errors import TraceError
 from hologram.frontend.jit.explain import ExplainedLaunch, Explanation, explained_elsewhere
 
 
@@ -143,7 +143,7 @@ def test_a_backend_that_is_not_here_can_be_asked(name: str) -> None:
     with hg.Executor("cpu") as executor:
         compiled = network.compiled(*[executor.ones(shape) for shape in ((64, 32), (32, 16), (16,))])
         found = explained_elsewhere(compiled, name)
-    assert (found.backend, found.device) == (name, "a usual device")
+    assert (found.backend, found.device) == (name, "a reference device")
     assert all(launch.kernel in launch.source for launch in found.launches)
     assert [g.operations for g in found.groups]
 

@@ -10,7 +10,7 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.analysis.ranges import Place
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 COLUMN_TILE = 1024  # outputs that are accumulated side by side
 

@@ -16,7 +16,7 @@ from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 BLOCK = 256  # elements of a row folded in its own precision before they join the total
 Cell = Callable[[str], None]

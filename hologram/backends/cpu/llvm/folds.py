@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hologram import dtypes
 from hologram.atlas.arithmetic import identity
 from hologram.atlas.opcodes import FOLDS
 from hologram.atlas.program import Instruction
 from hologram.backends.cpu.llvm.instructions import convert
 from hologram.backends.cpu.llvm.writer import Writer, literal, register_type
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 
 @frozen

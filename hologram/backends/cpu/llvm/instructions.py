@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hologram import dtypes
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.backends.cpu.llvm.writer import Writer, from_memory, literal, register_type, round_to, to_memory
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 O = Opcode
 Spelling = Callable[..., str]

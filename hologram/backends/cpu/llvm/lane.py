@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hologram import dtypes
 from hologram.atlas.opcodes import ATOMICS, POSITIONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
@@ -18,7 +17,8 @@ from hologram.backends.cpu.llvm.writer import (
     to_memory,
 )
 from hologram.compiler.analysis.ranges import Place
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 O = Opcode
 

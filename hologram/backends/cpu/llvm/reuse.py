@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hologram.atlas.program import Instruction, Program
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import Phase, outer_values
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 ELEMENTS = 8192  # of the longest row whose values are kept
 WORTH = 12  # instructions that a kept value must save

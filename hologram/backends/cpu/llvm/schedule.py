@@ -16,8 +16,8 @@ from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, ranges, sources, unproven
-from hologram.records import frozen
-from hologram.sizes import whole
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import whole
 
 Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 

@@ -16,8 +16,8 @@ from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
-from hologram.dtypes import DType
-from hologram.records import frozen
+from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 O = Opcode
 _ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep

@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from hologram import dtypes
 from hologram.atlas import arithmetic
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 
 REGISTER = {"f32": "float", "f16": "float", "bf16": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}

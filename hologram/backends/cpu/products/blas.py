@@ -20,9 +20,9 @@ import numpy as np
 
 from hologram.backends.cpu.image import Step
 from hologram.backends.cpu.workers import prelude
-from hologram.machine_code.engine import Code, Engine
-from hologram.machine_code.objects import kept_code
-from hologram.records import frozen
+from hologram.compiled.machine_code.engine import Code, Engine
+from hologram.compiled.machine_code.objects import kept_code
+from hologram.foundation.frozen import frozen
 
 # How builds of OpenBLAS decorate their names: NumPy's wheels, distributions with 64-bit integers, and plain ones.
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")

@@ -9,8 +9,8 @@ import numpy as np
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blas import Routines, loaded_library, routines
-from hologram.records import frozen
-from hologram.sizes import whole
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import whole
 
 # Estimated on a Zen 4 core: of a multiply-add, of an element of a matrix that is multiplied by a vector, and of a call.
 _MULTIPLY_NS = 0.021  # f32; twice that for f64

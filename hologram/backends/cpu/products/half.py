@@ -8,11 +8,11 @@ from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import panels
 from hologram.backends.cpu.products.cut import Plane, Product
-from hologram.dtypes import DType, f32
-from hologram.machine_code.engine import Code, Engine
-from hologram.machine_code.objects import kept_code
-from hologram.records import frozen
-from hologram.sizes import whole
+from hologram.compiled.machine_code.engine import Code, Engine
+from hologram.compiled.machine_code.objects import kept_code
+from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import whole
 
 _MOST_DOTS = 16  # rows up to which converting b in registers again for each two rows beats packing it
 _ROWS = 192  # of a unit: its block of a takes 192 KiB, and stays in the second cache

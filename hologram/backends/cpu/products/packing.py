@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, to_memory
-from hologram.dtypes import DType
+from hologram.foundation.dtypes import DType
 
 _TURN = 8  # rows and columns that are transposed in registers
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.backends.cpu.products.packing import Packing
-from hologram.dtypes import DType, f32
+from hologram.foundation.dtypes import DType, f32
 
 WORDS = (
     *("a", "b", "out", "room"),  # addresses

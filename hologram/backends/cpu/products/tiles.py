@@ -22,12 +22,12 @@ from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.products.blas import loaded_library
 from hologram.backends.cpu.products.cut import Plane, Product, matrices, meet, product_pieces
 from hologram.backends.cpu.products.half import half_pieces
-from hologram.device import Binding, Kernel, Launch, Prepared, Span, in_turn
-from hologram.dtypes import DType, Number, bf16, f16
-from hologram.errors import CompileError
+from hologram.foundation.dtypes import DType, Number, bf16, f16
+from hologram.foundation.errors import CompileError
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Binding, Kernel, Launch, Prepared, Span, in_turn
+from hologram.machine.plan import Tile
 from hologram.opset.forms.epilogue import epilogue_reads, turned
-from hologram.plan import Tile
-from hologram.records import frozen
 
 
 @frozen

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from hologram import forks
 from hologram.backends.webgpu.native.declared import Declared
 from hologram.backends.webgpu.native.granted import granted
-from hologram.errors import BackendUnavailable
-from hologram.records import frozen
+from hologram.foundation import forks
+from hologram.foundation.errors import BackendUnavailable
+from hologram.foundation.frozen import frozen
 
 # Native features we use where they exist; names as in wgpu.h. Order is irrelevant. Not among them: CooperativeMatrix.
 # wgpu-native 29 calls it experimental and has no way to allow what is: adapters offer it, and refuse who asks for it.

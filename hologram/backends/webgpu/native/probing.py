@@ -7,13 +7,13 @@ import sys
 from functools import cache
 from importlib import metadata
 
-from hologram import dtypes, forks
 from hologram.backends.webgpu.native.library import Adapter, library
 from hologram.backends.webgpu.native.vulkan import System
-from hologram.config import config
-from hologram.device import DeviceInfo, Probe
-from hologram.dtypes import DType
-from hologram.limits import ALIGNMENT, Limits
+from hologram.foundation import dtypes, forks
+from hologram.foundation.config import config
+from hologram.foundation.dtypes import DType
+from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.limits import ALIGNMENT, Limits
 
 NAME = "webgpu"
 _WGPU = (0, 32)
@@ -46,8 +46,8 @@ def probe() -> Probe:
             reason=f"wgpu's native library does not load: {error}",
             remedy="pip install --force-reinstall wgpu, with pip 20.3 or newer",
         )
-    played = all(adapter.kind == "cpu" for adapter in found)
-    notes = tuple(System().findings()) if played and sys.platform == "linux" else ()
+    emulated = all(adapter.kind == "cpu" for adapter in found)
+    notes = tuple(System().findings()) if emulated and sys.platform == "linux" else ()
     if not found:
         return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy(), notes=notes)
     return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)), notes=notes)

@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 
 from hologram.backends.webgpu.native.files import DEVICE_FILES
-from hologram.records import frozen
+from hologram.foundation.frozen import frozen
 
 LOADER = "libvulkan.so.1"
 MANIFESTS = ("etc/vulkan", "usr/share/vulkan", "usr/local/share/vulkan", "usr/local/etc/vulkan")

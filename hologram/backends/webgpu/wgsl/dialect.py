@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
 from hologram.backends.webgpu.wgsl.functions import (
@@ -34,7 +33,24 @@ from hologram.compiler.dialect import (
     spell,
     words,
 )
-from hologram.dtypes import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, index, u8, u16, u32, u64
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import (
+    DType,
+    bf16,
+    bool_,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    index,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 
 O = Opcode
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.opcodes import Opcode
-from hologram.dtypes import (
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import (
     DType,
     Number,
     bf16,

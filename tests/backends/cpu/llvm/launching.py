@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu import open_device
 from hologram.backends.cpu.device import CpuDevice
 from hologram.backends.cpu.memory import Memory
-from hologram.device import Binding, Launch
-from hologram.dtypes import DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.device import Binding, Launch
 
 
 def device() -> CpuDevice:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.builder import Builder, Value, maximum, minimum, mulhi, power, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.device import thread_count
-from hologram.device import Binding
-from hologram.dtypes import ALL, FLOATS, INTEGERS, DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, DType
+from hologram.machine.device import Binding
 from tests.backends.cpu.llvm.launching import device, elementwise, place, run, samples
 
 SIZE = 1003

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
@@ -15,8 +14,9 @@ from hologram.backends.cpu.kernel import ProgramKernel
 from hologram.backends.cpu.llvm.schedule import facts, schedule
 from hologram.compiler.analysis.phases import may_store_early
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
-from hologram.device import Binding
-from hologram.dtypes import ALL, DType
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import ALL, DType
+from hologram.machine.device import Binding
 from tests.backends.cpu.llvm.launching import bind, device, place, reduction, run, samples
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from numpy.typing import DTypeLike
 
-from hologram import dtypes
 from hologram.backends.cpu.image import prepared
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import blas
@@ -25,12 +24,13 @@ from hologram.backends.cpu.products.blas import Library, loaded_library
 from hologram.backends.cpu.products.cut import Cut, Product, cut, product_pieces
 from hologram.backends.cpu.products.tiles import TileKernel
 from hologram.backends.cpu.workers import Pool, shared_pool
-from hologram.device import Binding, Launch
-from hologram.dtypes import DType
-from hologram.layout import Layout
-from hologram.machine_code.engine import shared_engine
+from hologram.compiled.machine_code.engine import shared_engine
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.device import Binding, Launch
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
 from hologram.opset.matmul import linear
-from hologram.plan import Target
 from tests.backends.cpu.llvm.launching import device, place
 
 LIBRARY = loaded_library()

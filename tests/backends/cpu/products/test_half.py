@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.atlas.program import Program
 from hologram.backends.cpu.image import InPython, _written
 from hologram.backends.cpu.products.cut import Product
 from hologram.backends.cpu.products.half import half_pieces, units
 from hologram.backends.cpu.products.tiles import TileKernel, memory_of
-from hologram.device import Binding
-from hologram.dtypes import DType
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.machine.device import Binding
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target, Tile
 from hologram.opset.matmul import linear, matmul
 from hologram.opset.tiles.product import product_plan
-from hologram.plan import Target, Tile
 from tests.backends.cpu.llvm.launching import device
 from tests.backends.cpu.products.test_tiles import compute
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.backends.cpu.device import CpuDevice
-from hologram.device import Binding
-from hologram.dtypes import DType
-from hologram.errors import CompileError
-from hologram.layout import Layout
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import CompileError
+from hologram.machine.device import Binding
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target, Tile
 from hologram.opset.forms.operation import Operation
 from hologram.opset.matmul import linear, matmul
-from hologram.plan import Target, Tile
 from tests.backends.cpu.llvm.launching import device, place
 
 

@@ -11,9 +11,9 @@ from hologram.backends import cuda
 from hologram.backends.cuda import probing
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library
-from hologram.device import Probe
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.machine.device import Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
 from tests.backends.emulated.cuda.products import CublasLt
@@ -42,8 +42,8 @@ def open_device(index: int) -> CudaDevice:
     return probing.open_found(library(), probe(), index, Clang, products(library().driver))
 
 
-def usual_limits() -> Limits:
-    return cuda.usual_limits()
+def reference_limits() -> Limits:
+    return cuda.reference_limits()
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

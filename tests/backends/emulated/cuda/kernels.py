@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
-from hologram.errors import CompileError
+from hologram.foundation.errors import CompileError
 from tests.shaders import emulator
 
 MAGIC = b"emulated cubin\n"

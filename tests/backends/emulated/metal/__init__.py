@@ -9,9 +9,9 @@ from hologram.atlas.program import Program
 from hologram.backends import metal
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
-from hologram.device import Probe
-from hologram.limits import Limits
-from hologram.plan import Tile
+from hologram.machine.device import Probe
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
 from tests.backends.emulated.metal.framework import Emulated
 
 NAME = "metal-emulated"
@@ -32,8 +32,8 @@ def open_device(index: int) -> MetalDevice:
     return probing.open_device(NAME, framework, index)
 
 
-def usual_limits() -> Limits:
-    return metal.usual_limits()
+def reference_limits() -> Limits:
+    return metal.reference_limits()
 
 
 def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hologram import dtypes
 from hologram.backends import webgpu
 from hologram.backends.webgpu import device as opening
 from hologram.backends.webgpu.native import library as native
 from hologram.backends.webgpu.native.granted import granted
 from hologram.backends.webgpu.native.probing import adapters
-from hologram.errors import BackendUnavailable
+from hologram.foundation import dtypes
+from hologram.foundation.errors import BackendUnavailable
 
 REFUSED = "WGPUNativeFeature_CooperativeMatrix"  # wgpu-native 29 never grants what it calls experimental
 

@@ -1,0 +1,1 @@
+"""What devices that compile their kernels have in common."""

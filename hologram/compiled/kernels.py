@@ -1,0 +1,165 @@
+"""What devices that compile have in common: kernels at hand for who asks again, and kernels that are text."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hologram.atlas.program import Program
+from hologram.foundation import lazy
+from hologram.foundation.bounded_caches import LRUCache
+from hologram.foundation.dtypes import Number
+from hologram.foundation.errors import CompileError, ShapeError
+from hologram.machine.device import (
+    Binding,
+    Device,
+    DeviceInfo,
+    Kernel,
+    Launch,
+    Span,
+    check_bindings,
+    dtypes_of,
+    nothing,
+    read_by_epilogue,
+)
+from hologram.machine.limits import Limits
+from hologram.machine.plan import Tile
+
+if TYPE_CHECKING:
+    from hologram.compiler.scheduling import schedule
+    from hologram.compiler.source import listing, report
+    from hologram.compiler.source.generator import Generator
+else:  # needed to compile, not to open
+    schedule = lazy.module("hologram.compiler.scheduling.schedule")
+    listing = lazy.module("hologram.compiler.source.listing")
+    report = lazy.module("hologram.compiler.source.report")
+
+MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
+SPARED_KERNELS = 8  # of those that were given up
+INDEX_BITS = 32  # of positions, where a backend has no wider ones; of those that epilogues read, everywhere
+FAR = 1 << INDEX_BITS  # elements before an operand that its tile cannot count
+
+K = TypeVar("K", bound=Kernel)
+
+
+class CompilingDevice(Device, Generic[K]):
+    """A device that keeps what it compiled, until it is not asked for any more."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self._kernels: LRUCache[Program | Tile, K] = LRUCache(MAX_KERNELS, SPARED_KERNELS)
+
+    @abstractmethod
+    def make(self, kernel: Program | Tile) -> K:
+        """New compiled code; raises CompileError or UnsupportedDType."""
+
+    def check(self) -> None:
+        """Raises why the device cannot be used any more."""
+
+    def compile(self, kernel: Program | Tile) -> K:
+        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
+        self.check()
+        return self._kernels.get(kernel, self._reported)
+
+    def give_up(self, kernel: Program | Tile) -> None:
+        self._kernels.give_up(kernel)
+
+    def close(self) -> None:
+        self._kernels.clear()
+
+    def _reported(self, kernel: Program | Tile) -> K:
+        report.compiled(kernel)
+        return self.make(kernel)
+
+
+def within_reach(
+    tile: Tile, bindings: Sequence[Binding], scalars: Sequence[Number], alignment: int
+) -> tuple[Sequence[Binding], Sequence[Number]]:
+    """The same operands, those that begin FAR into their binding bound from the last aligned byte before.
+
+    A tile's scalar `..._offset` counts the elements of the buffer of that name before its first, in a word.
+    """
+    places = {f"{name}_offset": k for k, (name, _, _) in enumerate(tile.buffers)}
+    bound, numbers = list(bindings), list(scalars)
+    for at, (name, _) in enumerate(tile.scalars):
+        if name in places and numbers[at] >= FAR:
+            k = places[name]
+            itemsize, binding = tile.buffers[k][1].itemsize, bound[k]
+            ahead = int(numbers[at]) * itemsize // alignment * alignment
+            bound[k] = Binding(binding.memory, binding.offset + ahead, binding.nbytes - ahead)
+            numbers[at] = int(numbers[at]) - ahead // itemsize
+    return bound, numbers
+
+
+class TextKernel(Kernel):
+    """A kernel that is compiled from text, once for each variant of its launches."""
+
+    def __init__(self, kernel: Program | Tile, limits: Limits, generator: Generator) -> None:
+        self.kernel = kernel
+        self.limits = limits
+        self.generator = generator
+        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        count, most = len(kernel.buffers), limits.max_bindings
+        if count > most:
+            raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
+
+    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        """A call that enqueues the kernel; see hologram.machine.device.Kernel.
+
+        Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
+        """
+        checked = self.checked(bindings, scalars, grid)
+        if checked is None:
+            return nothing
+        bindings, scalars = checked
+        lengths = [
+            b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(self.kernel), strict=True)
+        ]
+        return self.launch(bindings, scalars, grid, lengths)
+
+    def checked(
+        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
+    ) -> tuple[Sequence[Binding], Sequence[Number]] | None:
+        """What a launch sees, and its scalars; None where there is nothing to launch. Raises as `bind`."""
+        kernel = self.kernel
+        check_bindings(self.name, kernel, bindings, self.limits.binding_alignment)
+        if isinstance(kernel, Tile):
+            bindings, scalars = within_reach(kernel, bindings, scalars, self.limits.binding_alignment)
+        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
+        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
+            return None
+        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
+        most = schedule.most_lanes(INDEX_BITS)
+        longest = max((lengths[k] for k in read_by_epilogue(kernel)), default=0)
+        if longest > most:
+            raise ShapeError(
+                f"{self.name}: its epilogue reads {most} elements of a buffer at most, got {longest}"
+            )
+        return bindings, scalars
+
+    @abstractmethod
+    def launch(
+        self,
+        bindings: Sequence[Binding],
+        scalars: Sequence[Number],
+        grid: Sequence[int],
+        lengths: Sequence[int],
+    ) -> Launch:
+        """As `bind`, of what was checked; `lengths` are those of the bindings, in elements."""
+
+    def workgroups(self, grid: Sequence[int]) -> int:
+        """Those of a launch over this grid."""
+        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
+        # Whether positions are checked changes no groups.
+        lengths = [schedule.most_lanes(INDEX_BITS)] * len(self.kernel.buffers)
+        source = self.generator.source(self.generator.variant(grid, scalars, lengths))
+        return math.prod(source.groups(grid, self.limits))
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return self.generator.mapping(grid)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The text of a launch over this grid that binds buffers as large as it reaches."""
+        return listing.text(self.kernel, self.generator, grid, scalars)

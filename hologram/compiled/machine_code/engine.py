@@ -1,0 +1,119 @@
+"""LLVM at work: IR text to machine code for this computer's CPU, through llvmlite, which is imported on first use."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from hologram.foundation.errors import CompileError
+from hologram.foundation.frozen import frozen
+
+
+@frozen
+class Code:
+    """Machine code: the addresses of its functions, and what keeps them valid."""
+
+    addresses: tuple[int, ...]
+    owner: Any
+
+
+class Engine:
+    """Compiles modules, and loads what was compiled before; one lock, since LLVM's context is shared.
+
+    `target` names what machine code is for and by which LLVM: another one's code must not be loaded.
+    """
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm = llvm
+        self._lock = threading.Lock()
+        if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
+            llvm.initialize()
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features()
+        # One process can hold code for the host only, so its own name and features are always right.
+        self.cpu = llvm.get_host_cpu_name()
+        self.vector_bits = 512 if features.get("avx512f") else 256 if features.get("avx") else 128
+        # LLVM would call a routine for f16 that this process does not have.
+        has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
+        self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"
+        self._flags = features.flatten()
+        version = ".".join(map(str, llvm.llvm_version_info))
+        self.target = f"LLVM {version} {llvm.get_process_triple()} {self.cpu} {self._flags}"
+
+    def _machine(self) -> Any:
+        target = self._llvm.Target.from_default_triple()
+        return target.create_target_machine(cpu=self.cpu, features=self._flags, opt=3, jit=True)
+
+    def optimise(self, name: str, text: str) -> tuple[Any, Any]:
+        """The module after LLVM's passes, and the machine it is for."""
+        llvm = self._llvm
+        try:
+            module = llvm.parse_assembly(text)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError(name, str(error), text) from error
+        machine = self._machine()
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        # Level 3 would copy every loop around rows for the case that these are empty.
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        options.loop_vectorization = True
+        options.slp_vectorization = True
+        options.loop_unrolling = True
+        options.loop_interleaving = True
+        builder = llvm.create_pass_builder(machine, options)
+        manager = builder.getModulePassManager()
+        manager.run(module, builder)
+        dispose = llvm.newpassmanagers.NewPassManager._dispose
+        if (
+            type(manager)._dispose is not dispose
+        ):  # llvmlite's own class inherits one that leaves 50 KB behind
+            dispose(manager)
+        return module, machine
+
+    def compile(self, name: str, text: str) -> bytes:
+        """An object file for IR; raises CompileError with the text."""
+        with self._lock:
+            module, machine = self.optimise(name, text)
+            return machine.emit_object(module)
+
+    def load(self, content: bytes, functions: Sequence[str]) -> Code:
+        """Machine code of an object file; raises ValueError if it lacks a function.
+
+        The content must be what `compile` gave on such a target: LLVM takes it on trust, and crashes on anything else.
+        """
+        llvm = self._llvm
+        with self._lock:
+            nothing = llvm.parse_assembly("")
+            engine = llvm.create_mcjit_compiler(nothing, self._machine())
+            engine.remove_module(nothing)  # or two thirds of the time here would go into compiling it
+            engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+            engine.finalize_object()
+            addresses = tuple(engine.get_function_address(f) for f in functions)
+        if 0 in addresses:
+            raise ValueError(f"the object file must have {functions}, their addresses are {addresses}")
+        return Code(addresses, engine)
+
+    def provide(self, library: Any, names: Sequence[str]) -> None:
+        """Makes functions of a loaded library known to compiled code."""
+        for name in names:
+            self._llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
+    def assembly(self, name: str, text: str) -> str:
+        """The machine code as text, for people."""
+        with self._lock:
+            module, machine = self.optimise(name, text)
+            return machine.emit_assembly(module)
+
+
+@functools.lru_cache(maxsize=1)
+def shared_engine() -> Engine:
+    """The process's engine; raises ImportError without llvmlite."""
+    return Engine()

@@ -1,0 +1,88 @@
+"""What a driver takes for a number that it knows, written so that NaN and infinities count: x - x, x / x, x times 0.
+
+A language that lets its compiler assume there are no NaN makes 0, 1 and 0 of them. The exponent's bits say the same
+and leave it nothing to assume. Two values are one to a driver also where an element is read twice, as it is by
+parameters that are one buffer (aliasing.merge), or read after it was written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.opcodes import PURE, WRITES, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.rewrite import rewrite
+from hologram.compiler.functions.floats import LAYOUTS, finite, layout
+from hologram.foundation.dtypes import DType
+
+_ALIKE = frozenset({Opcode.SUB, Opcode.DIV})
+_PRODUCTS = frozenset({Opcode.MUL, Opcode.FMA, Opcode.MAD})
+
+
+def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
+    """The program with these results chosen by the bits of x, where `types`, the language's, has integers for them."""
+    formats = {d for d in LAYOUTS if LAYOUTS[d].bits in types}
+    numbers = [i for i in program.body.walk() if len(i.types) == 1 and i.type in formats and not i.blocks]
+    constants = {i.result: i.attribute for i in numbers if i.opcode is Opcode.CONSTANT}
+
+    def zero(value: int) -> bool:
+        return constants.get(value) == 0
+
+    same = _first_alike(program.body) if any(i.opcode in _ALIKE for i in numbers) else {}
+
+    def assumed(i: Instruction) -> bool:
+        if i.opcode in _ALIKE:
+            return len({same.get(v, v) for v in i.operands}) == 1 and i.operands[0] not in constants
+        return i.opcode in _PRODUCTS and any(map(zero, i.operands[:2]))
+
+    chosen = {i.result for i in numbers if assumed(i)}
+
+    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if not chosen & set(i.results):
+            return None
+        x, y, *rest = operands
+        if i.opcode is Opcode.SUB:
+            return select(finite(x), 0.0, builder.constant(math.nan, x.dtype))
+        if i.opcode is Opcode.DIV:
+            return select(finite(x) & (x != 0.0), 1.0, builder.constant(math.nan, x.dtype))
+        product = _nothing(x, y) if zero(i.operands[1]) else _nothing(y, x)
+        return product + rest[0] if rest else product
+
+    return rewrite(program, rule) if chosen else program
+
+
+def _first_alike(body: Block) -> dict[int, int]:
+    """For each value the first one that is the same: of equal operands, or of an element not written in between."""
+    same: dict[int, int] = {}
+    made: dict[tuple[Any, ...], int] = {}
+
+    def visit(block: Block, elements: dict[tuple[Any, int], int]) -> None:
+        for i in block.instructions:
+            operands = tuple(same.get(v, v) for v in i.operands)
+            if i.opcode is Opcode.LOAD:
+                same[i.result] = elements.setdefault((i.attribute, operands[0]), i.result)
+            elif i.opcode in (Opcode.MAX, Opcode.MIN) and len(set(operands)) == 1:
+                same[i.result] = operands[0]
+            elif i.opcode in PURE:
+                same[i.result] = made.setdefault((i.opcode, i.types, operands, i.exact), i.result)
+            inside = tuple(Block((i,)).walk())
+            written = {e.attribute for e in inside if e.opcode in WRITES}
+            others = any(e.opcode is Opcode.BARRIER for e in inside)  # threads may have written anything
+            elements = {} if others else {k: v for k, v in elements.items() if k[0] not in written}
+            if i.opcode is Opcode.STORE:
+                elements[i.attribute, operands[0]] = operands[1]
+            for inner in i.blocks:
+                visit(inner, dict(elements))
+
+    visit(body, {})
+    return same
+
+
+def _nothing(x: Value, zero: Value) -> Value:
+    """x times a zero: a zero of the signs' product, NaN unless x is finite."""
+    form = layout(x)
+    sign = (x.bitcast(form.bits) ^ zero.bitcast(form.bits)) & form.sign
+    return select(finite(x), sign.bitcast(x.dtype), x.builder.constant(math.nan, x.dtype))

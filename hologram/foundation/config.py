@@ -1,0 +1,185 @@
+"""Every HOLOGRAM_* environment variable, in one table; each is read when it is asked for, never at import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from hologram.foundation import lazy
+from hologram.foundation.errors import ConfigError
+from hologram.foundation.frozen import frozen
+
+if TYPE_CHECKING:
+    import pathlib
+
+    import platformdirs
+else:
+    pathlib, platformdirs = lazy.module("pathlib"), lazy.module("platformdirs")
+
+T = TypeVar("T")
+PRECISIONS = ("highest", "high")  # of products of f32
+
+
+@frozen
+class Knob(Generic[T]):
+    """An environment variable: how its text is read, what holds where it is unset or empty, and what it does."""
+
+    variable: str
+    parse: Callable[[str], T]
+    default: Callable[[], T]
+    takes: str
+    doc: str
+
+    def read(self) -> T:
+        """The value now; raises ConfigError for text the knob does not take."""
+        text = os.environ.get(self.variable, "").strip()
+        if not text:
+            return self.default()
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise ConfigError(f"{self.variable} must be {self.takes}, got {text!r}") from error
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Knob[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Knob[T] | T:
+        return self if instance is None else self.read()
+
+
+def _within(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"{value} is not in {low}..{high}")
+        return value
+
+    return parse
+
+
+def _flag(text: str) -> bool:
+    words = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(text)
+        return text.lower()
+
+    return parse
+
+
+def _optional_text(text: str) -> str | None:
+    return text
+
+
+def _cache_path(text: str) -> pathlib.Path:
+    try:
+        return pathlib.Path(text).expanduser().absolute()
+    except RuntimeError as error:  # there is no such user, or no home
+        raise ValueError(text) from error
+
+
+class Config:
+    """The knobs: an attribute gives the value the environment holds now, `Config.<name>` the knob itself."""
+
+    backend = Knob(
+        "HOLOGRAM_BACKEND",
+        str.lower,
+        lambda: "auto",
+        "a backend's name or auto",
+        "the backend that 'auto' stands for",
+    )
+    device = Knob(
+        "HOLOGRAM_DEVICE",
+        _optional_text,
+        lambda: None,
+        "an index or part of a name",
+        "the device, where none is named",
+    )
+    cpu_threads = Knob(
+        "HOLOGRAM_CPU_THREADS",
+        _within(0, 4096),
+        lambda: 0,
+        "0..4096",
+        "threads of the CPU backend; 0: one per core",
+    )
+    debug = Knob(
+        "HOLOGRAM_DEBUG",
+        _within(0, 5),
+        lambda: 0,
+        "0..5",
+        "print 1 devices, 2 launches with times, 3 programs, 4 source, 5 rewrites",
+    )
+    webgpu_max_binding = Knob(
+        "HOLOGRAM_WEBGPU_MAX_BINDING",
+        _within(0, 1 << 62),
+        lambda: 0,
+        "a number of bytes",
+        "lowers the binding size, to test paging; 0: the adapter's own",
+    )
+    cache_dir = Knob(
+        "HOLOGRAM_CACHE_DIR",
+        _cache_path,
+        lambda: platformdirs.user_cache_path("hologram", appauthor=False),
+        "a directory",
+        "where compiled kernels and tuning results persist",
+    )
+    cache = Knob(
+        "HOLOGRAM_CACHE",
+        _flag,
+        lambda: True,
+        "0 or 1",
+        "whether compiled kernels and tuning results persist",
+    )
+    cache_bytes = Knob(
+        "HOLOGRAM_CACHE_BYTES",
+        _within(0, 1 << 62),
+        lambda: 512 << 20,
+        "a number of bytes",
+        "how large the cache directory may grow; the entries unused for longest go first",
+    )
+    tune = Knob(
+        "HOLOGRAM_TUNE",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "measure tiles for the sizes that a program uses, in the background, and keep the fastest",
+    )
+    matmul_precision = Knob(
+        "HOLOGRAM_MATMUL_PRECISION",
+        _one_of(*PRECISIONS),
+        lambda: "highest",
+        " or ".join(PRECISIONS),
+        "of products of f32, where none is named: high lets matrix units round operands to tf32",
+    )
+    torch_fallback = Knob(
+        "HOLOGRAM_TORCH_FALLBACK",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "run PyTorch operators without an implementation on the CPU",
+    )
+
+
+def knobs() -> Iterator[Knob[Any]]:
+    """Every knob, in the order of the table."""
+    return (knob for knob in vars(Config).values() if isinstance(knob, Knob))
+
+
+config = Config()

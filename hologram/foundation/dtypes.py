@@ -1,0 +1,150 @@
+"""The 13 element types, and how they combine."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.frozen import frozen
+
+
+@frozen(eq=False)
+class DType:
+    """An element type: its short name ("f32"), its kind and its width in bits. There is one object of each."""
+
+    name: str
+    kind: str  # "float", "int", "uint", "bool", or "index"
+    bits: int
+    numpy_name: str
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory; a bool takes one, as in NumPy."""
+        return max(self.bits, 8) // 8
+
+    @cached_property
+    def numpy(self) -> np.dtype:
+        """The NumPy dtype; bfloat16 comes from ml_dtypes, imported on first use."""
+        if self.name == "bf16":
+            import ml_dtypes
+
+            return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(self.numpy_name)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (named, (self.name,))
+
+
+def named(name: str) -> DType:
+    """The dtype whose short name that is, `index` included; raises KeyError."""
+    return index if name == index.name else _BY_NAME[name]
+
+
+Number = bool | int | float  # what Python has for an element of any of them
+
+f32 = DType("f32", "float", 32, "float32")
+f16 = DType("f16", "float", 16, "float16")
+bf16 = DType("bf16", "float", 16, "bfloat16")
+f64 = DType("f64", "float", 64, "float64")
+i8 = DType("i8", "int", 8, "int8")
+i16 = DType("i16", "int", 16, "int16")
+i32 = DType("i32", "int", 32, "int32")
+i64 = DType("i64", "int", 64, "int64")
+u8 = DType("u8", "uint", 8, "uint8")
+u16 = DType("u16", "uint", 16, "uint16")
+u32 = DType("u32", "uint", 32, "uint32")
+u64 = DType("u64", "uint", 64, "uint64")
+bool_ = DType("bool", "bool", 1, "bool")
+
+ALL = (f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool_)
+FLOATS = tuple(d for d in ALL if d.is_float)
+INTEGERS = tuple(d for d in ALL if d.is_integer)
+NUMBERS = INTEGERS + FLOATS
+DISCRETE = (*INTEGERS, bool_)
+
+# The type of positions in Atlas programs: coordinates, extents, loop counters. As wide as the device needs (32 bits
+# in WGSL, 64 on the CPU); arithmetic on it must not overflow, so compilers may reason about addresses.
+index = DType("index", "index", 64, "int64")
+
+_BY_NAME = {d.name: d for d in ALL} | {d.numpy_name: d for d in ALL}
+_REFUSED = f"dtype must be one of {' '.join(d.name for d in ALL)} in native byte order, got {{!r}}"
+
+
+def dtype(spec: Any) -> DType:
+    """The DType named by a DType, a name ("f32", "float32"), a NumPy dtype or scalar type, or a Python type.
+
+    Python's types mean what they do to NumPy: `float` is f64, `int` i64. Only where no dtype is given are floats f32.
+    Raises UnsupportedDType for anything else, None, complex numbers and strings included.
+    """
+    if type(spec) is DType:
+        return spec
+    try:
+        hash(spec)
+    except TypeError:
+        raise UnsupportedDType(_REFUSED.format(spec)) from None
+    return _found(spec)
+
+
+@lru_cache(maxsize=256)
+def _found(spec: Any) -> DType:
+    if isinstance(spec, str) and spec in _BY_NAME:
+        return _BY_NAME[spec]
+    try:
+        name = np.dtype(spec).name
+    except (TypeError, ValueError):
+        name = str(spec).rpartition(".")[2]  # torch.float32 and its like
+    found = _BY_NAME.get(name)
+    # None is float64 to NumPy.
+    if found is None or spec is None or (isinstance(spec, np.dtype) and not spec.isnative):
+        raise UnsupportedDType(_REFUSED.format(spec))
+    return found
+
+
+_RANK = {"bool": 0, "uint": 1, "int": 2, "float": 3}
+
+
+@lru_cache(maxsize=1024)
+def promote(a: DType, b: DType) -> DType:
+    """The dtype both operands are converted to.
+
+    Within a kind, and between signed and unsigned integers, as in the Python array API standard; u64 with a signed
+    integer is refused, no integer dtype holds both. Between kinds the higher kind wins, as in PyTorch and JAX (i32
+    with f16 is f16): a GPU that lacks f64 must not meet it by accident.
+    """
+    if a == b:
+        return a
+    if _RANK[a.kind] < _RANK[b.kind]:
+        a, b = b, a
+    if a.kind == b.kind:
+        if a.bits == b.bits:  # f16 with bf16
+            return f32
+        return a if a.bits > b.bits else b
+    if a.kind == "int" and b.kind == "uint":
+        bits = max(a.bits, 2 * b.bits)
+        if bits > 64:
+            raise UnsupportedDType(f"no integer dtype holds both {a} and {b}: convert one of them first")
+        return _BY_NAME[f"i{bits}"]
+    return a
+
+
+def weak(d: DType, number: bool | int | float) -> DType:
+    """The dtype of a tensor of dtype `d` combined with a Python number: the tensor's, unless its kind is lower."""
+    if isinstance(number, bool):
+        return d
+    if isinstance(number, int):
+        return i64 if d.kind == "bool" else d
+    return d if d.is_float else f32

@@ -1,0 +1,436 @@
+"""Layouts: how a strided array lies in a buffer, and what can be done to one without touching memory."""
+
+from __future__ import annotations
+
+import math
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from numbers import Integral
+from operator import index
+from types import EllipsisType
+from typing import Any
+
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import AxisError, ShapeError
+
+Index = int | slice | None | EllipsisType
+
+MAX_VIEWS = 8192  # that are known without computing them
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Layout:
+    """Dtype, shape, strides and offset of an array; strides and offset count elements, strides may be 0 or negative.
+
+    Equal layouts are one object: they are compared, hashed and looked up by identity, and what follows from one is
+    computed once. `repeats` marks a part of what `expand` repeats where strides no longer show it.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    repeats: bool = field(default=False, repr=False)
+
+    def __new__(
+        cls,
+        dtype: DType,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int = 0,
+        repeats: bool = False,
+    ) -> Layout:
+        key = (dtype, shape, strides, offset, repeats)
+        found = _layouts.get(key)
+        if found is None:
+            with _lock:  # so that two threads do not make two
+                found = _layouts.get(key)
+                if found is None:
+                    found = object.__new__(cls)
+                    found.__dict__.update(
+                        dtype=dtype, shape=shape, strides=strides, offset=offset, repeats=repeats
+                    )
+                    _layouts[key] = found
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Layout, (self.dtype, self.shape, self.strides, self.offset, self.repeats))
+
+    @staticmethod
+    def contiguous(dtype: DType, shape: Sequence[int]) -> Layout:
+        """Row-major without gaps."""
+        return Layout(dtype, tuple(shape), row_major(shape))
+
+    @cached_property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @cached_property
+    def is_contiguous(self) -> bool:
+        """Whether elements follow each other in row-major order without gaps."""
+        expected = 1
+        for n, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if n != 1 and stride != expected:
+                return self.size == 0
+            expected *= n
+        return True
+
+    @cached_property
+    def is_writable(self) -> bool:
+        """Whether no element stands for others as well, here or in what this is a part of, as in NumPy."""
+        shared = any(s == 0 and n > 1 for s, n in zip(self.strides, self.shape, strict=True))
+        return not self.size or not (shared or self.repeats)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Lowest and one past the highest element position that is touched; (0, 0) if none is."""
+        if not self.size:
+            return (0, 0)
+        reach = [stride * (n - 1) for n, stride in zip(self.shape, self.strides, strict=True)]
+        return (
+            self.offset + sum(r for r in reach if r < 0),
+            self.offset + sum(r for r in reach if r > 0) + 1,
+        )
+
+    def placed(self, alignment: int) -> tuple[Layout, int]:
+        """The layout seen from the last multiple of `alignment` bytes before its elements, and where that is, in bytes.
+
+        Layouts that differ in where they begin alone are then one.
+        """
+        found = self._placed.get(alignment)
+        if found is None:
+            itemsize = self.dtype.itemsize
+            step = math.lcm(alignment, itemsize)
+            first = self.span[0] * itemsize // step * step
+            moved = self if not first else replace(self, offset=self.offset - first // itemsize)
+            found = self._placed[alignment] = (moved, first)
+        return found
+
+    @cached_property
+    def _placed(self) -> dict[int, tuple[Layout, int]]:
+        return {}
+
+    @cached_property
+    def reach_bytes(self) -> int:
+        """Bytes from position 0 to the end of its last element."""
+        return self.span[1] * self.dtype.itemsize
+
+    def permute(self, axes: Sequence[int]) -> Layout:
+        order = tuple(normalize_axis(a, self.ndim, "permute") for a in axes)
+        if sorted(order) != list(range(self.ndim)):
+            raise ShapeError(f"permute: axes must name each of {self.ndim} axes once, got {tuple(axes)}")
+        return replace(
+            self, shape=tuple(self.shape[a] for a in order), strides=tuple(self.strides[a] for a in order)
+        )
+
+    def expand(self, shape: Sequence[int]) -> Layout:
+        """Broadcast to `shape` by NumPy's rules."""
+        shape = tuple(shape)
+        lead = len(shape) - self.ndim
+        pairs = tuple(zip(self.shape, shape[max(lead, 0) :], strict=False))
+        if lead < 0 or any(n not in (1, wanted) for n, wanted in pairs) or any(n < 0 for n in shape):
+            raise ShapeError(f"expand: {self.shape} cannot be broadcast to {shape}")
+        kept = [stride if n == wanted else 0 for stride, (n, wanted) in zip(self.strides, pairs, strict=True)]
+        strides = [0] * lead + kept
+        return replace(self, shape=shape, strides=tuple(strides))
+
+    def narrow(self, axis: int, start: int, length: int, step: int = 1) -> Layout:
+        """`length` positions along an axis: start, start + step, ... The caller has checked the range."""
+        shape, strides = list(self.shape), list(self.strides)
+        offset = self.offset + (start * strides[axis] if length else 0)
+        repeats = self.repeats or (not strides[axis] and shape[axis] > 1 >= length)
+        shape[axis], strides[axis] = length, strides[axis] * step
+        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=offset, repeats=repeats)
+
+    def select(self, axis: int, position: int) -> Layout:
+        """One position along an axis, which disappears."""
+        axis, position = normalize_axis(axis, self.ndim, "select"), whole(position, "select: position")
+        n = self.shape[axis]
+        if not -n <= position < n:
+            raise IndexError(f"select: position must lie in [-{n}, {n}) along axis {axis}, got {position}")
+        return self.narrow(axis, position % n, 1).squeeze(axis)
+
+    def slice(
+        self, axis: int, start: int | None = None, stop: int | None = None, step: int | None = None
+    ) -> Layout:
+        """A Python slice along one axis; the step may be negative."""
+        axis = normalize_axis(axis, self.ndim, "slice")
+        if step == 0:
+            raise ShapeError("slice: the step must not be 0")
+        by = 1 if step is None else whole(step, "slice: the step")
+        first, last = _bounds(start, stop, by, self.shape[axis])
+        length = -((first - last) // by) if by > 0 else -((last - first) // -by)
+        return self.narrow(axis, first, max(length, 0), by)
+
+    def transpose(self, first: int, second: int) -> Layout:
+        """Two axes exchanged."""
+        order = list(range(self.ndim))
+        a, b = (normalize_axis(axis, self.ndim, "transpose") for axis in (first, second))
+        order[a], order[b] = order[b], order[a]
+        return self.permute(order)
+
+    def squeeze(self, axis: int) -> Layout:
+        keep = [k for k in range(self.ndim) if k != axis]
+        return replace(
+            self, shape=tuple(self.shape[k] for k in keep), strides=tuple(self.strides[k] for k in keep)
+        )
+
+    def unsqueeze(self, axis: int) -> Layout:
+        shape, strides = list(self.shape), list(self.strides)
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def reshape(self, shape: Sequence[int]) -> Layout | None:
+        """The same elements in another shape, or None where that needs a copy."""
+        shape = resolve_shape(shape, self.size)
+        if not self.size:
+            return replace(self, shape=shape, strides=row_major(shape))
+        # Merge what lies regularly, then split each run into the new axes it must hold.
+        runs: list[list[int]] = []  # size, stride
+        for n, stride in zip(self.shape, self.strides, strict=True):
+            if n == 1:
+                continue
+            if runs and runs[-1][1] == n * stride:
+                runs[-1] = [runs[-1][0] * n, stride]
+            else:
+                runs.append([n, stride])
+        strides: list[int] = []
+        pending = runs[::-1]
+        left, step = pending.pop() if pending else (1, 1)
+        for n in shape:
+            if n == 1:
+                strides.append(0)
+                continue
+            if left == 1:
+                left, step = pending.pop()
+            if left % n:
+                return None
+            left //= n
+            strides.append(step * left)
+        return replace(self, shape=shape, strides=tuple(strides))
+
+
+_layouts: weakref.WeakValueDictionary[Any, Layout] = weakref.WeakValueDictionary()
+_lock = threading.RLock()  # entered again where making a layout collects garbage
+
+
+@lru_cache(maxsize=MAX_VIEWS, typed=True)  # True and 1.0 are no integers, though they equal 1
+def cached_view(layout: Layout, how: Callable[..., Layout | None], *arguments: Any) -> Any:
+    """What `how(layout, *arguments)` gives, computed once."""
+    return how(layout, *arguments)
+
+
+def hashable(position: Any) -> list[Any] | None:
+    """The items of an index, each slice as `slice` and its three numbers: before Python 3.12 it has no hash.
+
+    None where an item is neither an integer, a slice, None nor ...: an array, that is.
+    """
+    found: list[Any] = []
+    for item in position if isinstance(position, tuple) else (position,):
+        if isinstance(item, slice):
+            found += slice, item.start, item.stop, item.step
+        elif type(item) is int or item is None or item is Ellipsis or _is_integer(item):
+            found.append(item)
+        else:
+            return None
+    return found
+
+
+def _bounds(start: int | None, stop: int | None, step: int, n: int) -> tuple[int, int]:
+    """As `slice.indices`, in arithmetic."""
+    low, high = (0, n) if step > 0 else (-1, n - 1)
+
+    def bound(given: int | None, default: int) -> int:
+        if given is None:
+            return default
+        given = int(given) if isinstance(given, bool) else whole(given, "slice: a bound")
+        return max(given + n, low) if given < 0 else min(given, high)
+
+    return bound(start, low if step > 0 else high), bound(stop, high if step > 0 else low)
+
+
+def _is_integer(item: Any) -> bool:
+    return isinstance(item, Integral) and not isinstance(item, bool)
+
+
+def indexed(layout: Layout, *position: Any) -> Layout:
+    """The part that `tensor[position]` is: integers, slices (see `hashable`), None and ... in NumPy's meaning."""
+    given = iter(position)
+    items = [slice(next(given), next(given), next(given)) if item is slice else item for item in given]
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > layout.ndim or sum(item is Ellipsis for item in items) > 1:
+        raise IndexError(f"too many indices for a tensor of {layout.ndim} axes: {tuple(items)}")
+    if Ellipsis not in items:
+        items.append(Ellipsis)
+    axis, free = 0, layout.ndim - used
+    for item in items:
+        if item is None:
+            layout, axis = layout.unsqueeze(axis), axis + 1
+        elif item is Ellipsis:
+            axis += free
+        elif isinstance(item, slice):
+            layout, axis = layout.slice(axis, item.start, item.stop, item.step), axis + 1
+        else:
+            layout = layout.select(axis, index(item))
+    return layout
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def whole(number: Any, who: str) -> int:
+    """An integer of Python or NumPy as Python's; TypeError for anything else, bools included."""
+    try:
+        if not isinstance(number, bool):
+            return number if issubclass(type(number), int) else index(number)  # not what stands for one
+    except TypeError:
+        pass
+    raise TypeError(f"{who} must be an integer, got {number!r}")
+
+
+def integers(given: Any, who: str) -> tuple[int, ...]:
+    """An integer or a sequence of some, as a tuple."""
+    return tuple(whole(n, who) for n in (given if isinstance(given, (tuple, list)) else (given,)))
+
+
+def normalize_axis(axis: int, ndim: int, who: str) -> int:
+    """`axis` counted from the front; AxisError if there is none such."""
+    axis = whole(axis, f"{who}: axis")
+    if not -ndim <= axis < ndim:
+        raise AxisError(f"{who}: axis must lie in [-{ndim}, {ndim}), got {axis}")
+    return axis % ndim
+
+
+def normalize_axes(axes: int | Sequence[int] | None, ndim: int, who: str) -> tuple[int, ...]:
+    """Axes counted from the front, in order; None means all."""
+    if axes is None:
+        return tuple(range(ndim))
+    named: Any = axes if isinstance(axes, (tuple, list)) else (axes,)
+    found = tuple(normalize_axis(a, ndim, who) for a in named)
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{who}: axes must differ, got {axes}")
+    return tuple(sorted(found))
+
+
+def resolve_shape(shape: Sequence[int], size: int) -> tuple[int, ...]:
+    """`shape` with one -1 replaced so that it holds `size` elements."""
+    shape = tuple(shape)
+    if shape.count(-1) == 1:
+        rest = math.prod(n for n in shape if n != -1)
+        if rest and size % rest == 0:
+            shape = tuple(size // rest if n == -1 else n for n in shape)
+    if any(n < 0 for n in shape) or math.prod(shape) != size:
+        raise ShapeError(f"reshape: a shape of {size} elements is needed, got {shape}")
+    return shape
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]], who: str) -> tuple[int, ...]:
+    """The shape NumPy broadcasting gives."""
+    result: list[int] = []
+    for axis in range(-max((len(s) for s in shapes), default=0), 0):
+        size = 1
+        for s in shapes:
+            if len(s) >= -axis and s[axis] != 1 and s[axis] != size:
+                if size != 1:
+                    raise ShapeError(f"{who}: shapes must broadcast, got {' and '.join(map(str, shapes))}")
+                size = s[axis]
+        result.append(size)
+    return tuple(result)
+
+
+def collapse(layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+    """The same arrays with as few axes as describe them all: axes of size 1 dropped, regular neighbours merged.
+
+    All layouts must have one shape. At least one axis is left.
+    """
+    shape = layouts[0].shape
+    axes: list[tuple[int, tuple[int, ...]]] = []  # size, a stride for each layout
+    for k, n in enumerate(shape):
+        strides = tuple(layout.strides[k] for layout in layouts)
+        if n == 1:
+            continue
+        if axes and all(outer == n * inner for outer, inner in zip(axes[-1][1], strides, strict=True)):
+            axes[-1] = (axes[-1][0] * n, strides)
+        else:
+            axes.append((n, strides))
+    if not axes:
+        axes = [(1, (1,) * len(layouts))]
+    sizes = tuple(n for n, _ in axes)
+    return tuple(
+        replace(layout, shape=sizes, strides=tuple(s[j] for _, s in axes)) for j, layout in enumerate(layouts)
+    )
+
+
+def collapse_apart(
+    layouts: Sequence[Layout], cut: int, ended: Sequence[Layout] = ()
+) -> tuple[list[Layout], int]:
+    """As `collapse`, of the first `cut` axes and of those behind apart; also gives how many the first have become.
+
+    The layouts that have `ended` have the first axes only; they come last.
+    """
+    first = [Layout(v.dtype, v.shape[:cut], v.strides[:cut], v.offset) for v in (*layouts, *ended)]
+    outer = collapse(first)
+    inner = collapse([Layout(v.dtype, v.shape[cut:], v.strides[cut:]) for v in layouts])
+    joined = [
+        replace(a, shape=a.shape + b.shape, strides=a.strides + b.strides)
+        for a, b in zip(outer, inner, strict=False)
+    ]
+    return [*joined, *outer[len(joined) :]], outer[0].ndim
+
+
+def compose(inner: Layout, outer: Layout) -> Layout | None:
+    """Where `inner` lies at the coordinates that `outer` numbers: a layout of the outer shape, or None if none does.
+
+    `outer` gives positions in the row-major order of the inner shape. Each of its strides is split into steps along the
+    inner axes; the result exists if no coordinate then leaves its axis.
+    """
+    (plain,) = collapse([inner])
+    weights = row_major(plain.shape)
+    starts = _digits(outer.offset, weights)
+    low, high = list(starts), list(starts)
+    offset = plain.offset + sum(d * s for d, s in zip(starts, plain.strides, strict=True))
+    strides = []
+    for n, stride in zip(outer.shape, outer.strides, strict=True):
+        steps = _digits(stride, weights) if n > 1 else (0,) * len(weights)
+        for axis, step in enumerate(steps):
+            low[axis] += min(step * (n - 1), 0)
+            high[axis] += max(step * (n - 1), 0)
+        strides.append(sum(d * s for d, s in zip(steps, plain.strides, strict=True)))
+    inside = all(0 <= a and b < n for a, b, n in zip(low, high, plain.shape, strict=True))
+    return Layout(inner.dtype, outer.shape, tuple(strides), offset) if inside else None
+
+
+def _digits(number: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """A signed position as steps along axes of those weights, each of the number's sign."""
+    found, rest = [], abs(number)
+    for weight in weights:
+        digit, rest = divmod(rest, weight)
+        found.append(digit if number >= 0 else -digit)
+    return tuple(found)
+
+
+def without_unit_strides(layout: Layout) -> Layout:
+    """The layout with stride 0 along axes of one element, so that equal ones compare equal."""
+    strides = (s if n > 1 else 0 for n, s in zip(layout.shape, layout.strides, strict=True))
+    return replace(layout, strides=tuple(strides))
+
+
+def count(number: Any, who: str) -> int:
+    """A whole number of at least 0; `who` names it in errors."""
+    if whole(number, who) < 0:
+        raise ShapeError(f"{who} must be at least 0, got {number}")
+    return whole(number, who)

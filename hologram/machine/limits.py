@@ -1,0 +1,91 @@
+"""What a device can do."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cached_property
+
+from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.frozen import frozen
+
+# Bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line.
+ALIGNMENT = 256
+# More than caches hold: from there on a device that works in the host's memory copies quicker than NumPy.
+STREAMED_BYTES = 16 << 20
+
+
+@frozen
+class Limits:
+    """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
+
+    dtypes: frozenset[DType]
+    max_buffer_bytes: int
+    max_binding_bytes: int
+    max_bindings: int  # storage buffers one kernel can see
+    max_workgroups: int  # along one dimension
+    max_workgroup_threads: int
+    shared_bytes: int  # per workgroup
+    subgroup: int  # threads that run in step; 1 where unknown
+    matrix_units: bool
+    unified_memory: bool  # the device computes in the host's memory
+    parallelism: int  # compute units or cores, 0 where unknown
+    software: bool  # a CPU emulates the device: barriers are dear, one thread per element is dearer
+    # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
+    host_resident: bool = False
+    splits_rows: bool = False  # a launch shares one long row out over the whole device by itself
+    # A launch costs a call of a function; elsewhere as much as thousands of elements.
+    cheap_launches: bool = False
+    # A library of the backend's own multiplies matrices, and chooses its tiles and parts.
+    own_products: bool = False
+    serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
+    # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
+    tracks_whole_buffers: bool = False
+    exact_division: bool = True  # quotients and square roots are correctly rounded
+    fused_multiply_add: bool = True  # with one rounding
+    # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
+    tile_dtypes: frozenset[DType] = frozenset({f32})
+    # Those that a library of the backend's own multiplies as they lie in memory, adding up in f32; results may be f32.
+    panel_dtypes: frozenset[DType] = frozenset()
+    # Those that the hand-written kernels multiply by matrix units as they lie in memory, adding up in f32.
+    matrix_dtypes: frozenset[DType] = frozenset()
+    # Those that they can multiply too, of operands rounded first: f32 with a fraction of 10 bits (tf32).
+    rounded_dtypes: frozenset[DType] = frozenset()
+    # Workgroup memory, in bytes, of kernels to which the device copies tiles by itself, and which multiply them where
+    # they lie there; 0: it has no matrix units that do.
+    bulk_bytes: int = 0
+    # Those that a library of the vendor's multiplies too: a way that is taken where it was measured to be faster.
+    library_products: frozenset[DType] = frozenset()
+    # There are kernels for matrix units for attention too.
+    matrix_attention: bool = False
+    # Those kernels copy to workgroup memory ahead; of attention's gradient there are none that do not.
+    copies_ahead: bool = False
+    binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
+
+    @property
+    def loop_turns(self) -> int:
+        """That all loops of one thread may take together; 0: as many as they like.
+
+        llvmpipe ends each of them, without a word, once they took 65,535: Mesa's LP_MAX_TGSI_LOOP_ITERATIONS, which
+        nothing changes. Seen with 22.3; may go when a loop of 70,000 rounds gives what it should.
+        """
+        return 65_000 if self.software else 0
+
+    @cached_property
+    def text(self) -> str:
+        """The same for equal limits, in every process."""
+        values = [(f.name, getattr(self, f.name)) for f in fields(self)]
+        return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
+
+    @property
+    def product_dtypes(self) -> frozenset[DType]:
+        """Those whose products need no conversion ahead."""
+        return self.tile_dtypes | self.matrix_dtypes | self.panel_dtypes
+
+    def rounding(self) -> Limits:
+        """The same where a program accepts products of rounded operands."""
+        return replace(self, matrix_dtypes=self.matrix_dtypes | self.rounded_dtypes)
+
+    @property
+    def workgroup_memory(self) -> bool:
+        """Whether threads of a workgroup gain from sharing memory: a GPU, neither a CPU nor one that a CPU emulates."""
+        return not (self.software or self.serial_workgroups)

@@ -1,0 +1,1 @@
+"""Arrays that come from other libraries, and go to them."""

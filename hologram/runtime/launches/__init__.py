@@ -1,0 +1,1 @@
+"""Launches of an executor: prepared once by structure, told their memory at each call."""

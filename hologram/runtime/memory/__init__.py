@@ -1,0 +1,1 @@
+"""Memory of an executor: pools, blocks, buffers and views of them."""

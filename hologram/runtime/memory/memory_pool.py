@@ -1,0 +1,393 @@
+"""The memory pool of a device: blocks are taken, given back, and kept for the next one who asks for their size."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
+from hologram.foundation.frozen import frozen
+from hologram.machine.device import Device
+from hologram.machine.limits import ALIGNMENT
+
+_COARSE_BELOW = 1 << 20
+PARTS = 8  # at least, that a chunk which blocks share is cut into
+PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
+_T = TypeVar("_T")
+
+_tokens, _numbers = itertools.count(1), itertools.count(1)
+
+
+def storage_bytes(nbytes: int) -> int:
+    """Bytes of memory behind an array: whole words, at least one, so that packed elements can be stored by word."""
+    return max(4, -(-nbytes // 4) * 4)
+
+
+class BlockPool:
+    """Where blocks come from, and go when their holders are done with them.
+
+    `issued_bytes` counts the bytes that are out, `peak` the most there ever were. Both are written without a lock:
+    exact as long as threads take turns (the GIL), and put right whenever statistics are asked for.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.issued_bytes = self.peak = 0
+        self.closed = False
+        self._blocks: dict[Any, Block] = {}  # every one whose memory is ours
+
+    def issue(self, block: Block) -> Block:
+        """Counts a block that was taken from its free list."""
+        issued_bytes = self.issued_bytes = self.issued_bytes + block.nbytes
+        if issued_bytes > self.peak:
+            self.peak = issued_bytes
+        return block
+
+    def recycle(self, block: Block) -> None:
+        """Takes a block back; its holder must not touch it again. Never waits: finalisers may call it anywhere."""
+        self.issued_bytes -= block.nbytes
+        block.free_list.append(block)
+        if self.closed:
+            self.reclaim()
+
+    def holders(self) -> list[Any]:
+        """Who was given blocks, and may still hold them."""
+        found = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
+        return [holder for holder in found if holder is not None]
+
+    def close(self) -> None:
+        """Frees what holds blocks, then reclaims everything; memory under a live view goes with the view."""
+        with self.lock:
+            holders = self.holders()
+        for holder in holders:
+            holder.free()
+        self.closed = True
+        self.reclaim()
+
+    def reclaim(self) -> None:
+        """Hands back what is no longer needed, after the end."""
+        raise NotImplementedError
+
+
+class Divided(Protocol):
+    """A pool inside a block of another."""
+
+    @property
+    def allocated(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    def free(self) -> None: ...
+
+
+class Block:
+    """A range of a device's memory: `nbytes` bytes (the capacity) from byte `offset` of `memory`.
+
+    `token` is unique in the process and never used again; a block that is recycled keeps it. Bytes past what a holder
+    asked for are padding: a device may write to them to reach its copy alignment. `place` is what launches are told
+    of where it lies: an address, or the number of a memory and an offset (see Pool.find). `free_list` is where it waits
+    while nobody holds it: lists are popped and appended to by any thread, without a lock.
+    """
+
+    __slots__ = (
+        "adopted",
+        "chunk",
+        "free_list",
+        "holder",
+        "memory",
+        "nbytes",
+        "offset",
+        "place",
+        "pool",
+        "token",
+    )
+
+    def __init__(
+        self,
+        pool: BlockPool,
+        memory: Any,
+        offset: int,
+        nbytes: int,
+        free_list: list[Any],
+        place: int,
+        adopted: bool = False,
+    ) -> None:
+        self.pool = pool
+        self.memory = memory
+        self.offset = offset
+        self.nbytes = nbytes
+        self.free_list = free_list
+        self.token = next(_tokens)
+        self.place = place
+        self.adopted = adopted  # foreign memory: never recycled
+        self.holder: weakref.ref[Any] | None = None  # the last: it may have let go since
+        self.chunk: Any = None  # what it is a part of, where its pool cuts chunks
+
+    def __repr__(self) -> str:
+        return f"Block(token={self.token}, offset={self.offset}, nbytes={self.nbytes})"
+
+
+@frozen
+class PoolStats:
+    """Memory in bytes: held by users, held from the device (cached blocks included), the most ever held by users."""
+
+    allocated: int
+    reserved: int
+    peak: int
+    count: int  # blocks held by users
+
+
+def size_class(nbytes: int) -> int:
+    """The capacity a request is rounded up to, so that similar requests share blocks.
+
+    Four classes between powers of two (at most 25 % more than asked for), eight from 1 MiB on (12.5 %).
+    """
+    if nbytes <= ALIGNMENT:
+        return ALIGNMENT
+    steps = 4 if nbytes < _COARSE_BELOW else 8
+    step = max(ALIGNMENT, (1 << (nbytes - 1).bit_length() - 1) // steps)
+    return -(-nbytes // step) * step
+
+
+class Chunk:
+    """Memory that the device gave at once, and the blocks it is cut into: one, or many small ones."""
+
+    __slots__ = ("blocks", "memory", "nbytes", "place", "used")
+
+    def __init__(self, memory: Any, nbytes: int, place: int) -> None:
+        self.memory = memory
+        self.nbytes = nbytes
+        self.place = place
+        self.used = 0  # bytes, from the beginning
+        self.blocks = 0
+
+
+class Pool(BlockPool):
+    """Blocks of one device. Any thread may call.
+
+    Where a device has small blocks share memory (`Device.shared_bytes`), chunks of that size are cut up, and handed
+    back when all their blocks are cached ones.
+
+    `on_release` holds functions that are called with each block just before its memory goes back to the device (its
+    token and `keys` are what caches were keyed by).
+    """
+
+    def __init__(self, device: Device) -> None:
+        super().__init__()
+        self.device = device
+        self._limit = device.limits.max_buffer_bytes
+        self.on_release: list[Callable[[Block], None]] = []
+        self._free_lists: dict[int, list[Block]] = {}  # by size; a free list is never replaced by another
+        self.foreign: list[
+            Block
+        ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
+        # Blocks that others were lent, and the queues that may use them still; see `take_back`.
+        self.returned: deque[tuple[Block, list[Any]]] = deque()
+        self._leaving: deque[tuple[Block, Chunk | None]] = deque()  # no longer ours, not yet the device's
+        self._reserved = 0
+        self._numbered: dict[int, Chunk] = {}  # where places are no addresses
+        self._cut: Chunk | None = None  # what small blocks are cut from
+        self._divided: tuple[Block, weakref.ref[Divided]] | None = None
+
+    def free_list(self, nbytes: int) -> list[Block]:
+        """Where blocks for that many bytes wait; who pops one must `issue` it."""
+        size = min(size_class(nbytes), max(nbytes, self._limit))
+        found = self._free_lists.get(size)
+        if found is None:
+            with self.lock:
+                found = self._free_lists.setdefault(size, [])
+        return found
+
+    def take(self, nbytes: int) -> Block:
+        """A block of at least `nbytes` bytes, contents undefined; raises OutOfMemory."""
+        if nbytes > self._limit:
+            raise OutOfMemory(
+                f"allocate: {self.device.info.name} has buffers of at most {self._limit:,} bytes, "
+                f"asked for {nbytes:,}"
+            )
+        if self.foreign or self.returned:
+            self.release_foreign()
+        free_list = self.free_list(nbytes)
+        try:
+            return self.issue(free_list.pop())
+        except IndexError:
+            pass
+        self.release_foreign()
+        size = min(size_class(nbytes), self._limit)
+        if size * PARTS > self.device.shared_bytes:
+            return self._divide(self._allocate(size), size, free_list)
+        with self.lock:
+            if self._cut is not None and self._cut.used + size <= self._cut.nbytes:
+                return self._divide(self._cut, size, free_list)
+        try:
+            chunk = self._allocate(min(self.device.shared_bytes, self._limit))
+        except OutOfMemory:
+            return self._divide(self._allocate(size), size, free_list)
+        with self.lock:
+            self._cut = chunk
+            return self._divide(chunk, size, free_list)
+
+    def adopt(self, memory: Any, nbytes: int) -> Block:
+        """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
+        block = self._divide(self._chunk(memory, nbytes), nbytes, self.foreign, adopted=True)
+        self.release_foreign()
+        return block
+
+    def find(self, place: int) -> tuple[Any, int]:
+        """The memory and the offset of a place that is no address."""
+        return self._numbered[place >> PLACE_BITS].memory, place & (1 << PLACE_BITS) - 1
+
+    def divide(self, block: Block, inner: Divided) -> None:
+        """Hands a taken block to a pool that cuts it up: it is freed with this one, and statistics count its parts."""
+        block.holder = weakref.ref(inner)
+        self._divided = block, block.holder
+
+    def rejoin(self, block: Block) -> None:
+        """Takes the block back from the pool that had cut it up."""
+        self._divided = None
+        self.recycle(block)
+
+    def release_cached(self) -> int:
+        """Hands memory of which every block is cached back to the device; returns how many bytes that were."""
+        self.take_back()
+        with self.lock:
+            nbytes = self._clear(*self._free_lists.values())
+        self.release_foreign()
+        return nbytes
+
+    def make_room(self) -> None:
+        """Hands back all that nobody uses, and waits until the driver has it."""
+        gc.collect()  # buffers in reference cycles give their blocks back
+        self.release_cached()
+        self.device.synchronize()  # drivers keep released memory until the work that used it is done
+
+    def with_room(self, call: Callable[..., _T], *arguments: Any) -> _T:
+        """A call that may ask the device for memory, once more where there was none; raises OutOfMemory."""
+        try:
+            return call(*arguments)
+        except OutOfMemory:
+            self.make_room()
+        return call(*arguments)
+
+    def take_back(self) -> None:
+        """Recycles blocks that others were lent, behind all that was enqueued on them. Not under a lock."""
+        while self.returned:
+            try:
+                block, queues = self.returned.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            try:
+                self.device.follow_users(queues)
+            except HologramError:  # a lost device's memory is given to nobody
+                continue
+            block.pool.recycle(block)
+
+    def release_foreign(self) -> None:
+        """Lets go of the adopted blocks that were given back."""
+        self.take_back()
+        with self.lock:
+            self._clear(self.foreign)
+        self._hand_back()
+
+    def reclaim(self) -> None:
+        self.release_cached()
+
+    def stats(self) -> PoolStats:
+        """What is held now; the parts of a divided block count, not the block."""
+        self.take_back()
+        with self.lock:
+            self._clear(self.foreign)
+            waiting = [(len(free_list), size) for size, free_list in self._free_lists.items()]
+            count = len(self._blocks) - sum(n for n, _ in waiting)
+            held = sum(block.nbytes for block in self._blocks.values())
+            allocated = self.issued_bytes = held - sum(n * size for n, size in waiting)
+            reserved, divided = self._reserved, self._divided
+        self._hand_back()
+        peak = self.peak = max(self.peak, allocated)
+        if divided is not None:  # not under the lock: the inner pool has its own, and may be waiting for ours
+            block, reference = divided
+            inner = reference()
+            if inner is not None:
+                allocated += inner.allocated - block.nbytes
+                count += inner.count - 1
+        return PoolStats(allocated, reserved, peak, count)
+
+    def _allocate(self, size: int) -> Chunk:
+        """New memory. Not under the lock: the device may take long, and may collect garbage."""
+        try:
+            return self._chunk(self.with_room(self.device.allocate, size), size)
+        except OutOfMemory as error:
+            now = self.stats()
+            raise OutOfMemory(
+                f"allocate: {self.device.info.name} has no room for {size:,} bytes, even with its caches released: "
+                f"{now.allocated:,} bytes are in use by {now.count:,} blocks. {error}"
+            ) from error
+
+    def _chunk(self, memory: Any, nbytes: int) -> Chunk:
+        address = self.device.place(memory)
+        chunk = Chunk(memory, nbytes, next(_numbers) << PLACE_BITS if address is None else address)
+        with self.lock:
+            self._reserved += nbytes
+            if address is None:
+                self._numbered[chunk.place >> PLACE_BITS] = chunk
+        return chunk
+
+    def _divide(self, chunk: Chunk, nbytes: int, free_list: list[Any], adopted: bool = False) -> Block:
+        """A new block, of the chunk's first bytes that are none's."""
+        with self.lock:
+            place = chunk.place + chunk.used
+            block = Block(self, chunk.memory, chunk.used, nbytes, free_list, place, adopted)
+            block.chunk = chunk
+            chunk.used += nbytes
+            chunk.blocks += 1
+            self._blocks[block.token] = block
+        return self.issue(block)
+
+    def _clear(self, *free_lists: list[Block]) -> int:
+        """Gives up chunks whose blocks are all on these lists; their bytes. Other threads take and give meanwhile."""
+        waiting: list[Block] = []
+        for free_list in free_lists:
+            with suppress(IndexError):  # where another thread was quicker
+                while free_list:
+                    waiting.append(free_list.pop())
+        idle = Counter(id(block.chunk) for block in waiting)
+        nbytes = 0
+        for block in waiting:
+            chunk = block.chunk
+            if idle[id(chunk)] < chunk.blocks:
+                block.free_list.append(block)
+                continue
+            del self._blocks[block.token]
+            chunk.blocks -= 1
+            last = not chunk.blocks
+            if last:
+                self._reserved -= chunk.nbytes
+                nbytes += chunk.nbytes
+                self._cut = None if self._cut is chunk else self._cut
+            self._leaving.append((block, chunk if last else None))
+        return nbytes
+
+    def _hand_back(self) -> None:
+        """Releases what was dropped. Not under the lock: the callbacks take locks of their own."""
+        if not self._leaving:
+            return
+        with suppress(DeviceLost):  # whose memory went with it
+            if not self.closed:
+                self.device.flush()  # what was enqueued on the memory is on its way before the memory goes
+        while self._leaving:
+            try:
+                block, chunk = self._leaving.popleft()
+            except IndexError:  # another thread was quicker
+                break
+            for callback in self.on_release:
+                callback(block)
+            if chunk is None:
+                continue
+            self._numbered.pop(chunk.place >> PLACE_BITS, None)
+            with suppress(DeviceLost):
+                self.device.release(chunk.memory)

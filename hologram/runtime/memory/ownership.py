@@ -1,0 +1,51 @@
+"""Buffers over the memory of others: handed over, taken back, kept by both, or lent."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from hologram.foundation.dtypes import DType
+from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.buffer import Buffer
+
+
+def hand_over(buffer: Buffer, kind: BufferSpec) -> Buffer:
+    """A new buffer over a buffer's memory, which is large enough; that one is freed, its memory is not."""
+    block, shared_block = buffer._let_go()
+    if block is None:
+        raise buffer._gone("donate")
+    successor = Buffer(buffer.executor, block, kind)
+    successor._shared_block = shared_block
+    return successor
+
+
+def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
+    """The whole elements of another dtype that a buffer's bytes hold, in the same memory, which both keep."""
+    block, shared_block = buffer.live_block("reinterpret"), buffer.shared_block()
+    successor = Buffer(
+        buffer.executor, block, buffer.executor.kind((buffer.nbytes // dtype.itemsize,), dtype)
+    )
+    successor._shared_block = shared_block
+    return successor
+
+
+_NOBODYS: Any = object()  # in a lease's place: who ends gives nothing back
+
+
+def over_borrowed_block(buffer: Buffer, kind: BufferSpec) -> Buffer:
+    """A buffer of that kind where another lies, for who asks where that is and no more: it holds nothing."""
+    block = buffer.live_block()
+    holder = block.holder
+    borrower = Buffer(buffer.executor, block, kind)
+    borrower._shared_block = _NOBODYS
+    block.holder = holder
+    return borrower
+
+
+def take_back(buffer: Buffer, successor: Buffer) -> None:
+    """Undoes hand_over, which gave `successor`: the buffer is as it was, that one is freed."""
+    block, shared_block = successor._let_go()
+    if block is not None:
+        buffer.block, buffer._shared_block = block, shared_block
+        block.holder = weakref.ref(buffer)
