@@ -19,7 +19,7 @@ from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.device import WebGPUDevice
 from hologram.foundation.dtypes import f32
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 LAUNCHES = 100
 TURNS = 15

@@ -1,8 +1,11 @@
-"""The operations' signatures for checkers and editors: hologram/frontend/signatures.pyi, made from the declarations."""
+"""The operations' signatures for checkers and editors, as functions and as methods, made from the declarations."""
 
 from __future__ import annotations
 
 import inspect
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +17,17 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
 from hologram.opset.forms.operation import Operation
 
-HEAD = """# Made from the declarations in `hologram/opset` by `python docs/signatures.py > FILE`, as a test tells.
+FOLDER = Path(hg.__file__).parent / "frontend"
+HEAD = """# Made from the declarations in `hologram/opset` by `python docs/signatures.py`, as a test tells.
 # `hologram` and `Tensor` find operations by name when they are asked for them.
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from numpy.typing import ArrayLike
 
-from hologram.dtypes import DType
-from hologram.frontend.tensor import Tensor
-
-Operand: TypeAlias = Tensor | ArrayLike
-Axes: TypeAlias = int | Sequence[int] | None
+from hologram.foundation.dtypes import DType
+{imports}
+{operand}Axes: TypeAlias = int | Sequence[int] | None
 Ints: TypeAlias = int | Sequence[int]
 AnyDType: TypeAlias = DType | str | type | None
 """
@@ -104,18 +106,37 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     return call, method if operation.methods else ""
 
 
-def stub() -> str:
-    """The whole file."""
-    functions, methods = [], []
+@cache
+def _all() -> tuple[list[str], list[str]]:
+    """Of every operation, as a function and as a method."""
     with hg.Executor("cpu") as executor:
-        for operation in sorted(OPERATIONS.values(), key=lambda o: o.name):
-            function, method = _lines(operation, _result(operation, executor))
-            functions.append(function)
-            methods.append(method)
-    own = {m.split("(")[0].split()[-1]: m for m in methods if m}
-    kept = [method for name, method in own.items() if name not in _OWN]
-    return "\n".join([HEAD, *functions, "", "class Methods:", *kept]) + "\n"
+        operations = sorted(OPERATIONS.values(), key=lambda o: o.name)
+        lines = [_lines(operation, _result(operation, executor)) for operation in operations]
+    return [function for function, _ in lines], [method for _, method in lines if method]
+
+
+def functions() -> str:
+    """The file signatures.pyi."""
+    head = HEAD.format(
+        imports="from hologram.frontend.tensor import Tensor\n",
+        operand="Operand: TypeAlias = Tensor | ArrayLike\n",
+    )
+    return "\n".join([head, *_all()[0]]) + "\n"
+
+
+def methods() -> str:
+    """The file methods.pyi, which stands below Tensor and does not name it."""
+    head = HEAD.format(imports="from typing_extensions import Self\n", operand="")
+    own = {method.split("(")[0].split()[-1]: method for method in _all()[1]}
+    words = {"Tensor": "Self", "Operand": "Self | ArrayLike"}
+    kept = [
+        re.sub("Tensor|Operand", lambda m: words[m[0]], method)
+        for name, method in own.items()
+        if name not in _OWN
+    ]
+    return "\n".join([head, "class Methods:", *kept]) + "\n"
 
 
 if __name__ == "__main__":
-    print(stub(), end="")
+    (FOLDER / "signatures.pyi").write_text(functions())
+    (FOLDER / "methods.pyi").write_text(methods())

@@ -8,6 +8,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
+from hologram.foundation import aliases as _aliases
 from hologram.foundation.dtypes import (
     ALL as _ALL,
     bf16 as bf16,
@@ -48,7 +49,7 @@ from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
     from hologram.frontend import selection as backend, ops as ops
-    from hologram.foundation import dtypes as dtypes
+    from hologram.foundation import dtypes as dtypes, errors as errors
     from hologram.atlas.program import Program as Program
     from hologram.frontend.selection import (
         BackendType as BackendType,
@@ -115,6 +116,7 @@ if _typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_aliases.install()
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
@@ -147,7 +149,7 @@ _LAZY = {
     "is_webgpu_available": "hologram.frontend.selection",
     "validate_backend": "hologram.frontend.selection",
 }
-_MODULES = ("backend", "backends", "dtypes", "ops")
+_MODULES = ("backend", "backends", "dtypes", "errors", "ops")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
     dtype.numpy_name: dtype for dtype in _ALL

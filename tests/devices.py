@@ -9,7 +9,8 @@ import numpy as np
 from hologram.atlas.program import Program
 from hologram.foundation import dtypes
 from hologram.foundation.errors import OutOfMemory, UnsupportedDType
-from hologram.machine.device import Device, DeviceInfo, Kernel
+from hologram.machine.device import Device, DeviceInfo
+from hologram.machine.kernel import Kernel
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 from hologram.runtime.engine import Engine

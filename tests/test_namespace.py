@@ -13,9 +13,10 @@ from types import ModuleType
 import pytest
 
 import hologram as hg
+from hologram.foundation import aliases
 from hologram.opset import OPERATIONS
 
-MODULES = {"backend", "backends", "dtypes", "ops"}
+MODULES = {"backend", "backends", "dtypes", "errors", "ops"}
 
 
 def test_only_public_names_are_offered() -> None:
@@ -54,11 +55,26 @@ def test_a_star_brings_what_is_public() -> None:
 
 
 def test_modules_can_be_imported() -> None:
-    code = "import hologram.foundation.store, hologram.foundation.config as c\nprint(hologram.foundation.store.shared.__name__, c.config.tune)"
+    code = """
+import hologram, hologram.foundation.store, hologram.foundation.config as c
+print(hologram.foundation.store.shared.__name__, c.config.tune)
+"""
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert said.stdout == "shared False\n"
+
+
+@pytest.mark.parametrize(("name", "place"), aliases.ALIASES.items())
+def test_public_modules_have_short_names(name: str, place: str) -> None:
+    code = f"""
+import importlib, sys
+module = importlib.import_module({name!r})
+assert module is importlib.import_module({place!r}) is sys.modules[{name!r}]
+assert module.__spec__.name == module.__name__ == {place!r}
+assert importlib.reload(module) is module
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_checkers_see_what_is_fetched_when_asked_for() -> None:
@@ -69,7 +85,7 @@ def test_checkers_see_what_is_fetched_when_asked_for() -> None:
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if alias.asname and node.module != "hologram"
+        if alias.asname and alias.asname not in MODULES
     ]
     constants = {
         name: getattr(import_module(str(module)), own) for name, own, module in found if name in hg._CONSTANTS

@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 
 from hologram.backends.registry import probes, source
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 
 __all__ = ["source"]
 

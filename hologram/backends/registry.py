@@ -1,7 +1,7 @@
 """Finds and asks the backends: each folder here is one, and so is each entry point of the group `hologram.backends`.
 
-A backend is a module with the attributes of `hologram.machine.device.BackendModule`. Importing it must not load its vendor's
-library; `probe()` does that.
+A backend is a module with the attributes of `BackendModule` (machine/backend_module.py). Importing it must not load its
+vendor's library; `probe()` does that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from hologram.atlas.program import Program
 from hologram.foundation import lazy
 from hologram.foundation.errors import BackendUnavailable
-from hologram.machine.device import BackendModule, Probe
+from hologram.machine.backend_module import BackendModule, Probe
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

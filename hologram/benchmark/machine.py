@@ -14,7 +14,7 @@ from hologram.backends import registry
 from hologram.benchmark.report.records import Adapter
 from hologram.benchmark.timing import busy
 from hologram.foundation.errors import BackendUnavailable
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from hologram.runtime.selector import number_or_name
 
 LIBRARIES = ("numpy", "wgpu", "llvmlite", "cuda-bindings", "pyobjc-framework-Metal", "torch")

@@ -20,7 +20,8 @@ from hologram.cli.display import errors, grid, output, print_json
 from hologram.cli.info import add_findings, cache, configuration, describe, versions
 from hologram.foundation.display import duration, table
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.runtime import selector
 
 SIZE = 512  # of the matrices in the check

@@ -20,7 +20,8 @@ from hologram.foundation.config import knobs
 from hologram.foundation.display import size, table
 from hologram.foundation.dtypes import ALL
 from hologram.foundation.errors import BackendUnavailable, ConfigError
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.runtime import selector
 
 # Distributions whose version decides what works; those of extras are shown where they are installed.

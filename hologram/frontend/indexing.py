@@ -18,7 +18,8 @@ import numpy as np
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.errors import ShapeError, TraceError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast
+from hologram.machine.axes import broadcast
+from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.memory.view import View
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from hologram.foundation import lazy
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Clock, Launch, Mark
+from hologram.machine.kernel import Launch
+from hologram.machine.timeline import Clock, Mark
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches.observer import LaunchTime, Subject
 

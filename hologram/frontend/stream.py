@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hologram.foundation.errors import HologramError
-from hologram.machine.device import Mark
+from hologram.machine.timeline import Mark
 from hologram.runtime.engine import Engine
 
 if TYPE_CHECKING:

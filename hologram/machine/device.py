@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import Any, ClassVar, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from hologram.atlas.program import Program
-from hologram.foundation.bounded_caches import LRUCache
-from hologram.foundation.dtypes import DType, Number
-from hologram.foundation.errors import InteropError, ShapeError
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import InteropError
 from hologram.foundation.frozen import frozen
+from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, in_turn
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Given, Tile
+from hologram.machine.plan import Tile
+from hologram.machine.rebinding import Rebinding
+from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
-T = TypeVar("T")
 _LOCK = threading.Lock()  # of the prepared launches that devices know
 
 HOST_MEMORY = (1, 0)  # DLPack's kDLCPU, https://dmlc.github.io/dlpack/latest/c_api.html
@@ -39,194 +38,6 @@ class DeviceInfo:
     driver: str
     limits: Limits
     details: tuple[tuple[str, str], ...] = ()
-
-
-@frozen(slots=True)
-class Binding:
-    """Bytes of a memory that a launch binds to one parameter."""
-
-    memory: Any  # the backend's own handle
-    offset: int  # bytes, a multiple of 256
-    nbytes: int
-
-
-Launch = Callable[[], Any]
-# A launch that is told at the call where its operands lie: a list of places (see Device.place), and of numbers where
-# the plan left some open (plan.Given).
-Prepared = Callable[[list[Any]], Any]
-
-
-@frozen(slots=True)
-class Area:
-    """Bytes that begin `first` bytes behind the place that is argument number `argument`."""
-
-    argument: int
-    first: int
-    nbytes: int
-
-
-@frozen
-class Call:
-    """A step of a plan, compiled: what it is launched with, and where in the arguments its operands lie."""
-
-    kernel: Kernel
-    areas: tuple[Area, ...]
-    scalars: tuple[Number, ...]
-    grid: tuple[int, ...]
-
-    def spans(self, arguments: Sequence[Any]) -> list[Span]:
-        """Its operands' memory, as arguments say."""
-        return [(arguments[a.argument] + a.first, a.nbytes) for a in self.areas]
-
-
-Span = tuple[int, int]  # a place, and bytes from there on
-
-
-@frozen
-class Draft:
-    """A launch of words, which may be those of other sizes when it is finished; what depends on sizes is in them."""
-
-    words: tuple[int, ...]
-    finish: Callable[[Sequence[int]], Prepared]
-
-    def launch(self) -> Prepared:
-        """The launch of its own words."""
-        return self.finish(self.words)
-
-
-class Places(Protocol):
-    """What knows the memory behind places: an executor's pool."""
-
-    def find(self, place: int) -> tuple[Any, int]:
-        """The memory and the offset that a place stands for."""
-        ...
-
-    def with_room(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Calls what takes memory of the device's; once more with the caches released, where there was no room."""
-        ...
-
-
-class Kernel(ABC):
-    """Compiled code."""
-
-    @abstractmethod
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        """A call without arguments that enqueues the kernel.
-
-        For a Program, `grid` is the size of every axis, in elements; for a Tile, workgroups along x, y and z. The
-        launch keeps the memories alive.
-        """
-
-    @abstractmethod
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """The text that a launch over this grid is compiled from; see Device.source."""
-
-    def workgroups(self, grid: Sequence[int]) -> int | None:
-        """How many workgroups a launch over this grid takes; None where the device has no such thing."""
-        return None
-
-    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        """How that launch maps to threads, in a few words, where there is a choice; see bind."""
-        return ""
-
-
-def dtypes_of(kernel: Program | Tile) -> list[DType]:
-    """Of a kernel's buffers, in order."""
-    if isinstance(kernel, Tile):
-        return [dtype for _, dtype, _ in kernel.buffers]
-    return [b.dtype for b in kernel.buffers]
-
-
-def read_by_epilogue(kernel: Program | Tile) -> list[int]:
-    """A tile's buffers that only its epilogue reads, which come last, in the order of the epilogue's own."""
-    if isinstance(kernel, Program) or kernel.epilogue is None:
-        return []
-    places = [name for name, _, _ in kernel.buffers]
-    return [places.index(b.name) for b in kernel.epilogue.buffers if b.name in places]
-
-
-def check_bindings(name: str, kernel: Program | Tile, bindings: Sequence[Binding], alignment: int) -> None:
-    """Raises ShapeError unless there is a binding for each buffer, aligned and within its memory's `size`."""
-    if len(bindings) != len(kernel.buffers):
-        raise ShapeError(f"{name} takes {len(kernel.buffers)} buffers, got {len(bindings)}")
-    for b in bindings:
-        if b.offset % alignment or b.offset + b.nbytes > b.memory.size:
-            raise ShapeError(
-                f"{name}: a binding must start at a multiple of {alignment} and lie within its memory of "
-                f"{b.memory.size} bytes, got {b.nbytes} bytes at {b.offset}"
-            )
-
-
-def check_range(backend: str, memory: Any, offset: int, nbytes: int) -> None:
-    """Raises ShapeError for bytes that do not lie in a memory of `size` bytes, of which `nbytes` were asked for."""
-    if offset < 0 or nbytes < 0 or offset + nbytes > memory.size:
-        raise ShapeError(
-            f"{backend}: {nbytes} bytes at {offset} do not lie in a memory of {memory.nbytes} bytes"
-        )
-
-
-class Clock(Enum):
-    """What measures launches; the value says it in words."""
-
-    DEVICE = "timestamps that the device writes"
-    CALL = "the host's clock around each call, which is when the launch runs"
-    WAIT = "the host's clock, waiting for each launch"
-
-
-Mark = Any  # a place in a device's queue; each timeline has its own
-
-
-class Timeline(Protocol):
-    """Takes the time of places in a device's queue. Methods may be called from any thread."""
-
-    clock: Clock
-
-    def mark(self) -> Mark:
-        """A mark behind everything enqueued so far."""
-        ...
-
-    def around(self, launch: Launch) -> tuple[Mark, Mark]:
-        """Calls the launch; the marks right before and right behind it."""
-        ...
-
-    def times(self, marks: Sequence[Mark]) -> list[int]:
-        """When the device passed the marks, in nanoseconds of time.perf_counter_ns; waits until it has."""
-        ...
-
-
-class HostTimeline:
-    """The host's clock. `wait` is called before each look at it, so that the work before a mark is done."""
-
-    def __init__(self, clock: Clock, wait: Callable[[], None]) -> None:
-        self.clock = clock
-        self._wait = wait
-
-    def mark(self) -> Mark:
-        self._wait()
-        return time.perf_counter_ns()
-
-    def around(self, launch: Launch) -> tuple[Mark, Mark]:
-        start = self.mark()
-        launch()
-        return start, self.mark()
-
-    def times(self, marks: Sequence[Mark]) -> list[int]:
-        return list(marks)
-
-
-def nothing() -> None:
-    """The launch over an empty grid."""
-
-
-def in_turn(launches: Sequence[Launch]) -> Launch:
-    """A call that calls each."""
-    fixed = tuple(launches)
-
-    def run() -> None:
-        for launch in fixed:
-            launch()
-
-    return fixed[0] if len(fixed) == 1 else run
 
 
 class Device(ABC):
@@ -367,7 +178,7 @@ class Device(ABC):
 
         Threads may call it at once. By default kernels are bound anew to memory that was not met lately.
         """
-        made = Rebinding(self, calls, places)
+        made = Rebinding(self.sequence, calls, places)
         with _LOCK:
             self._rebinding.add(made)
         return made
@@ -403,78 +214,3 @@ class Device(ABC):
 
     def close(self) -> None:
         """Gives back what the device holds; it is not used afterwards."""
-
-
-MAX_BOUND = 64  # sets of memory that one prepared launch is bound to
-
-
-class Rebinding:
-    """Calls that are bound to each set of memory they meet; the last few stay bound."""
-
-    def __init__(self, device: Device, calls: Sequence[Call], places: Places) -> None:
-        self._device = device
-        self._calls = tuple(calls)
-        self._places = places
-        self._bound: LRUCache[tuple[Any, ...], Launch] = LRUCache(MAX_BOUND)
-
-    def __call__(self, arguments: list[Any]) -> None:
-        # -0.0 is another number than 0.0, and NaN the same as itself. Code, and what a sequence becomes, take memory.
-        key = tuple([x if type(x) is int else repr(x) for x in arguments])
-        self._bound.get(key, lambda _: self._places.with_room(self._bind, arguments))()
-
-    def forget(self, place: int, nbytes: int) -> None:
-        """Drops what is bound to that memory."""
-        end = place + nbytes
-        self._bound.drop(lambda arguments: any(type(x) is int and place <= x < end for x in arguments))
-
-    def _bind(self, arguments: list[Any]) -> Launch:
-        launches = []
-        for call in self._calls:
-            bindings = [Binding(*self._places.find(place), nbytes) for place, nbytes in call.spans(arguments)]
-            scalars = [arguments[x.argument] if type(x) is Given else x for x in call.scalars]
-            launches.append(call.kernel.bind(bindings, scalars, call.grid))
-        return self._device.sequence(launches)
-
-
-@frozen
-class Probe:
-    """What asking a backend gave: its devices, or why there are none and what to do."""
-
-    backend: str
-    devices: tuple[DeviceInfo, ...] = ()
-    reason: str = ""
-    remedy: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def available(self) -> bool:
-        return bool(self.devices)
-
-
-class BackendModule(Protocol):
-    """What the package of a backend offers as attributes: a folder of hologram/backends, or an entry point's module.
-
-    It may have DEVICE_FILES as well: patterns of files below /dev, of which Linux has one wherever there is a device
-    that is not emulated by software. Where it has none, `auto` passes over the backend without loading its library.
-    """
-
-    NAME: str  # the folder's, or the entry point's
-    PREFERENCE: int  # `auto` takes the available backend with the lowest; the CPU's is 100
-
-    def probe(self) -> Probe:
-        """Asks for devices without side effects; loads the vendor's library, never raises for its absence."""
-        ...
-
-    def open_device(self, index: int) -> Device:
-        """Opens the device with that index in the probe's list; raises BackendUnavailable."""
-        ...
-
-    def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
-    ) -> str:
-        """As Device.source, on a reference device of this backend; none has to be here, and none is opened."""
-        ...
-
-    def reference_limits(self) -> Limits:
-        """What `source` takes a reference device to be capable of."""
-        ...

@@ -9,7 +9,8 @@ import numpy as np
 
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
-from hologram.machine.layout import Layout, cached_view, normalize_axes, normalize_axis, whole
+from hologram.machine.axes import normalize_axes, normalize_axis, whole
+from hologram.machine.layout import Layout, cached_view
 
 if TYPE_CHECKING:
     from typing import Self

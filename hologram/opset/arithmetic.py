@@ -39,9 +39,10 @@ def _beside_nan(cotangent: Value, chosen: Value) -> Value:
     return select(chosen, cotangent, 0.0)
 
 
-@numpy_elementwise(types=types.same, dtypes=ALL,
-       gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x >= y) | (y != y)),
-                 "y": lambda cotangent, x, y: _beside_nan(cotangent, (y > x) | ((x != x) & (y == y)))})  # fmt: skip
+@numpy_elementwise(
+    types=types.same, dtypes=ALL,
+    gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x >= y) | (y != y)),
+              "y": lambda cotangent, x, y: _beside_nan(cotangent, (y > x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmax(x, y):
     """The larger, or the one that is no NaN."""
     if x.dtype.kind == "bool":
@@ -51,9 +52,10 @@ def fmax(x, y):
     )
 
 
-@numpy_elementwise(types=types.same, dtypes=ALL,
-       gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x <= y) | (y != y)),
-                 "y": lambda cotangent, x, y: _beside_nan(cotangent, (y < x) | ((x != x) & (y == y)))})  # fmt: skip
+@numpy_elementwise(
+    types=types.same, dtypes=ALL,
+    gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x <= y) | (y != y)),
+              "y": lambda cotangent, x, y: _beside_nan(cotangent, (y < x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmin(x, y):
     """The smaller, or the one that is no NaN."""
     if x.dtype.kind == "bool":

@@ -11,7 +11,8 @@ from hologram.atlas.builder import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL
 from hologram.foundation.errors import ShapeError
-from hologram.machine.layout import Layout, count, integers, normalize_axes, normalize_axis, whole
+from hologram.machine.axes import count, integers, normalize_axes, normalize_axis, whole
+from hologram.machine.layout import Layout
 from hologram.opset import movement
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.map import indexed

@@ -15,7 +15,7 @@ from hologram.foundation.dtypes import NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
-from hologram.machine.layout import broadcast, normalize_axis, whole
+from hologram.machine.axes import broadcast, normalize_axis, whole
 from hologram.opset import math as arithmetic
 from hologram.opset import matmul, movement, reduce
 from hologram.opset.forms.composite import Composite, composite

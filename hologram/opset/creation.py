@@ -16,7 +16,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, FLOATS, NUMBERS, DType, Number
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, integers, whole
+from hologram.machine.axes import integers, whole
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.expression import Static
 from hologram.opset.forms.map import Indexed

@@ -65,23 +65,26 @@ def _turned(across: Value, y: Value, x: Value) -> Value:
     return select(length == 0.0, 0.0, across / length / length)
 
 
-@numpy_elementwise(types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",),
-       gradient={"y": lambda cotangent, y, x: _turned(cotangent * x, y, x),
-                 "x": lambda cotangent, y, x: _turned(-cotangent * y, y, x)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, ulp=4, looser=(QUOTIENT,), aten=("atan2",),
+    gradient={"y": lambda cotangent, y, x: _turned(cotangent * x, y, x),
+              "x": lambda cotangent, y, x: _turned(-cotangent * y, y, x)})  # fmt: skip
 def atan2(y, x):
     """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
     return _angle(y, x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
-       gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
+    gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
-       gradient={"x": lambda cotangent, x: -cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
+    gradient={"x": lambda cotangent, x: -cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
@@ -92,8 +95,9 @@ def _cosh(x: Value) -> Value:
     return half * 0.5 * half + 0.5 / half / half
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
-       gradient={"x": lambda cotangent, x: cotangent * _cosh(x)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
+    gradient={"x": lambda cotangent, x: cotangent * _cosh(x)})  # fmt: skip
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
     magnitude = atlas.absolute(x)
@@ -102,15 +106,17 @@ def sinh(x):
     return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
-       gradient={"x": lambda cotangent, x: cotangent * sinh(x)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
+    gradient={"x": lambda cotangent, x: cotangent * sinh(x)})  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
     return _cosh(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
-       gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt(1.0 + x * x)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
+    gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt(1.0 + x * x)})  # fmt: skip
 def asinh(x):
     """The number whose hyperbolic sine is x."""
     y = atlas.absolute(x)
@@ -118,8 +124,9 @@ def asinh(x):
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
-       gradient={"x": lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
+    gradient={"x": lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))})  # fmt: skip
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
     above = x - 1.0
@@ -127,8 +134,9 @@ def acosh(x):
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
-       gradient={"x": lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x))})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
+    gradient={"x": lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x))})  # fmt: skip
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
     y = atlas.absolute(x)
@@ -139,9 +147,10 @@ def _share(cotangent: Value, side: Value, length: Value) -> Value:
     return select(length == 0.0, 0.0, cotangent * side / length)
 
 
-@numpy_elementwise(types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",),
-       gradient={"x": lambda cotangent, x, result: _share(cotangent, x, result),
-                 "y": lambda cotangent, y, result: _share(cotangent, y, result)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, ulp=3, looser=(QUOTIENT, POLYNOMIAL), aten=("hypot",),
+    gradient={"x": lambda cotangent, x, result: _share(cotangent, x, result),
+              "y": lambda cotangent, y, result: _share(cotangent, y, result)})  # fmt: skip
 def hypot(x, y):
     """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""
     a, b = atlas.absolute(x), atlas.absolute(y)
@@ -157,8 +166,9 @@ def _weight(cotangent, x, y):
     return cotangent / (1.0 + atlas.exp(select(alike, 0.0, y - x)))
 
 
-@numpy_elementwise(types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
-       gradient={"x": _weight, "y": lambda cotangent, x, y: _weight(cotangent, y, x)})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
+    gradient={"x": _weight, "y": lambda cotangent, x, y: _weight(cotangent, y, x)})  # fmt: skip
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow."""
     high = atlas.maximum(x, y)

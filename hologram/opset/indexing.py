@@ -13,7 +13,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, NUMBERS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed

@@ -192,15 +192,17 @@ def bitwise_invert(x):
     return ~x
 
 
-@numpy_elementwise(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
-       aten=("bitwise_left_shift.Tensor",))  # fmt: skip
+@numpy_elementwise(
+    types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+    aten=("bitwise_left_shift.Tensor",))  # fmt: skip
 def bitwise_left_shift(x, y):
     """x shifted left by y >= 0 bits; 0 from the width on."""
     return x << y
 
 
-@numpy_elementwise(types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
-       aten=("bitwise_right_shift.Tensor",))  # fmt: skip
+@numpy_elementwise(
+    types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+    aten=("bitwise_right_shift.Tensor",))  # fmt: skip
 def bitwise_right_shift(x, y):
     """x shifted right by y >= 0 bits, keeping the sign."""
     return x >> y

@@ -87,9 +87,10 @@ def _beyond(left: Value, y: Value) -> Value:
     return (left != 0.0) & ((left < 0.0) != (y < 0.0)).to(dtypes.bool_)
 
 
-@numpy_elementwise(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
-       gradient={"x": lambda cotangent, x, y: cotangent,  # at multiples of y too, whose zeros are chosen
-                 "y": lambda cotangent, x, y: -cotangent * floor_divide(x, y)})  # fmt: skip
+@numpy_elementwise(
+    types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
+    gradient={"x": lambda cotangent, x, y: cotangent,  # at multiples of y too, whose zeros are chosen
+              "y": lambda cotangent, x, y: -cotangent * floor_divide(x, y)})  # fmt: skip
 def remainder(x, y):
     """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
     left = x % y
@@ -156,8 +157,9 @@ class Power(Elementwise):
         return x.dtype.is_float or (type(exponent) is int and x.dtype.is_integer)
 
 
-@numpy_elementwise(Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
-       ulp=2, aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
+@numpy_elementwise(
+    Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
+    ulp=2, aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
 def pow_(x, y):
     """x to the power y. Integers wrap.
 
@@ -203,8 +205,9 @@ def positive(x):
     return x
 
 
-@numpy_elementwise(types=types.number, dtypes=NUMBERS,
-       gradient={"x": None})  # fmt: skip
+@numpy_elementwise(
+    types=types.number, dtypes=NUMBERS,
+    gradient={"x": None})  # fmt: skip
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
     if x.dtype.kind == "uint":
@@ -218,8 +221,9 @@ def square(x):
     return x * x
 
 
-@numpy_elementwise(types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
-       gradient={"x": lambda cotangent, result: -cotangent * result * result})  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
+    gradient={"x": lambda cotangent, result: -cotangent * result * result})  # fmt: skip
 def reciprocal(x):
     """1 / x."""
     return 1.0 / x
@@ -327,8 +331,9 @@ def rsqrt(x):
     return atlas.rsqrt(x)
 
 
-@numpy_elementwise(types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
-       looser=(POLYNOMIAL,))  # fmt: skip
+@numpy_elementwise(
+    types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
+    looser=(POLYNOMIAL,))  # fmt: skip
 def exp(x):
     """e to the power x."""
     return atlas.exp(x)

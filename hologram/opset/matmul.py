@@ -15,7 +15,8 @@ from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import NUMBERS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast, whole
+from hologram.machine.axes import broadcast, whole
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types

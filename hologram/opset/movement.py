@@ -16,7 +16,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset.creation import arange, fill

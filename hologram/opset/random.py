@@ -23,7 +23,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, DType, u32, u64
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, integers
+from hologram.machine.axes import integers
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample

@@ -12,7 +12,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, DType
-from hologram.machine.layout import normalize_axes
+from hologram.machine.axes import normalize_axes
 from hologram.opset import factors, logic
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite

@@ -17,7 +17,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, NUMBERS, DType, i64
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset import math as arithmetic

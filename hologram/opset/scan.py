@@ -12,7 +12,8 @@ from hologram.foundation.dtypes import ALL, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
-from hologram.machine.layout import Layout, count, normalize_axis
+from hologram.machine.axes import count, normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic

@@ -9,7 +9,8 @@ import numpy as np
 from hologram.foundation.dtypes import ALL, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array

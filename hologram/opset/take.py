@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hologram.foundation.dtypes import ALL, DType
-from hologram.machine.layout import normalize_axis
+from hologram.machine.axes import normalize_axis
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array

@@ -17,9 +17,10 @@ from hologram.foundation import dtypes, lazy
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import Number
 from hologram.machine.choices import Choices, untuned
-from hologram.machine.device import Device, Timeline
+from hologram.machine.device import Device
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Step, Target, Tile
+from hologram.machine.timeline import Timeline
 from hologram.runtime.interchange.array_interface import offer
 from hologram.runtime.launches import checks, recognition
 from hologram.runtime.launches.launcher import Launches, Structure, handed_on

@@ -13,7 +13,8 @@ from hologram.foundation.config import config
 from hologram.foundation.debug import Rung
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import BackendModule, Device, DeviceInfo, Probe
+from hologram.machine.backend_module import BackendModule, Probe
+from hologram.machine.device import Device, DeviceInfo
 
 AUTO = "auto"
 DEVICE_FILES = Path("/dev")

@@ -20,7 +20,8 @@ import numpy as np
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
 from hologram.machine.choices import Candidate, Problem
-from hologram.machine.device import Device, Launch
+from hologram.machine.device import Device
+from hologram.machine.kernel import Launch
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Target
 from hologram.runtime.launches.launcher import Launches

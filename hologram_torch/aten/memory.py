@@ -11,7 +11,8 @@ import torch
 import hologram as hg
 from hologram.frontend.jit.traced import Storage
 from hologram.frontend.tensor import Tensor
-from hologram.machine.layout import Layout, row_major
+from hologram.machine.axes import row_major
+from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import element

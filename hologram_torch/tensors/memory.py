@@ -22,7 +22,8 @@ from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import DType
 from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
-from hologram.machine.layout import Layout, row_major
+from hologram.machine.axes import row_major
+from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.ownership import reinterpreted

@@ -12,7 +12,7 @@ from hologram.atlas.program import Program
 from hologram.backends import webgpu as backend
 from hologram.backends.webgpu.device import WebGPUDevice
 from hologram.foundation import dtypes
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from hologram.machine.limits import Limits
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.machine.device import Clock, HostTimeline
+from hologram.machine.timeline import Clock, HostTimeline
 from hologram.opset import OPERATIONS
 from hologram.runtime.launches.observer import name_of
 from hologram.runtime.launches.replay import Replay

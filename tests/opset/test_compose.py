@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hologram.foundation import dtypes
-from hologram.machine.layout import Layout, compose
+from hologram.machine.layout import Layout
+from hologram.machine.merging import compose
 from tests.test_random_programs import BOUNDED
 
 SIDES = st.integers(1, 6)

@@ -1,4 +1,4 @@
-"""What is launched while a recording is open, and the memory it is given; see hologram/runtime/launches/recording.py."""
+"""What is launched while a recording is open, and the memory it is given; see runtime/launches/recording.py."""
 
 from __future__ import annotations
 

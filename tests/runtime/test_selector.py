@@ -13,7 +13,8 @@ import hologram as hg
 from hologram.backends import registry
 from hologram.foundation.errors import BackendUnavailable
 from hologram.frontend import selection as public
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.runtime import selector
 from tests.devices import limits
 

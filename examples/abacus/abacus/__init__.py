@@ -13,10 +13,12 @@ import numpy as np
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
-from hologram.compiled.kernels import CompilingDevice
+from hologram.compiled.device import CompilingDevice
 from hologram.foundation import dtypes
 from hologram.foundation.errors import BackendUnavailable, CompileError
-from hologram.machine.device import Binding, DeviceInfo, Kernel, Launch, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
+from hologram.machine.kernel import Binding, Kernel, Launch
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from hologram.atlas.program import Program
 from hologram.backends.cpu.device import NAME, CpuDevice, describe
 from hologram.foundation.errors import BackendUnavailable
-from hologram.machine.device import Device, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import Device
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 
 PREFERENCE = 100  # the last resort of `auto`
 
-__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "source", "reference_limits"]
+__all__ = ["NAME", "PREFERENCE", "open_device", "probe", "reference_limits", "source"]
 
 
 def probe() -> Probe:

@@ -14,23 +14,14 @@ import numpy as np
 from hologram.atlas.program import Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.compiled import byte_programs
-from hologram.compiled.kernels import CompilingDevice
+from hologram.compiled.device import CompilingDevice
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.config import config
-from hologram.machine.device import (
-    Binding,
-    Call,
-    Clock,
-    DeviceInfo,
-    Draft,
-    HostTimeline,
-    Kernel,
-    Places,
-    Prepared,
-    Timeline,
-)
+from hologram.machine.device import DeviceInfo
+from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
 from hologram.machine.plan import Tile
+from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers

@@ -18,7 +18,7 @@ from hologram.compiled.machine_code.builtin import ONE, Builtin, keep
 from hologram.compiled.machine_code.engine import Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Draft, Prepared
+from hologram.machine.kernel import Draft, Prepared
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
 _HEADER = 5

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.program import Program
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Kernel, Launch, Span
+from hologram.machine.kernel import Binding, Kernel, Launch, Span
 
 
 @frozen

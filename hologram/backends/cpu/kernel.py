@@ -30,7 +30,7 @@ from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Kernel, Launch, Prepared, Span, nothing
+from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, nothing
 from hologram.machine.plan import Given
 
 FOLDER = Path(__file__).parent  # all that decides the code

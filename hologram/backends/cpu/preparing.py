@@ -11,7 +11,7 @@ from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.memory import borrowed
-from hologram.machine.device import Binding, Call, Draft, Prepared
+from hologram.machine.kernel import Binding, Call, Draft, Prepared
 from hologram.machine.plan import Given
 
 

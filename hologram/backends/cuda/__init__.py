@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from hologram.atlas.program import Program
 from hologram.foundation import lazy
-from hologram.machine.device import Device, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import Device
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

@@ -15,9 +15,11 @@ from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
-from hologram.compiled.kernels import CompilingDevice
-from hologram.machine.device import Binding, Device, DeviceInfo, Kernel, Launch, Timeline, check_range
+from hologram.compiled.device import CompilingDevice
+from hologram.machine.device import Device, DeviceInfo
+from hologram.machine.kernel import Binding, Kernel, Launch, check_range
 from hologram.machine.plan import Tile
+from hologram.machine.timeline import Timeline
 from hologram.opset.tiles.product_library import LIBRARY
 
 DLPACK_CUDA = 2  # kDLCUDA

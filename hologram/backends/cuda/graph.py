@@ -14,7 +14,7 @@ from typing import Any
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.kernel import Recorded
 from hologram.foundation.errors import OutOfMemory
-from hologram.machine.device import Launch, in_turn
+from hologram.machine.kernel import Launch, in_turn
 
 CALLS_BEFORE = 2  # a guess: to be measured on a card
 SHORTEST = 2  # launches that a graph is worth

@@ -19,7 +19,7 @@ from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.dialect import cuda
-from hologram.compiled.kernels import TextKernel
+from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
@@ -28,7 +28,7 @@ from hologram.compiler.source.shader import ACCUMULATOR, Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Launch, nothing, read_by_epilogue
+from hologram.machine.kernel import Binding, Launch, nothing, read_by_epilogue
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

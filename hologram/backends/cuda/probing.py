@@ -13,7 +13,8 @@ from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library, installed
 from hologram.foundation import dtypes, forks
 from hologram.foundation.errors import BackendUnavailable, HologramError
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.machine.limits import Limits
 
 DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor

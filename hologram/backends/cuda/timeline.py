@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.backends.cuda.context import Context
-from hologram.machine.device import Clock, Launch
+from hologram.machine.kernel import Launch
+from hologram.machine.timeline import Clock
 
 ANCHOR_S = 1.0
 ROUNDS = 6  # of the calibration

@@ -22,7 +22,7 @@ from hologram.backends.cuda.context import Context
 from hologram.foundation.bounded_caches import LRUCache
 from hologram.foundation.dtypes import DType, Number, bf16, f16, f32
 from hologram.foundation.errors import CompileError, HologramError, OutOfMemory
-from hologram.machine.device import Binding, Kernel, Launch, check_bindings, in_turn, nothing
+from hologram.machine.kernel import Binding, Kernel, Launch, check_bindings, in_turn, nothing
 from hologram.machine.layout import Layout
 from hologram.machine.limits import ALIGNMENT, Limits
 from hologram.machine.plan import Tile

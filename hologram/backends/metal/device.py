@@ -15,12 +15,14 @@ from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
 from hologram.backends.metal.timeline import BatchTimeline
 from hologram.compiled import byte_programs
-from hologram.compiled.kernels import CompilingDevice
+from hologram.compiled.device import CompilingDevice
 from hologram.foundation import forks
 from hologram.foundation.errors import DeviceLost
-from hologram.machine.device import Binding, DeviceInfo, Launch, Timeline, check_range
+from hologram.machine.device import DeviceInfo
+from hologram.machine.kernel import Binding, Launch, check_range
 from hologram.machine.limits import ALIGNMENT
 from hologram.machine.plan import Tile
+from hologram.machine.timeline import Timeline
 
 BLIT_WORD = 4  # macOS's own copies are of whole words
 

@@ -15,7 +15,7 @@ from hologram.backends.metal.dialect import msl
 from hologram.backends.metal.memory import Memory
 from hologram.backends.metal.pipeline import Pipeline, Pipelines
 from hologram.backends.metal.queue import BATCH, Queue
-from hologram.compiled.kernels import TextKernel
+from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
@@ -24,7 +24,7 @@ from hologram.compiler.source.shader import ACCUMULATOR, Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Launch, in_turn, nothing, read_by_epilogue
+from hologram.machine.kernel import Binding, Launch, in_turn, nothing, read_by_epilogue
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

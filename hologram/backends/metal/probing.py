@@ -11,7 +11,8 @@ from hologram.backends.metal import reference as reference
 from hologram.backends.metal.framework import WEBGPU, Framework, Missing
 from hologram.foundation import forks, lazy
 from hologram.foundation.errors import BackendUnavailable, CompileError
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.machine.limits import ALIGNMENT
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from hologram.backends.metal.queue import Batch, Queue
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Clock, Launch
+from hologram.machine.kernel import Launch
+from hologram.machine.timeline import Clock
 
 NS = 1_000_000_000
 

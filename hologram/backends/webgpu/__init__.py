@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.native.files import DEVICE_FILES as DEVICE_FILES
 from hologram.foundation import lazy
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hologram.atlas.program import Access, Program
 from hologram.atlas.rewrite import Parameters, rewrite
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 
 def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:

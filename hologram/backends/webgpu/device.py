@@ -17,13 +17,15 @@ from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
-from hologram.compiled.kernels import CompilingDevice
+from hologram.compiled.device import CompilingDevice
 from hologram.foundation import forks
 from hologram.foundation.dtypes import DType, f32
 from hologram.foundation.errors import BackendUnavailable, DeviceLost
-from hologram.machine.device import Binding, Call, DeviceInfo, Launch, Places, Prepared, Timeline, check_range
+from hologram.machine.device import DeviceInfo
+from hologram.machine.kernel import Binding, Call, Launch, Places, Prepared, check_range
 from hologram.machine.limits import ALIGNMENT
 from hologram.machine.plan import Tile
+from hologram.machine.timeline import Timeline
 
 
 class WebGPUDevice(CompilingDevice[WebGPUKernel]):
@@ -164,7 +166,7 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         return frozenset({f32})
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
-        """See hologram.machine.device.Device: one call that appends dispatches, whose bind groups are found by place."""
+        """See Device: one call that appends dispatches, whose bind groups are found by place."""
         with self.encoder.lock:
             found = told.slots(calls, arguments, places, self.pipelines)
         if found is None:

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 from hologram.backends.webgpu.native.library import LogicalDevice
 from hologram.foundation import forks
 from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
-from hologram.machine.device import Launch, in_turn
+from hologram.machine.kernel import Launch, in_turn
 
 # Dispatches after which a batch is submitted, so that the GPU works while the host encodes. On a software adapter a
 # submission blocks until the one before has run, so it pays to submit less often.
 BATCH = 64
 BATCH_SOFTWARE = 256
-# Sleep between two looks whether the GPU is done: none at first, since it takes 60 us at least, but where a CPU emulates
-# the GPU and would lose what looking takes.
+# Sleep between two looks whether the GPU is done: none at first, since it takes 60 us at least, but where a CPU
+# emulates the GPU and would lose what looking takes.
 SPIN_S, LONGEST_LOOK_S = 200e-6, 0.02
 
 # The encoder's words, which compiled launches read and write (launch.ll): the open pass, the pipeline that is set in it

@@ -14,7 +14,7 @@ from hologram.backends.webgpu.paging import Cut, paged, pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.backends.webgpu.wgsl.dialect import wgsl
-from hologram.compiled.kernels import TextKernel
+from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.dialect import words
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
@@ -23,7 +23,7 @@ from hologram.compiler.source.shader import Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Launch, nothing
+from hologram.machine.kernel import Binding, Launch, nothing
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 

@@ -20,7 +20,7 @@ from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, refe
 from hologram.foundation.dtypes import Number, index
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from hologram.machine.limits import ALIGNMENT
 
 START, EXTENT = "page_start", "page_extent"

@@ -12,7 +12,7 @@ from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Places
+from hologram.machine.kernel import Binding, Places
 
 GROUPS_KEPT = 4096
 OFFSET_BITS = (1 << 32) - 1  # of the offsets that dispatches are told

@@ -16,7 +16,8 @@ from hologram.backends.webgpu.memory import Transfers
 from hologram.backends.webgpu.native.library import COPY_SRC, QUERY_RESOLVE
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Clock, HostTimeline, Launch, Timeline
+from hologram.machine.kernel import Launch
+from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 SET_SIZE = 4096  # the most that WebGPU allows
 WORD = 8  # bytes of a timestamp

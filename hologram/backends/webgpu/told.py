@@ -20,7 +20,7 @@ from hologram.compiled.machine_code.builtin import Builtin
 from hologram.compiler.dialect import words
 from hologram.foundation.dtypes import f32
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Call, Places, Prepared
+from hologram.machine.kernel import Binding, Call, Places, Prepared
 from hologram.machine.plan import Given
 
 

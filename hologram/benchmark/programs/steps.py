@@ -11,7 +11,7 @@ from statistics import median
 from hologram.benchmark.programs.declared import Array, Program
 from hologram.benchmark.programs.places import Place
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Clock
+from hologram.machine.timeline import Clock
 
 CHECKED = 3  # first steps whose results are kept, to be compared
 WARM = 5  # steps before those whose times count

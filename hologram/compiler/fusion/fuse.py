@@ -22,8 +22,9 @@ from hologram.compiler.fusion.groups import (
     same,
     widened_by,
 )
-from hologram.machine.layout import Layout, compose
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import compose
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 

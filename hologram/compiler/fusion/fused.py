@@ -13,7 +13,9 @@ from hologram.compiler.fusion.groups import Group, rows_of
 from hologram.compiler.fusion.reached import Pulled, Reached, scalar
 from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, collapse, collapse_apart, compose, row_major
+from hologram.machine.axes import row_major
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse, collapse_apart, compose
 from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 

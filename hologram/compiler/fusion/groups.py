@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from hologram.compiler.fusion.graph import PLACES, Node, Read
 from hologram.foundation.dtypes import Number, index
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, collapse, compose, row_major, without_unit_strides
+from hologram.machine.axes import row_major
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse, compose, without_unit_strides
 from hologram.opset.forms.row import Row
 
 MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over again: less than a launch costs

@@ -18,7 +18,9 @@ def generator_digest(backend: Path) -> str | None:
     None where they are no files, as in an application that was frozen into one.
     """
     try:
-        return digest_of_sources(PACKAGE / "dtypes.py", PACKAGE / "atlas", PACKAGE / "compiler", backend)
+        return digest_of_sources(
+            PACKAGE / "foundation" / "dtypes.py", PACKAGE / "atlas", PACKAGE / "compiler", backend
+        )
     except OSError:
         return None
 

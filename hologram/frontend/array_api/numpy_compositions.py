@@ -11,7 +11,7 @@ from typing import Any
 
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.sizes import fixed_range
-from hologram.machine.layout import integers, normalize_axis, whole
+from hologram.machine.axes import integers, normalize_axis, whole
 from hologram.machine.strided import Strided
 from hologram.opset import contraction, logic, matmul, movement
 

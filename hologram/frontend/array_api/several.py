@@ -8,7 +8,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
-from hologram.machine.layout import broadcast, integers, normalize_axis
+from hologram.machine.axes import broadcast, integers, normalize_axis
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from hologram.frontend import tensor as tensors
 from hologram.frontend.tensor import Tensor
-from hologram.machine.layout import Layout, collapse
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse
 from hologram.opset.movement import concat
 from hologram.opset.reduce import sum_
 

@@ -16,7 +16,7 @@ from hologram.frontend.gradient.tape import Node, Tape, detached
 from hologram.frontend.gradient.tracked import Tracked, Variable
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, same_structure
-from hologram.machine.layout import integers
+from hologram.machine.axes import integers
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.gradient import Rule
 from hologram.runtime.dispatch import traced_by, tracing

@@ -25,7 +25,8 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
 from hologram.foundation.errors import GradientError, ProgramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast
+from hologram.machine.axes import broadcast
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression, Static
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation

@@ -9,8 +9,9 @@ from functools import lru_cache
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
-from hologram.machine.layout import Layout, collapse
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Step
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of

@@ -17,7 +17,9 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast, collapse
+from hologram.machine.axes import broadcast
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand

@@ -11,7 +11,9 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast, collapse_apart, normalize_axes
+from hologram.machine.axes import broadcast, normalize_axes
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse_apart
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression

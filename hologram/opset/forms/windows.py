@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hologram.foundation.errors import ShapeError
-from hologram.machine.layout import Layout, integers
+from hologram.machine.axes import integers
+from hologram.machine.layout import Layout
 
 
 def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:

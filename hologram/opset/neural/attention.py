@@ -11,7 +11,8 @@ from hologram.atlas.builder import reduce_add
 from hologram.foundation.dtypes import FLOATS, DType, bool_
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout, broadcast
+from hologram.machine.axes import broadcast
+from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.arrange import tril
 from hologram.opset.forms import types

@@ -11,7 +11,8 @@ import numpy as np
 from hologram.atlas.builder import Value, reduce_add, select
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
-from hologram.machine.layout import Layout, whole
+from hologram.machine.axes import whole
+from hologram.machine.layout import Layout
 from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array

@@ -13,7 +13,7 @@ from hologram.atlas.builder import Value, reduce_add, reduce_max, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
-from hologram.machine.layout import whole
+from hologram.machine.axes import whole
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import elementwise

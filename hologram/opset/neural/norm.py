@@ -10,7 +10,8 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
-from hologram.machine.layout import Layout, integers, whole
+from hologram.machine.axes import integers, whole
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.operation import Attributes, Input, Layouts, Sample

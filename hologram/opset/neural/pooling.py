@@ -15,7 +15,8 @@ from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
-from hologram.machine.layout import Layout, integers
+from hologram.machine.axes import integers
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample

@@ -15,7 +15,8 @@ from hologram.atlas.builder import reduce_add, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
-from hologram.machine.layout import Layout, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample

@@ -60,7 +60,7 @@ def problem(found: Attended, causal: bool) -> Problem:
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
-    """Every way a device can go, the default first: matrix units, the tile on GPUs, composed where a CPU emulates one."""
+    """Every way a device can go, the default first: matrix units, the tile on GPUs, composed where a CPU is one."""
     units, tiles = (
         unit_ways(asked.dtype, asked.sizes[-1], limits),
         tile_ways(asked.dtype, asked.sizes[-1], limits),

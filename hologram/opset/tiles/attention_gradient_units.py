@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hologram.foundation.dtypes import f32, u32
-from hologram.machine.layout import Layout, collapse
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Tile
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of

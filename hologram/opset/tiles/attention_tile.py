@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hologram.foundation.dtypes import DType, f32, u32
 from hologram.machine.choices import Candidate
-from hologram.machine.layout import Layout, collapse
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile
 from hologram.opset.forms import types
 from hologram.opset.forms.steps import Place, Steps

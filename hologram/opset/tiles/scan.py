@@ -13,8 +13,10 @@ from hologram.atlas.builder import Builder, select
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, f32, u32
-from hologram.machine.layout import Layout, collapse, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Target, Tile
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of

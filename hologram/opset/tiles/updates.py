@@ -17,8 +17,10 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, index, u32
-from hologram.machine.layout import Layout, collapse, normalize_axis
+from hologram.machine.axes import normalize_axis
+from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
+from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.creation import fill
 from hologram.opset.forms import types

@@ -8,7 +8,7 @@ from typing import Any
 from hologram.atlas.program import Access
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import plain
-from hologram.machine.device import Area
+from hologram.machine.kernel import Area
 from hologram.machine.plan import Given, Step
 from hologram.runtime.launches.checks import parameters
 from hologram.runtime.launches.launcher import Launches, Placed, Structure

@@ -15,7 +15,8 @@ from hologram.foundation.debug import Rung
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.choices import Choices, untuned
-from hologram.machine.device import Area, Call, Device, Draft, Launch, Prepared
+from hologram.machine.device import Device
+from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared
 from hologram.machine.plan import Given, Plan, Step
 from hologram.runtime.launches.observer import Observer, subject
 from hologram.runtime.launches.validation import fitted

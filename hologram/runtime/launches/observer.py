@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hologram.atlas.program import Program
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Kernel, Launch, Span
+from hologram.machine.kernel import Kernel, Launch, Span
 from hologram.machine.plan import Step, Tile
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hologram.foundation import debug
 from hologram.foundation.debug import Rung
 from hologram.foundation.display import duration, size
-from hologram.machine.device import Device, Launch
+from hologram.machine.device import Device
+from hologram.machine.kernel import Launch
 from hologram.runtime.launches.observer import Subject
 
 

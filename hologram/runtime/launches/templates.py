@@ -1,7 +1,7 @@
 """Templates: what structures of one class launch, whatever their sizes.
 
 Once some structures of a class were met, the next is traced: it is planned once more with sizes that remember what is
-computed from them (hologram/foundation/sizes.py). From then on a structure of the class is arithmetic, as long as it decides as
+computed from them (foundation/sizes.py). From then on a structure of the class is arithmetic, as long as it decides as
 that one did. The first few are compared with what planning gives; a template that differs from it is given up.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.errors import HologramError
 from hologram.foundation.sizes import Real, Size, Trace
-from hologram.machine.device import Area, Draft
+from hologram.machine.kernel import Area, Draft
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Step
 from hologram.runtime.launches.launcher import Placed, Structure

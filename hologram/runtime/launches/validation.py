@@ -12,7 +12,7 @@ import numpy as np
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.errors import OutOfMemory, ShapeError, UnsupportedDType
-from hologram.machine.layout import whole
+from hologram.machine.axes import whole
 
 if TYPE_CHECKING:
     from hologram.atlas import arithmetic

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 from hologram.atlas.evaluate import evaluate
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.cpu.llvm.launching import device, place
 from tests.programs import Case, programs
 

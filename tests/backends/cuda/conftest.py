@@ -13,7 +13,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 from hologram.backends import cuda
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.memory import Memory
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.emulated import cuda as emulated
 
 

@@ -13,7 +13,7 @@ from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.device import CudaDevice
 from hologram.foundation import store
 from hologram.foundation.errors import BackendUnavailable, CompileError
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.cuda.test_launch import SIZE, VALUES, increment
 from tests.backends.emulated import cuda as emulated
 from tests.golden.programs import PROGRAMS

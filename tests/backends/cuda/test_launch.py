@@ -18,11 +18,12 @@ from hologram.backends.cuda import graph, kernel
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.graph import Graph
 from hologram.backends.cuda.memory import Memory
-from hologram.compiled import kernels as compiling
+from hologram.compiled import text_kernel
 from hologram.foundation import dtypes
 from hologram.foundation.errors import BackendUnavailable, DeviceLost, ShapeError
-from hologram.machine.device import Binding, Clock
+from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
+from hologram.machine.timeline import Clock
 from hologram.opset.tiles import product_tile
 from tests.backends.emulated import cuda as emulated
 
@@ -207,7 +208,7 @@ def test_operands_past_what_a_word_counts(device: CudaDevice, upload, download) 
     """One matrix of many that lie behind each other: the tile is bound from where the operand begins."""
     left, right = (VALUES[:64].reshape(8, 8) + k for k in (1, 2))
     a, b, out = upload(left), upload(right), upload(np.zeros((8, 8), np.float32))
-    before = compiling.FAR + 40  # elements, of a buffer of which only the end is there
+    before = text_kernel.FAR + 40  # elements, of a buffer of which only the end is there
     ahead, size = 4 * before, 4 * before + a.size
     far = [Memory(memory.address - ahead, size, size) for memory in (a, b, out)]
     place = Layout(dtypes.f32, (1, 8, 8), (64, 8, 1), before)

@@ -16,7 +16,7 @@ from cuda.pathfinder import DynamicLibNotFoundError
 from hologram.backends import cuda
 from hologram.backends.cuda import compiler, library
 from hologram.foundation.errors import BackendUnavailable
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from tests.backends.emulated.cuda.driver import Driver
 
 probing = importlib.import_module("hologram.backends.cuda.probing")  # the package has a lazy one

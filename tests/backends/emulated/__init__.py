@@ -1,8 +1,8 @@
 """Backends of hologram as they are, above stand-ins for their vendors' drivers that run kernels on the CPU.
 
 Each is a backend by an entry point, as a third party's would be: a line in site/ and a module beside this one, with
-the attributes of `hologram.machine.device.BackendModule`. They are there where `pytest --backend` names one, and are no part
-of a run that names none.
+the attributes of `hologram.machine.backend_module.BackendModule`. They are there where `pytest --backend` names one,
+and are no part of a run that names none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory and streams of other libraries on the emulated card, emulated by a second executor with a stream of its own."""
+"""Memory and streams of other libraries on the emulated card, held by a second executor with its own stream."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.memory import LARGE_BYTES
 from hologram.foundation import dtypes
-from hologram.machine.device import Clock
+from hologram.machine.timeline import Clock
 from hologram.opset.tiles import product_tile
 from hologram.runtime import selector
 from tests.backends.emulated.metal.framework import Device, Emulated

@@ -11,7 +11,7 @@ import pytest
 
 from hologram.backends import metal
 from hologram.foundation.errors import BackendUnavailable
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from tests.backends.emulated.metal.framework import APPLE_7, METAL_3, Device, Emulated
 
 probing = importlib.import_module("hologram.backends.metal.probing")  # the package has a lazy one

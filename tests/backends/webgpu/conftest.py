@@ -10,7 +10,7 @@ import pytest
 from hologram.backends import webgpu
 from hologram.backends.webgpu.device import WebGPUDevice
 from hologram.backends.webgpu.memory import Memory
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from hologram.backends import webgpu
 from hologram.backends.webgpu.native import probing
 from hologram.foundation import dtypes
 from hologram.foundation.errors import BackendUnavailable, HologramError, ShapeError
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from hologram.machine.plan import Tile
 
 

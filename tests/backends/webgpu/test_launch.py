@@ -14,7 +14,7 @@ from hologram.backends import webgpu
 from hologram.backends.webgpu.pipeline import Signature
 from hologram.foundation.dtypes import f32, i32, index, u32
 from hologram.foundation.errors import CompileError, DeviceLost, OutOfMemory, ShapeError
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 
 def axpy(name: str = "atlas_axpy_f32") -> Program:

@@ -8,7 +8,7 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
 from hologram.foundation.dtypes import f32, i32
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 
 def add() -> Program:

@@ -11,7 +11,7 @@ import pytest
 from hologram.backends.webgpu.device import WebGPUDevice
 from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.timeline import SET_SIZE, QueryTimeline
-from hologram.machine.device import Launch
+from hologram.machine.kernel import Launch
 from tests.golden.programs import PROGRAMS
 
 SIZE = 1 << 18

@@ -25,7 +25,7 @@ from hologram.compiler.analysis.ranges import (
     unproven,
 )
 from hologram.foundation.dtypes import DType, f32, i32, i64, index, u8
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.cpu.llvm.launching import device, place
 
 GRID = (3, 4, 5)

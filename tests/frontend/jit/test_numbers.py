@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.compiled.kernels import SPARED_KERNELS
+from hologram.compiled.device import SPARED_KERNELS
 from hologram.frontend.jit.jitted import Jitted
 
 VALUES = (0.1, 3.0, -0.0, math.nan, -math.inf, 1e30)

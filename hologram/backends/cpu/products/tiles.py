@@ -25,7 +25,7 @@ from hologram.backends.cpu.products.half import half_pieces
 from hologram.foundation.dtypes import DType, Number, bf16, f16
 from hologram.foundation.errors import CompileError
 from hologram.foundation.frozen import frozen
-from hologram.machine.device import Binding, Kernel, Launch, Prepared, Span, in_turn
+from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, in_turn
 from hologram.machine.plan import Tile
 from hologram.opset.forms.epilogue import epilogue_reads, turned
 

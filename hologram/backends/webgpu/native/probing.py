@@ -12,7 +12,8 @@ from hologram.backends.webgpu.native.vulkan import System
 from hologram.foundation import dtypes, forks
 from hologram.foundation.config import config
 from hologram.foundation.dtypes import DType
-from hologram.machine.device import DeviceInfo, Probe
+from hologram.machine.backend_module import Probe
+from hologram.machine.device import DeviceInfo
 from hologram.machine.limits import ALIGNMENT, Limits
 
 NAME = "webgpu"

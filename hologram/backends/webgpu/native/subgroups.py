@@ -7,7 +7,7 @@ import numpy as np
 from hologram.backends.webgpu.encoder import Dispatch
 from hologram.backends.webgpu.memory import Transfers
 from hologram.backends.webgpu.pipeline import Pipelines, Signature
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 
 THREADS = 128
 TEXT = f"""

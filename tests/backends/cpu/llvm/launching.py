@@ -13,7 +13,7 @@ from hologram.backends.cpu.device import CpuDevice
 from hologram.backends.cpu.memory import Memory
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.machine.device import Binding, Launch
+from hologram.machine.kernel import Binding, Launch
 
 
 def device() -> CpuDevice:

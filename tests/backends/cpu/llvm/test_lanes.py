@@ -11,7 +11,7 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.device import thread_count
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, DType
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.cpu.llvm.launching import device, elementwise, place, run, samples
 
 SIZE = 1003

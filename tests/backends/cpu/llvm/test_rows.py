@@ -16,7 +16,7 @@ from hologram.compiler.analysis.phases import may_store_early
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, DType
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from tests.backends.cpu.llvm.launching import bind, device, place, reduction, run, samples
 
 

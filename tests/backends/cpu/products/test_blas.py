@@ -27,7 +27,7 @@ from hologram.backends.cpu.workers import Pool, shared_pool
 from hologram.compiled.machine_code.engine import shared_engine
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.machine.device import Binding, Launch
+from hologram.machine.kernel import Binding, Launch
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target
 from hologram.opset.matmul import linear

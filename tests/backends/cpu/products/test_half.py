@@ -16,7 +16,7 @@ from hologram.backends.cpu.products.half import half_pieces, units
 from hologram.backends.cpu.products.tiles import TileKernel, memory_of
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target, Tile
 from hologram.opset.matmul import linear, matmul

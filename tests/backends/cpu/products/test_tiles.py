@@ -12,7 +12,7 @@ from hologram.backends.cpu.device import CpuDevice
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import CompileError
-from hologram.machine.device import Binding
+from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target, Tile
 from hologram.opset.forms.operation import Operation

@@ -11,7 +11,7 @@ from hologram.backends import cuda
 from hologram.backends.cuda import probing
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 from tests.backends.emulated.cuda.driver import Driver

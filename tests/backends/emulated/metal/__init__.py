@@ -9,7 +9,7 @@ from hologram.atlas.program import Program
 from hologram.backends import metal
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
-from hologram.machine.device import Probe
+from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 from tests.backends.emulated.metal.framework import Emulated

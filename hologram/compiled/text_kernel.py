@@ -1,21 +1,18 @@
-"""What devices that compile have in common: kernels at hand for who asks again, and kernels that are text."""
+"""Kernels that are compiled from text."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from hologram.atlas.program import Program
 from hologram.foundation import lazy
-from hologram.foundation.bounded_caches import LRUCache
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, ShapeError
-from hologram.machine.device import (
+from hologram.machine.kernel import (
     Binding,
-    Device,
-    DeviceInfo,
     Kernel,
     Launch,
     Span,
@@ -36,42 +33,8 @@ else:  # needed to compile, not to open
     listing = lazy.module("hologram.compiler.source.listing")
     report = lazy.module("hologram.compiler.source.report")
 
-MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
-SPARED_KERNELS = 8  # of those that were given up
 INDEX_BITS = 32  # of positions, where a backend has no wider ones; of those that epilogues read, everywhere
 FAR = 1 << INDEX_BITS  # elements before an operand that its tile cannot count
-
-K = TypeVar("K", bound=Kernel)
-
-
-class CompilingDevice(Device, Generic[K]):
-    """A device that keeps what it compiled, until it is not asked for any more."""
-
-    def __init__(self, info: DeviceInfo) -> None:
-        self.info = info
-        self._kernels: LRUCache[Program | Tile, K] = LRUCache(MAX_KERNELS, SPARED_KERNELS)
-
-    @abstractmethod
-    def make(self, kernel: Program | Tile) -> K:
-        """New compiled code; raises CompileError or UnsupportedDType."""
-
-    def check(self) -> None:
-        """Raises why the device cannot be used any more."""
-
-    def compile(self, kernel: Program | Tile) -> K:
-        """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
-        self.check()
-        return self._kernels.get(kernel, self._reported)
-
-    def give_up(self, kernel: Program | Tile) -> None:
-        self._kernels.give_up(kernel)
-
-    def close(self) -> None:
-        self._kernels.clear()
-
-    def _reported(self, kernel: Program | Tile) -> K:
-        report.compiled(kernel)
-        return self.make(kernel)
 
 
 def within_reach(

@@ -1,4 +1,4 @@
-"""Where operations are found by name; what checkers and editors see of them is signatures.pyi, made by a script."""
+"""Where operations are found by name; what checkers and editors see of them is methods.pyi and signatures.pyi, made by a script."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from hologram.foundation.dtypes import f32
 from hologram.foundation.sizes import Real, Size, Trace, fixed_range, plain
-from hologram.machine.layout import Layout, broadcast, collapse, row_major
+from hologram.machine.axes import broadcast, row_major
+from hologram.machine.layout import Layout
+from hologram.machine.merging import collapse
 
 
 def of(function: Callable[..., Any], *values: int) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import pytest
 from hologram.foundation.config import Config, config, knobs
 from hologram.foundation.errors import ConfigError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_unset_and_empty_give_the_default(monkeypatch):

@@ -9,11 +9,11 @@ import pytest
 
 from hologram.backends.cuda import reference as usual
 from hologram.backends.cuda.dialect import cuda
-from hologram.compiled.kernels import TextKernel
+from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.generator import generator
 from hologram.foundation.errors import ShapeError
-from hologram.machine.device import Binding, Launch, nothing
+from hologram.machine.kernel import Binding, Launch, nothing
 from tests.compiler.source.test_shader import bias_relu, epilogue, tile
 
 ITEM = 4
