@@ -3,7 +3,7 @@
     python bench/card.py            # every adapter that is no software; fails where there is none
 
 Writes bench/results/<adapter>-<driver>-<commit>/ (with -<number> behind it for all but a backend's first): tests.txt,
-a file for each suite (peers-webgpu.json, torch-training.txt, ...), bench/ with the report of `hologram bench`,
+a file for each suite (peers-webgpu.json, ...), torch-conformance.txt, bench/ with the report of `hologram bench`,
 tune.txt, and card.json (adapter, driver, limits, commit); of CUDA also what compute-sanitizer says of kernels, where it
 is installed. Metal joins when it has devices.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
 
-from bench import peers
+from bench.suites import SUITES
 from hologram.backends.registry import probes
 from hologram.machine.device import DeviceInfo
 
@@ -29,8 +29,6 @@ ROOT = Path(__file__).parents[1]
 TESTS = tuple(
     f"tests/{name}" for name in ("test_ops.py", "backends", "runtime", "frontend", "compiler", "torch")
 )
-# PyTorch on the device: which of its operators pass, and how fast it trains.
-TORCH = {"conformance": "tests.conformance", "training": "bench.torch_training"}
 # What a card beside the first of its backend is asked, by HOLOGRAM_DEVICE: tests that open another backend by its name
 # would ask that for a device of the same number.
 BESIDE = ("tests/test_ops.py",)
@@ -89,12 +87,13 @@ def commands(card: DeviceInfo, out: Path, *, first: bool) -> Iterator[tuple[Path
             yield out / f"{tool}.txt", [*sanitizer, *tests(*WRITTEN)]
             sample = tests("--every", str(SANITIZED), "tests/test_ops.py")
             yield out / f"{tool}-operations.txt", [*sanitizer, *sample]
-    for suite in [name for name in peers.SUITES if peers.load(name).backend == card.backend]:
+    for suite in [name for name, one in SUITES.items() if one.backend in (card.backend, "")]:
         file = out / f"peers-{suite}.json"
-        command = [sys.executable, "bench/peers.py", "--suite", suite, "--json", str(file)]
+        named = ["--suite", suite, "--backend", card.backend]
+        command = [sys.executable, "bench/peers.py", *named, "--json", str(file)]
         yield file.with_suffix(".txt"), command
-    for name, module in TORCH.items():
-        yield out / f"torch-{name}.txt", [sys.executable, "-m", module, "--backend", card.backend]
+    conformance = [sys.executable, "-m", "tests.conformance", "--backend", card.backend]
+    yield out / "torch-conformance.txt", conformance
 
 
 def measure(card: DeviceInfo, commit: str, *, first: bool) -> int:

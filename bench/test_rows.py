@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 import hologram as hg
-from hologram.benchmark import jobs, machine, pipelines
-from hologram.benchmark.pipelines import QUICK, Pipeline
-from hologram.benchmark.report.records import Adapter, Kind
-from hologram.benchmark.rows import ROWS, Row
+from hologram.benchmark import machine
+from hologram.benchmark.contenders.ours import Ours, functions
+from hologram.benchmark.contenders.with_numpy import NumPy
+from hologram.benchmark.operations import KINDS, QUICK
+from hologram.benchmark.report.records import Adapter
+from hologram.benchmark.works import ROWS, WORKS, Work
 
 SIZES = ("1K", "100K", "1M")
 ADAPTERS = machine.adapters()
@@ -32,25 +34,22 @@ def executor(request: pytest.FixtureRequest) -> Iterator[hg.Executor | None]:
         yield None
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.operation)
+@pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
 @pytest.mark.parametrize("size", SIZES)
-def test_operation(row: Row, size: str, executor: hg.Executor | None, benchmark: Any) -> None:
-    benchmark.group = f"{row.operation} {size}"
-    inputs = row.inputs(size)
-    if executor is None and row.numpy is None:
+def test_operation(row: Work, size: str, executor: hg.Executor | None, benchmark: Any) -> None:
+    benchmark.group = f"{row.name} {size}"
+    if executor is None and row.name == "gelu":
         pytest.skip("NumPy has no such function")
-    made = jobs.operation(executor, row, inputs) if executor else jobs.numpy_operation(row, inputs)
-    with made as job:
-        benchmark(job.call)
-        assert row.problem(inputs, job.result()) == ""
+    job = row.job(Ours(executor) if executor else NumPy(), row.sizes[size])
+    benchmark(job.call)
+    job.check()
 
 
-@pytest.mark.parametrize("pipeline", QUICK, ids=lambda p: p.name)
-@pytest.mark.parametrize("kind", [Kind.INFERENCE, Kind.TRAINING], ids=lambda kind: kind.value)
-def test_model(pipeline: Pipeline, kind: Kind, executor: hg.Executor | None, benchmark: Any) -> None:
-    benchmark.group = f"{pipeline.name} {kind.value}"
-    opened = executor
-    way = pipelines.of_hologram("here", lambda: opened, jit=True) if opened else pipelines.of_numpy()
-    with way.job(kind, pipeline) as job:
-        benchmark(job.call)
-        assert pipelines.problem(kind, pipeline, job) == ""
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("part", KINDS.values())
+def test_model(name: str, part: str, executor: hg.Executor | None, benchmark: Any) -> None:
+    benchmark.group = f"{name} {part}"
+    who = functions(executor) if executor else NumPy(all_models=True)
+    job = WORKS[f"{name}_{part}"].job(who, QUICK[name])
+    benchmark(job.call)
+    job.check()

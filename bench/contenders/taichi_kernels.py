@@ -6,7 +6,7 @@
 # Annotations are read by Taichi when a kernel is made: they must not become strings.
 import taichi as ti
 
-from bench.work import ADAM, FEATURES
+from hologram.benchmark.functions import ADAM, FEATURES
 
 Vector = ti.types.ndarray(dtype=ti.f32, ndim=1)
 Matrix = ti.types.ndarray(dtype=ti.f32, ndim=2)
@@ -133,7 +133,7 @@ def attention(q: Stack, k: Stack, v: Stack, scores: Stack, out: Stack):
 
 
 @ti.kernel
-def adam(p: Vector, g: Vector, m: Vector, v: Vector):
+def adam(p: Vector, m: Vector, v: Vector, g: Vector):
     for i in p:
         m[i] = ti.static(ADAM.first) * m[i] + ti.static(1 - ADAM.first) * g[i]
         v[i] = ti.static(ADAM.second) * v[i] + ti.static(1 - ADAM.second) * g[i] * g[i]

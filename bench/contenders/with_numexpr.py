@@ -10,12 +10,13 @@ import re
 import numexpr
 import numpy as np
 
-from bench.contenders import Job
-from bench.work import Arrays
+from hologram.benchmark.jobs import Job
+from hologram.benchmark.models.declared import Arrays
+from hologram.benchmark.works import Work
 
 EXPRESSIONS = {
     "add": "x + y",
-    "mul": "x * y",
+    "multiply": "x * y",
     "relu": "where(x > zero, x, zero)",
     "exp": "exp(x)",
     "tanh": "tanh(x)",
@@ -31,15 +32,15 @@ class NumExpr:
     def __init__(self) -> None:
         numexpr.set_num_threads(int(os.environ["BENCH_THREADS"]))
 
-    def prepare(self, work: str, inputs: Arrays) -> Job | None:
-        expression = EXPRESSIONS.get(work)
+    def prepare(self, work: Work, inputs: Arrays) -> Job | None:
+        expression = EXPRESSIONS.get(work.name)
         if expression is None:  # erf, and expressions around a reduction, are not in its language
             return None
         values = {**inputs, **CONSTANTS}
         names = [n for n in values if re.search(rf"\b{n}\b", expression)]
         compiled = numexpr.NumExpr(expression, signature=[(n, float) for n in names])  # float is its f32
         arguments = [values[n] for n in names]
-        if work == "sum":
+        if work.reduced:
 
             def total() -> np.ndarray:
                 return np.array(compiled(*arguments, ex_uses_vml=False))
@@ -49,5 +50,5 @@ class NumExpr:
         return Job(lambda: compiled(*arguments, out=out, ex_uses_vml=False), out.copy)
 
 
-def open_contender(backend: str) -> NumExpr:
+def open_contender(name: str, where: str) -> NumExpr:
     return NumExpr()

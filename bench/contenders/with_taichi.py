@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
-from bench.contenders import Job
 from bench.contenders import taichi_kernels as kernels
-from bench.work import HEADS, HIDDEN, Arrays
+from hologram.benchmark.functions import HEADS, HIDDEN
+from hologram.benchmark.jobs import Job, in_place
+from hologram.benchmark.models.declared import Arrays
+from hologram.benchmark.works import Work
 
 LANES = 1024  # partial sums of a whole-array sum; every size is a multiple
 
@@ -53,10 +55,10 @@ FORMS = {
 class Taichi:
     device = "vulkan"
 
-    def prepare(self, work: str, inputs: Arrays) -> Job | None:
-        if work == "adam":
+    def prepare(self, work: Work, inputs: Arrays) -> Job | None:
+        if work.lists:
             return self._adam(inputs)
-        form = FORMS.get(work)
+        form = FORMS.get(work.name)
         if form is None:
             return None
         arguments = [_array(values) for values in inputs.values()]
@@ -68,27 +70,19 @@ class Taichi:
             kernel(*arguments, out)
             ti.sync()
 
-        return Job(call, lambda: out.to_numpy()[0] if work == "sum" else out.to_numpy())
+        return Job(call, lambda: out.to_numpy()[0] if work.reduced else out.to_numpy())
 
     def _adam(self, inputs: Arrays) -> Job:
         """In place, a launch a tensor: a kernel takes no list of arrays."""
-        state = [tuple(map(_array, rows)) for rows in zip(*(inputs[n] for n in "pgmv"), strict=True)]
+        state = [list(map(_array, rows)) for rows in inputs.values()]
 
         def call() -> None:
-            for tensors in state:
+            for tensors in zip(*state, strict=True):
                 kernels.adam(*tensors)
             ti.sync()
 
-        def result() -> np.ndarray:
-            for k, (p, _, m, v) in enumerate(state):
-                for tensor, name in ((p, "p"), (m, "m"), (v, "v")):
-                    tensor.from_numpy(inputs[name][k])
-            call()
-            found = [[tensors[k].to_numpy() for tensors in state] for k in (0, 2, 3)]
-            return np.array(found)
-
-        return Job(call, result)
+        return in_place(inputs, state, lambda array, row: array.from_numpy(row), lambda a: a.to_numpy(), call)
 
 
-def open_contender(backend: str) -> Taichi:
+def open_contender(name: str, where: str) -> Taichi:
     return Taichi()

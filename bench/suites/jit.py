@@ -1,18 +1,19 @@
-"""The compiler on the CPU: whole functions under hg.jit, beside the peers' compilers."""
+"""The compiler: whole functions under hg.jit, beside the peers' compilers, on the CPU and on WebGPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.replay import replay
-from bench.suites import Goal, Result, Row, Suite
-from bench.work import parse_size
+from bench.suites.replay import replayed
+from hologram.benchmark.suites import Goal, Result, Row, Suite
 from hologram.benchmark.timing import Pace
+from hologram.benchmark.works import parse_size
 
-PER_KERNEL = Goal(us=2)  # of a replayed graph
+PER_KERNEL = {"cpu": Goal(us=2), "webgpu": Goal(us=5)}  # of a replayed graph
+SLOWEST = 0.9  # no row of WebGPU may be slower, beside the better peer
 
 
-def rows() -> Iterator[Row]:
+def on_the_cpu() -> Iterator[Row]:
     """A chain at three sizes, functions with reductions and matrices, and an optimiser."""
     yield Row("chain", parse_size("1K"), Goal(us=4))
     for size in ("1M", "16M"):
@@ -25,16 +26,24 @@ def rows() -> Iterator[Row]:
     yield Row("adam", parse_size("100K"), Goal(ratio=0.5), against=("torch",))
 
 
-def own_rows(pace: Pace) -> Iterator[Result]:
+def on_webgpu() -> Iterator[Row]:
+    """Functions with their launches; then what has a goal of its own, and does not count in the mean."""
+    yield Row("chain", parse_size("1M"), Goal(ratio=SLOWEST, dispatches=1))
+    yield Row("layer_norm", parse_size("1M"), Goal(ratio=SLOWEST, dispatches=1))
+    yield Row("softmax", parse_size("1M"), Goal(ratio=SLOWEST, dispatches=1))
+    yield Row("attention", 256, Goal(ratio=SLOWEST))
+    yield Row("mlp", 256, Goal(ratio=SLOWEST, dispatches=2))
+    yield Row("adam", parse_size("100K"), Goal(dispatches=10), in_mean=False)
+    yield Row("matmul", 1024, Goal(ratio=1 / 3), against=("tinygrad",), in_mean=False)
+
+
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
     """What a kernel of a replayed graph costs."""
-    yield replay("jit", "cpu", PER_KERNEL, pace)
+    yield replayed(backend, PER_KERNEL[backend], pace)
 
 
-SUITE = Suite(
-    "jit",
-    "cpu",
-    "hologram jit",
-    ("jax", "inductor", "torch", "torch fused", "numexpr", "numpy"),
-    rows,
-    own_rows,
+PEERS = ("jax", "inductor", "torch", "torch fused", "numexpr", "numpy")
+SUITES = (
+    Suite("jit", "cpu", "hologram jit", PEERS, on_the_cpu, own_rows),
+    Suite("jit-webgpu", "webgpu", "hologram jit", ("tinygrad", "taichi"), on_webgpu, own_rows, 0.4),
 )

@@ -5,39 +5,33 @@ Goals stand where the adapter is not software; elsewhere the figures are shown, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 
 import hologram as hg
-from bench.suites import Goal, Result, Row, Suite
-from bench.work import format_size, parse_size
 from hologram.atlas.builder import Builder, Value, fma
 from hologram.atlas.program import Access, Program
-from hologram.benchmark.timing import Pace, microseconds, take_turn
+from hologram.benchmark.jobs import Job, off
+from hologram.benchmark.suites import Goal, Result, Suite, own, result, timed
+from hologram.benchmark.timing import Pace
+from hologram.benchmark.works import format_size, parse_size
 from hologram.foundation.dtypes import f32
+from hologram.opset import OPERATIONS
 
 SHARE_OF_PEAK = 0.5
-SHARE_OF_BANDWIDTH = 0.85
+SHARE_OF_BANDWIDTH = {"webgpu": 0.85, "cuda": 0.92}  # of copies
 CHAINS = 16  # of multiply-adds that do not wait for one another, in a lane
 STEPS = 4096  # of each chain
-TOLERANCE = 1e-4  # of results, which are checked before they are timed
 UNROLLED = 8  # of the steps, so that the loop's own arithmetic does not count
 
 
-def rows() -> Iterator[Row]:
-    """None: no library is beside these."""
-    yield from ()
-
-
-def own_rows(pace: Pace, backend: str = "webgpu", share: float = SHARE_OF_BANDWIDTH) -> Iterator[Result]:
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
     with hg.Executor(backend) as ex:
         software = ex.limits.software
         yield _arithmetic(ex, 1024 if software else 4096, software, pace)
-        goal = Goal() if software else Goal(ratio=round(1 / share, 4))
+        goal = Goal() if software else Goal(ratio=round(1 / SHARE_OF_BANDWIDTH[backend], 4))
         for text in ("16M",) if software else ("16M", "256M"):
             yield from _bandwidth(ex, parse_size(text), goal, pace)
 
@@ -67,142 +61,66 @@ def _arithmetic(ex: hg.Executor, side: int, software: bool, pace: Pace) -> Resul
     """A matmul beside as many multiply-adds that hardly touch memory."""
     rng, program, lanes = np.random.default_rng(side), peak(), side**3 // (CHAINS * STEPS)
     values = [rng.standard_normal((side, side), dtype=np.float32) for _ in range(2)]
-    a, b, start = map(_filled, [ex] * 3, [*values, rng.standard_normal(lanes, dtype=np.float32)])
+    a, b = (ex.allocate(v.shape).from_numpy(v) for v in values)
+    start = ex.allocate(lanes).from_numpy(rng.standard_normal(lanes, dtype=np.float32))
     out, end = ex.allocate((side, side)), ex.allocate(lanes)
     few = slice(0, 16)
-    us, wrong = in_turns(
-        pace,
-        {
-            "matmul": lambda: (hg.ops.matmul(ex, a, b, out), ex.synchronize()),
-            "peak": lambda: (ex.launch(program, (start, end), (0.5, 1.0), (lanes,)), ex.synchronize()),
-        },
-        {
-            "matmul": lambda: _off(out.to_numpy()[few], values[0][few].astype(float) @ values[1], side**0.5),
-            "peak": lambda: _off(end.to_numpy(), np.full(lanes, 2.0 * CHAINS), CHAINS),
-        },
-    )
+    jobs = {
+        "hologram": Job(
+            lambda: (hg.ops.matmul(ex, a, b, out), ex.synchronize()),
+            lambda: out.to_numpy()[few],
+            problem=partial(off, wanted=values[0][few].astype(float) @ values[1], scale=side**0.5),
+        ),
+        "peak": Job(
+            lambda: (ex.launch(program, (start, end), (0.5, 1.0), (lanes,)), ex.synchronize()),
+            end.to_numpy,
+            problem=partial(off, wanted=np.full(lanes, 2.0 * CHAINS), scale=CHAINS),
+        ),
+    }
     goal = Goal() if software else Goal(ratio=1 / SHARE_OF_PEAK)
-    return _result(
-        "matmul beside the f32 peak", str(side), us.get("matmul"), {"peak": us.get("peak")}, goal, wrong
-    )
+    return own("matmul beside the f32 peak", str(side), jobs, pace, goal)
 
 
 ROW = 1024
-Call = Callable[[hg.Executor, hg.Buffer, hg.Buffer, hg.Buffer, hg.Buffer], object]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An operation that memory bounds: the arrays that it reads and writes, how it is called, what it gives.
-
-    The call has two arrays of rows, one for results, and one for a number for each row.
-    """
-
-    arrays: int
-    call: Call
-    reference: Callable[[np.ndarray], np.ndarray]
-
-
-BOUND = {
-    "add": Bound(3, lambda ex, x, y, out, _: hg.ops.vector_add(ex, x, y, out), lambda x: x + x),
-    "relu": Bound(2, lambda ex, x, y, out, _: hg.ops.relu(ex, x, out), lambda x: np.maximum(x, 0)),
-    "exp": Bound(2, lambda ex, x, y, out, _: hg.ops.exp(ex, x, out), np.exp),
-    "gelu": Bound(
-        2, lambda ex, x, y, out, _: hg.ops.gelu(ex, x, out), lambda x: 0.5 * x * (1 + _erf(x / np.sqrt(2)))
-    ),
-    "sum": Bound(1, lambda ex, x, y, _, sums: hg.ops.sum(ex, x, sums, axis=1), lambda x: x.sum(-1)),
-    "softmax": Bound(2, lambda ex, x, y, out, _: hg.ops.softmax(ex, x, out), lambda x: _softmax(x)),
-    "layer_norm": Bound(
-        2, lambda ex, x, y, out, _: hg.ops.layer_norm(ex, x, None, None, out), lambda x: _normal(x)
-    ),
-}
 LOOKED_AT = 64  # rows of a result that are compared
-
-
-def _erf(x: np.ndarray) -> np.ndarray:
-    return np.vectorize(math.erf, otypes=[float])(x)
-
-
-def _softmax(x: np.ndarray) -> np.ndarray:
-    powers = np.exp(x - x.max(-1, keepdims=True))
-    return powers / powers.sum(-1, keepdims=True)
-
-
-def _normal(x: np.ndarray) -> np.ndarray:
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+# Operations that memory bounds: how many arrays they read and write.
+BOUND = {"add": 3, "relu": 2, "exp": 2, "gelu": 2, "sum": 1, "softmax": 2, "layer_norm": 2}
 
 
 def _bandwidth(ex: hg.Executor, size: int, goal: Goal, pace: Pace) -> Iterator[Result]:
     """Operations beside a copy of as many bytes from buffer to buffer."""
     values = np.random.default_rng(1).standard_normal((size // ROW, ROW), dtype=np.float32)
-    x, y, out, sums = (
-        _filled(ex, values),
-        _filled(ex, values),
-        ex.allocate(values.shape),
-        ex.allocate(size // ROW),
-    )
-    ways: dict[str, Callable[[], object]] = {"copy": lambda: (out.copy_from(x), ex.synchronize())}
-    checks: dict[str, Callable[[], str | None]] = {"copy": lambda: _off(out.to_numpy(), values)}
+    x, y = (ex.allocate(values.shape).from_numpy(values) for _ in range(2))
+    out, sums = ex.allocate(values.shape), ex.allocate(size // ROW)
+    calls: dict[str, Callable[[], object]] = {
+        "add": lambda: hg.ops.add(ex, x, y, out),
+        "sum": lambda: hg.ops.sum(ex, x, sums, axis=1),
+        "layer_norm": lambda: hg.ops.layer_norm(ex, x, None, None, out),
+    }
     few = values[:LOOKED_AT].astype(float)
 
-    def check(name: str) -> str | None:
-        result = sums if name == "sum" else out
-        return _off(result.to_numpy()[:LOOKED_AT], BOUND[name].reference(few), ROW**0.5)
+    def job(name: str) -> Job:
+        call = calls.get(name) or partial(getattr(hg.ops, name), ex, x, out)
+        given, more = ((few, few), {}) if name == "add" else ((few,), {"axis": 1} if name == "sum" else {})
+        given = (*given, None, None) if name == "layer_norm" else given
+        wanted = OPERATIONS[name].reference(*given, **more)
+        buffer = sums if name == "sum" else out
+        problem = partial(off, wanted=wanted, scale=ROW**0.5)
+        return Job(lambda: (call(), ex.synchronize()), lambda: buffer.to_numpy()[:LOOKED_AT], problem=problem)
 
-    def run(name: str) -> None:
-        BOUND[name].call(ex, x, y, out, sums)
-        ex.synchronize()
-
-    ways |= {name: partial(run, name) for name in BOUND}
-    checks |= {name: partial(check, name) for name in BOUND}
-    us, wrong = in_turns(pace, ways, checks)
-    copy_us = us.get("copy")
-    for name, bound in BOUND.items():
-        beside = copy_us and round(copy_us * bound.arrays / 2, 3)  # a copy reads an array and writes one
-        yield _result(f"{name} beside a copy", format_size(size), us.get(name), {"copy": beside}, goal, wrong)
-
-
-def _filled(ex: hg.Executor, array: np.ndarray) -> hg.Buffer:
-    buffer = ex.allocate(array.shape)
-    buffer.from_numpy(array)
-    return buffer
-
-
-def _off(found: np.ndarray, wanted: np.ndarray, scale: float = 1.0) -> str | None:
-    """What is wrong with a result."""
-    error = float((np.abs(found - wanted) / np.maximum(np.abs(wanted), scale)).max())
-    return (
-        None if error <= TOLERANCE else f"wrong result: it is off by {error:.1e}, more than {TOLERANCE:.0e}"
+    copied = Job(
+        lambda: (out.copy_from(x), ex.synchronize()), out.to_numpy, problem=partial(off, wanted=values)
     )
+    turns, wrong = timed({"copy": copied} | {name: job(name) for name in BOUND}, pace)
+    for name, arrays in BOUND.items():
+        # A copy reads an array and writes one.
+        taken = {"copy": [t * arrays / 2 for t in turns.get("copy", [])]}
+        taken |= {"hologram": turns[name]} if name in turns else {}
+        missing = {"hologram": wrong[name]} if name in wrong else {}
+        yield result(f"{name} beside a copy", format_size(size), taken, missing, goal, "hologram")
 
 
-def in_turns(
-    pace: Pace, ways: Mapping[str, Callable[[], object]], checks: Mapping[str, Callable[[], str | None]]
-) -> tuple[dict[str, float], dict[str, str]]:
-    """Microseconds of those whose result is right, and what is wrong with the others."""
-    wrong: dict[str, str] = {}
-    for name, way in ways.items():
-        way()
-        why = checks[name]()
-        if why:
-            wrong[name] = why
-    samples: dict[str, list[float]] = {name: [] for name in ways if name not in wrong}
-    for _ in range(pace.turns):
-        for name in samples:
-            samples[name] += take_turn(ways[name], pace)
-    return {name: microseconds(found) for name, found in samples.items()}, wrong
-
-
-def _result(
-    row: str,
-    size: str,
-    ours_us: float | None,
-    beside: dict[str, float | None],
-    goal: Goal,
-    wrong: dict[str, str],
-) -> Result:
-    peers_us = {name: us for name, us in beside.items() if us is not None}
-    return Result("roofline", row, size, ours_us, peers_us, goal, wrong)
-
-
-SUITE = Suite("roofline", "webgpu", "hologram", (), rows, own_rows)
+SUITES = (
+    Suite("roofline", "webgpu", own_rows=own_rows),
+    Suite("roofline-cuda", "cuda", own_rows=own_rows),
+)

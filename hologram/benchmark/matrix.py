@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import hologram as hg
-from hologram.benchmark import machine, operations, pipelines, start, torch_process
+from hologram.benchmark import machine, operations, start
+from hologram.benchmark.contenders import Who
+from hologram.benchmark.contenders.ours import Ours, functions
+from hologram.benchmark.contenders.with_numpy import NumPy
+from hologram.benchmark.operations import Models, Operations
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report.records import HOST, Adapter, Measurement, Report, merged
-from hologram.benchmark.rows import LARGE_SIZES, ROWS, SIZES
+from hologram.benchmark.works import LARGE_SIZES, ROWS, SIZES
 from hologram.foundation.errors import HologramError
 from hologram.foundation.frozen import frozen
 
@@ -47,7 +51,7 @@ class Settings:
     seconds: float
     quick: bool = False  # smaller models
     sizes: tuple[str, ...] = tuple(SIZES)
-    rows: tuple[str, ...] = tuple(row.operation for row in ROWS)
+    rows: tuple[str, ...] = tuple(ROWS)
     runs: int = 1  # times that all of it is done
 
     @classmethod
@@ -70,11 +74,9 @@ class Run:
     def pieces(self) -> list[Piece]:
         """In order."""
         made = [self._piece(a, "peaks", operations.peaks) for a in self.adapters]
-        rows = tuple(row for row in ROWS if row.operation in self.settings.rows)
-        who = [operations.Operations("NumPy", HOST, rows, None)]
-        who += [
-            operations.Operations("hologram", a.name, rows, partial(self.opened, a)) for a in self.adapters
-        ]
+        rows = [row for name, row in ROWS.items() if name in self.settings.rows]
+        who = [Operations("NumPy", HOST, rows, NumPy)]
+        who += [Operations("hologram", a.name, rows, lambda a=a: Ours(self.opened(a))) for a in self.adapters]
         for size in self.settings.sizes:
             share = SIZE_SHARES.get(size, 2.0)
             made += [Piece(f"{w.adapter} operations, {size}", share, partial(w.measure, size)) for w in who]
@@ -91,22 +93,28 @@ class Run:
 
     def _pipelines(self) -> list[Piece]:
         """Models by everyone in turn; PyTorch last, whose processes can be stopped where the time ends."""
-        found = pipelines.QUICK if self.settings.quick else pipelines.USUAL
-        ways = [pipelines.of_numpy()]
+        models = operations.QUICK if self.settings.quick else operations.USUAL
+        ways = [Models("NumPy", HOST, partial(NumPy, all_models=True))]
         for adapter in self.adapters:
-            opened = partial(self.opened, adapter)
-            ways += [pipelines.of_hologram(adapter.name, opened, jit) for jit in (True, False)]
+            for name, jit in (("hologram jit", True), ("hologram eager", False)):
+                opened = lambda a=adapter, jit=jit: functions(self.opened(a), jit)  # noqa: E731
+                ways.append(Models(name, adapter.name, opened))
         made = [
-            Piece(f"{way.adapter} {way.who}, {one.name}", SHARES["model"], partial(way.measure, one))
-            for one in found
+            Piece(f"{way.adapter} {way.who}, {name}", SHARES["model"], partial(way.measure, name, batch))
+            for name, batch in models.items()
             for way in ways
         ]
-        torch = partial(torch_process.measure, torch_process.ON_HOST, (HOST,), ("PyTorch",), found)
+        everyone = [("PyTorch", Who("torch", HOST))]
+        torch = partial(operations.in_process, everyone, models)
         made.append(Piece("PyTorch's models", SHARES["torch"], torch, TORCH_SECONDS))
         # What software plays goes without, where the time ends.
         names = [a.name for a in sorted(self.adapters, key=lambda a: a.software)]
-        who = ("hologram_torch eager", "hologram_torch compiled")
-        torch = partial(torch_process.measure, torch_process.ON_ADAPTER, names, who, found)
+        everyone = [
+            (f"hologram_torch {way}", Who(f"hologram {way}", name))
+            for name in names
+            for way in ("eager", "compiled")
+        ]
+        torch = partial(operations.in_process, everyone, models)
         share = SHARES["hologram_torch"] * len(names)
         made.append(Piece("hologram_torch's models", share, torch, ADAPTER_SECONDS))
         return made

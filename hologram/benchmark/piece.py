@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from hologram.benchmark.jobs import Job
 from hologram.benchmark.report.records import Measurement
-from hologram.benchmark.timing import turn_medians
+from hologram.benchmark.timing import NoTime, turn_medians
 from hologram.foundation.errors import HologramError
 from hologram.foundation.frozen import frozen
 
@@ -29,18 +28,15 @@ class Piece:
     least_seconds: float = 0.05
 
 
-def measured(
-    blank: Measurement, job: AbstractContextManager[Job], problem: Callable[[Job], str], seconds: float
-) -> Measurement:
+def measured(blank: Measurement, made: Callable[[], Job], seconds: float) -> Measurement:
     """Prepares, checks and times; a measurement without times says why there are none."""
     begun = time.perf_counter()
     try:
-        with job as ready:
-            ready.call()
-            why = problem(ready)
-            if why:
-                return replace(blank, why=why)
-            left = max(seconds - (time.perf_counter() - begun), seconds / 4)
-            return replace(blank, turns=turn_medians(ready.call, left))
+        job = made()
+        job.check()
+        left = max(seconds - (time.perf_counter() - begun), seconds / 4)
+        return replace(blank, turns=turn_medians(job.call, left))
+    except NoTime as why:
+        return replace(blank, why=str(why))
     except HologramError as error:
         return replace(blank, why=f"{type(error).__name__}: {str(error).splitlines()[0]}")

@@ -6,10 +6,12 @@ spent. A sample is one call and its synchronisation; calls of few microseconds a
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
+from typing import TypeVar
 
 from hologram.foundation.frozen import frozen
 
@@ -18,6 +20,15 @@ SAMPLE_SECONDS = 100e-6  # shorter calls are repeated until a sample takes about
 TURNS = 5  # of a measurement
 
 SLOW_SECONDS = 0.5  # of what takes longer, a turn is one call to warm up and one sample
+
+
+Who = TypeVar("Who")
+Given = TypeVar("Given")
+Taken = TypeVar("Taken")
+
+
+class NoTime(Exception):
+    """What is wrong, absent or over, so that there is no time; its text says why."""
 
 
 @frozen
@@ -37,26 +48,55 @@ def take_turn(
     call: Callable[[], object],
     pace: Pace,
     clock: Callable[[], float] = time.perf_counter,
+    before: Callable[[], object] = bool,
 ) -> list[float]:
-    """Seconds of one call, once per sample of a turn."""
-    start = clock()
-    call()
-    once = clock() - start
-    if once < SLOW_SECONDS:
+    """Seconds of one call, once per sample of a turn; `before` runs ahead of each sample and does not count."""
+
+    def sample(repeats: int = 1) -> float:
+        before()
         start = clock()
-        call()
-        once = clock() - start
+        for _ in range(repeats):
+            call()
+        return (clock() - start) / repeats
+
+    once = sample()
+    if once < SLOW_SECONDS:
+        once = sample()
     repeats = max(1, min(100_000, int(SAMPLE_SECONDS / max(once, 1e-9))))
     samples: list[float] = []
     begun = clock()
     while len(samples) < pace.samples or clock() - begun < pace.turn_seconds:
-        start = clock()
-        for _ in range(repeats):
-            call()
-        samples.append((clock() - start) / repeats)
+        samples.append(sample(repeats))
         if once > SLOW_SECONDS:
             break
     return samples
+
+
+def in_turns(
+    takers: Mapping[Who, Callable[[Given], Taken]],
+    rounds: Iterable[Given],
+    seconds: float = math.inf,
+    least: int = QUICK.turns,
+) -> tuple[dict[Who, list[Taken]], dict[Who, str]]:
+    """What everyone's turns gave, a turn each in every round, in changing order; and why some have no time.
+
+    A taker that raises NoTime has no more turns. Once so many seconds are over, `least` rounds are all there are.
+    """
+    order, begun = list(takers), time.monotonic()
+    taken: dict[Who, list[Taken]] = {one: [] for one in order}
+    missing: dict[Who, str] = {}
+    for number, given in enumerate(rounds):
+        if number >= least and time.monotonic() - begun > seconds:
+            break
+        first = number % max(len(order), 1)
+        for one in (*order[first:], *order[:first]):
+            if one in missing:
+                continue
+            try:
+                taken[one].append(takers[one](given))
+            except NoTime as why:
+                missing[one] = str(why)
+    return {one: turns for one, turns in taken.items() if one not in missing}, missing
 
 
 def turn_medians(call: Callable[[], object], seconds: float, turns: int = TURNS) -> tuple[float, ...]:
@@ -64,9 +104,7 @@ def turn_medians(call: Callable[[], object], seconds: float, turns: int = TURNS)
 
     Where there is no time for that, a turn is one call, and there are as many as fit: one at the least.
     """
-    start = time.perf_counter()
-    call()
-    once = time.perf_counter() - start
+    once = single(call)
     if 4 * once * turns > seconds:
         count = max(1, min(turns, int(seconds / once) - 1))
         return tuple(single(call) for _ in range(count))
@@ -79,11 +117,6 @@ def single(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
-
-
-def microseconds(samples: list[float]) -> float:
-    """The median of samples in seconds, in microseconds."""
-    return round(median(samples) * 1e6, 3)
 
 
 def busy(threads: int) -> str | None:

@@ -1,22 +1,39 @@
-"""Whole programs as pieces of a run: ours on every adapter and their peers, in turns and in fresh processes."""
+"""Whole programs: ours on every adapter and their peers, in turns, each in a fresh process.
+
+What is kept from one program would help another; as pieces of a run they are what `hologram bench programs` measures.
+"""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
+
+from hologram.benchmark.contenders import Who
 from hologram.benchmark.piece import Piece
-from hologram.benchmark.process import Answer
-from hologram.benchmark.programs import turns
+from hologram.benchmark.process import SETTLE_SECONDS, Process
 from hologram.benchmark.programs.declared import Program
-from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH
+from hologram.benchmark.programs.steps import WARM, Found
 from hologram.benchmark.programs.table import PROGRAMS
-from hologram.benchmark.programs.turns import OURS, PEERS, Contender, Found, ours
 from hologram.benchmark.report.records import HOST, STEP, Course, Key, Kind, Measurement
+from hologram.benchmark.timing import in_turns
 
 STEPS, QUICK_STEPS = 1000, 20  # at the most: fewer where the time ends
 QUICK = ("kalman", "llama_static", "lstm_step", "cnn_step")
 OPENING_SECONDS = 12.0  # until everyone's process has imported its library and built a program
+TURNS = 5  # of everyone, for the steps behind the first
+# Who of ours is beside whom, by whether the program is jitted; a ratio is to the first peer that has a time.
+OURS = {False: "hologram eager", True: "hologram jit"}
+PEERS = {False: ("torch",), True: ("jax", "numpy")}
+# All who can compute one.
+ABLE = {
+    False: ("hologram eager", "hologram compiled", "torch", "inductor"),
+    True: ("hologram jit", "jax", "numpy"),
+}
 
 
 def pieces(programs: Sequence[str], adapters: Sequence[str], steps: int) -> list[Piece]:
@@ -31,29 +48,76 @@ def measured(program: Program, adapters: Sequence[str], steps: int, seconds: flo
     """A program by everyone, within about so many seconds."""
     everyone = contenders(program, adapters, (OURS[program.jitted], *PEERS[program.jitted]))
     left = max(seconds - OPENING_SECONDS, 1.0)
-    turn_seconds = left / len(turns.shares(steps)) / len(everyone)
-    yield from measurements(program, turns.measure(program, everyone, steps, turn_seconds, left))
+    turn_seconds = left / len(shares(steps)) / len(everyone)
+    yield from measurements(program, measure(program, everyone, steps, turn_seconds, left))
 
 
-def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) -> list[Contender]:
+def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) -> list[Who]:
     """Those of `who` who can compute a program: ours on each adapter, the others on the host."""
-    able = [name for name in (OF_ARRAYS if program.jitted else OF_TORCH) if name in who]
-    return [Contender(name, where) for name in able for where in (adapters if ours(name) else (HOST,))]
+    able = [Who(name, HOST) for name in ABLE[program.jitted] if name in who]
+    return [Who(one.name, where) for one in able for where in (adapters if one.ours else (HOST,))]
 
 
-def measurements(program: Program, answers: Mapping[Contender, Answer]) -> list[Measurement]:
+def measure(
+    program: Program,
+    everyone: Sequence[Who],
+    steps: int,
+    turn_seconds: float,
+    seconds: float = math.inf,
+) -> dict[Who, Found | str]:
+    """What everyone has found, or why nothing, who take so many steps each in turns, fewer where these take longer.
+
+    Once so many seconds are over there are no more turns behind the second.
+    """
+    processes = {one: Process() for one in everyone}
+
+    def ask(one: Who, name: str, *arguments: Any) -> Any:
+        time.sleep(SETTLE_SECONDS)
+        return processes[one].ask(name, *arguments)
+
+    try:
+        for one, process in processes.items():
+            process.tell("build", one, program.name)
+        opened, absent = in_turns({one: process.answer for one, process in processes.items()}, [None])
+        takers = {one: lambda count, one=one: ask(one, "take", count, turn_seconds) for one in opened}
+        turns, missing = in_turns(takers, shares(steps), seconds, least=2)
+        ends, late = in_turns({one: partial(ask, one) for one in turns}, ["found"])
+        return {one: ends[one][0] if one in ends else (absent | missing | late)[one] for one in everyone}
+    finally:
+        for process in processes.values():
+            process.close()
+
+
+def shares(steps: int) -> list[int]:
+    """How many steps each turn has: those that warm up, then the others in equal parts."""
+    warm = min(WARM, steps)
+    left, turns = steps - warm, min(TURNS, steps - warm)
+    return [warm, *(left // turns + (turn < left % turns) for turn in range(turns))]
+
+
+def problem(program: Program, one: Found, peer: Found) -> str:
+    """How the first results differ from a peer's, where they do."""
+    for number, (a, b) in enumerate(zip(one.results, peer.results, strict=False)):
+        if a.shape != b.shape:
+            return f"wrong result: step {number} has {a.shape}, not {b.shape}"
+        worst = float(np.abs(a.astype(np.float64) - b).max() / max(float(np.abs(b).max()), 1e-30))
+        if not worst <= program.tolerance:
+            return f"wrong result: step {number} is off by {worst:.1e}, more than {program.tolerance:.0e}"
+    return ""
+
+
+def measurements(program: Program, answers: Mapping[Who, Found | str]) -> list[Measurement]:
     """Everyone's, with times where results agree with a peer's: the last one who has any."""
-    shown = {one: answer.value for one, answer in answers.items() if isinstance(answer.value, Found)}
+    shown = {one: found for one, found in answers.items() if isinstance(found, Found)}
     reference = next((found for one, found in reversed(shown.items()) if not one.ours), None)
     size = STEP if program.parts == 1 else f"{STEP} / {program.parts}"
     made = []
-    for one, answer in answers.items():
-        key = Key(Kind.PROGRAM, program.name, size, one.who, one.where)
-        found = shown.get(one)
-        if found is None:
-            made.append(Measurement(key, why=answer.absent or answer.failed))
+    for one, found in answers.items():
+        key = Key(Kind.PROGRAM, program.name, size, one.name, one.where)
+        if isinstance(found, str):
+            made.append(Measurement(key, why=found))
             continue
-        why = "" if reference is None else turns.problem(program, found, reference)
+        why = "" if reference is None else problem(program, found, reference)
         times = () if why else tuple(spent / program.parts for spent in found.counted)
         made.append(Measurement(key, times, why=why, course=None if why else course(program, found)))
     return made

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import hologram as hg
-from bench.contenders import ours_jit
-from bench.replay import KERNELS, replay
-from bench.suites import Goal
-from bench.work import check, make_inputs
+from bench.suites.replay import KERNELS, replayed
+from hologram.benchmark.contenders.ours import functions
+from hologram.benchmark.contenders.with_numpy import NumPy
+from hologram.benchmark.suites import Goal
 from hologram.benchmark.timing import QUICK
+from hologram.benchmark.works import WORKS
 
 SIZES = {
     "chain": 4096,
@@ -20,38 +20,31 @@ SIZES = {
     "attention": 64,
     "matmul": 64,
     "training_step": 100,
+    "adam": 64,
 }
 
 
-@pytest.mark.parametrize("work", ours_jit.FUNCTIONS)
-def test_a_function_computes_its_work(executor: hg.Executor, work: str) -> None:
-    inputs = make_inputs(work, SIZES[work])
-    found = ours_jit.FUNCTIONS[work](*map(executor.tensor, inputs.values()))
-    assert check(work, inputs, ours_jit.flat(found)) is None
+@pytest.mark.parametrize("work", SIZES)
+@pytest.mark.parametrize("jit", [True, False], ids=["jit", "eager"])
+def test_a_function_computes_its_work(executor: hg.Executor, work: str, jit: bool) -> None:
+    job = WORKS[work].job(functions(executor, jit), SIZES[work])
+    for _ in range(3):
+        job.call()
+    job.check()
+    assert (job.dispatches is not None) == jit
+    assert job.dispatches is None or job.dispatches() >= 1
 
 
-@pytest.mark.parametrize("work", [*ours_jit.FUNCTIONS, "adam"])
-def test_a_compiled_function_computes_its_work(backend: str, executor: hg.Executor, work: str) -> None:
-    inputs = make_inputs(work, SIZES.get(work, 64))
-    contender = ours_jit.open_contender(backend)
-    with contender.executor:
-        job = contender.prepare(work, inputs)
-        for _ in range(3):
-            job.call()
-        assert check(work, inputs, job.result()) is None
-        assert job.dispatches is not None
-        assert job.dispatches() >= 1
+@pytest.mark.parametrize("work", ["chain", "softmax", "layer_norm", "training_step"])
+def test_a_peer_computes_the_functions(work: str) -> None:
+    job = WORKS[work].job(NumPy(), SIZES[work])
+    for _ in range(3):
+        job.check()
+    assert job.dispatches is None
 
 
 def test_replaying_is_timed_by_the_kernel(backend: str, executor: hg.Executor) -> None:
-    result = replay("jit", backend, Goal(us=1e6), QUICK)
+    result = replayed(backend, Goal(us=1e6), QUICK)
     assert not result.missing
     assert result.dispatches == KERNELS
     assert result.met
-
-
-def test_the_step_is_that_of_adam(executor: hg.Executor) -> None:
-    inputs = make_inputs("adam", 64)
-    state = ours_jit.adam(*([executor.tensor(row) for row in inputs[name]] for name in "pgmv"))
-    found = np.stack([[tensor.to_numpy() for tensor in tensors] for tensors in state])
-    assert check("adam", inputs, found) is None

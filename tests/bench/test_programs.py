@@ -9,16 +9,19 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from bench import peers, programs
-from hologram.benchmark import whole_programs
-from hologram.benchmark.process import Answer
-from hologram.benchmark.programs import jitted, turns
+from bench.suites import SUITES
+from hologram.benchmark import beside, whole_programs
+from hologram.benchmark.contenders import MODULES, Who
+from hologram.benchmark.contenders.arrays import ArrayLibrary
+from hologram.benchmark.contenders.ours import functions
+from hologram.benchmark.contenders.with_numpy import NumPy
+from hologram.benchmark.programs import jitted
 from hologram.benchmark.programs.declared import Program, program
-from hologram.benchmark.programs.places import OF_ARRAYS, OF_TORCH, ArrayPlace, TorchPlace, parted
-from hologram.benchmark.programs.steps import CHECKED, WARM, Launches, Steps
+from hologram.benchmark.programs.steps import CHECKED, WARM, Found, Launches, Steps
 from hologram.benchmark.programs.table import PROGRAMS
-from hologram.benchmark.programs.turns import Contender, Found, shares
 from hologram.benchmark.report.records import HOST
+from hologram.benchmark.report.tables import programs
+from hologram.benchmark.whole_programs import shares
 
 
 def doubled(place: Any) -> Callable[[Any], Any]:
@@ -30,10 +33,7 @@ def doubled(place: Any) -> Callable[[Any], Any]:
 SMALL = program(limit=1.0, inputs=lambda random: (random.random(4, np.float32),), jitted=True)(doubled)
 
 
-def here(executor: hg.Executor) -> ArrayPlace:
-    return ArrayPlace(
-        hg, executor.tensor, lambda x: np.array(x.to_numpy()), hg.jit, hg.value_and_grad, executor
-    )
+here: Callable[[hg.Executor], ArrayLibrary] = functions
 
 
 def test_every_program_says_what_it_is() -> None:
@@ -64,18 +64,19 @@ def test_steps_have_inputs_of_their_own_and_count_their_launches(executor: hg.Ex
 
 def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jitted, "LETTERS", 9)
-    for name in ("edit_distance", "kalman"):
+    for name in ("edit_distance", "edit_rows", "kalman"):
         one = PROGRAMS[name]
-        ours, theirs = Steps(one, here(executor)), Steps(one, OF_ARRAYS["numpy"](""))
+        ours, theirs = Steps(one, here(executor)), Steps(one, NumPy())
         ours.take(2)
         theirs.take(2)
         for a, b in zip(ours.results, theirs.results, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
-def test_edits_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["edit_distance", "edit_rows"])
+def test_edits_are_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jitted, "LETTERS", 6)
-    step = PROGRAMS["edit_distance"].build(OF_ARRAYS["numpy"](""))
+    step = PROGRAMS[name].build(NumPy())
     words = [np.frombuffer(word, np.uint8).astype(np.int32) for word in (b"kitten", b"sittin", b"ittens")]
     assert [int(step(words[0], other)) for other in words] == [0, 2, 2]
 
@@ -87,16 +88,21 @@ def test_the_optimiser_learns(executor: hg.Executor) -> None:
     assert losses[-1] < losses[0] - 0.01
 
 
-TRAINED = ("lstm_step", "gru_step", "cnn_step", "gnn_step", "unet_step")
+TRAINED = (
+    "lstm_step", "gru_step", "cnn_step", "gnn_step", "unet_step",
+    "gpt_step", "adamw_step", "adamw_fused_step",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TRAINED)
 def test_trained_programs_lose_as_much_as_on_the_cpu(name: str) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("hologram_torch")
+    from hologram.benchmark.contenders.with_torch import Torch
+
     found = []
     for device in ("cpu", "hologram"):
-        steps = Steps(PROGRAMS[name], TorchPlace(device))
+        steps = Steps(PROGRAMS[name], Torch(device))
         steps.take(2)
         found.append(steps.results)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
@@ -108,19 +114,17 @@ def test_turns_share_the_steps() -> None:
     assert shares(3) == [3]
 
 
-def a_run(value: float, seconds: float, launches: Launches | None = None) -> Answer:
+def a_run(value: float, seconds: float, launches: Launches | None = None) -> Found:
     steps = [[1.0, 0.5, 0.5, 0.5], [0.5, seconds], *[[seconds]] * 4]
-    return Answer(Found(steps, [np.array([value])], {1: 50.0}, launches))
+    return Found(steps, [np.array([value])], {1: 50.0}, launches)
 
 
 def test_steps_that_compile_do_not_count() -> None:
-    found = a_run(1.0, 2e-3).value
+    found = a_run(1.0, 2e-3)
     assert found.counted == [2e-3] * 5
     assert Found([[3.0, 1.0]], [], {}, None).counted == [1.0]  # where there are no others
-    assert a_run(1.0, 2e-3, Launches(10, 3e-3)).value.host_seconds is None  # profiled, it took longer
-    assert (
-        a_run(1.0, 2e-3, Launches(10, 3e-3, 1e-3)).value.host_seconds == 1e-4
-    )  # beside the thread that works
+    assert a_run(1.0, 2e-3, Launches(10, 3e-3)).host_seconds is None  # profiled, it took longer
+    assert a_run(1.0, 2e-3, Launches(10, 3e-3, 1e-3)).host_seconds == 1e-4  # beside the thread that works
 
 
 def test_the_host_is_timed_where_kernels_run_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,47 +142,44 @@ def test_the_host_is_timed_where_kernels_run_beside_it(monkeypatch: pytest.Monke
 
 def test_who_computes_something_else_has_no_time() -> None:
     answers = {
-        Contender("hologram eager", "cpu"): a_run(1.0, 2e-3, Launches(10, 1e-3)),
-        Contender("hologram compiled", "cpu"): a_run(1.5, 1e-3),
-        Contender("torch", HOST): a_run(1.0, 1e-3),
-        Contender("inductor", HOST): Answer(absent="torch is not installed"),
+        Who("hologram eager", "cpu"): a_run(1.0, 2e-3, Launches(10, 1e-3)),
+        Who("hologram compiled", "cpu"): a_run(1.5, 1e-3),
+        Who("torch", HOST): a_run(1.0, 1e-3),
+        Who("inductor", HOST): "torch is not installed",
     }
     two = Program("two", "two", doubled, lambda r: (), 3.0, 2)
-    row = programs.result(two, "cpu", whole_programs.measurements(two, answers))
+    row = beside.of_program(two, "cpu", whole_programs.measurements(two, answers))
     assert (row.ours_us, row.peers_us, row.ratio, row.met) == (1000.0, {"torch": 500.0}, 2.0, True)
     assert "off by" in row.missing["hologram compiled"]
     assert "not installed" in row.missing["inductor"]
     course = row.record()["courses"]["hologram eager"]
     assert (course["launches"], course["host_seconds"], course["first_seconds"]) == (5, 1e-4, 1.0)
-    assert len(programs.details([row]).rows) == 2
+    assert len(programs([m for m in row.measured if m.seconds]).rows) == 2
 
 
 def test_a_program_is_measured_in_processes_of_its_own() -> None:
     kalman = PROGRAMS["kalman"]
     everyone = whole_programs.contenders(kalman, ("cpu:0",), ("hologram jit", "numpy"))
-    found = whole_programs.measurements(kalman, turns.measure(kalman, everyone, 8, 5.0))
+    found = whole_programs.measurements(kalman, whole_programs.measure(kalman, everyone, 8, 5.0))
     assert [(m.key.who, m.key.adapter, m.why) for m in found] == [
         ("hologram jit", "cpu:0", ""),
         ("numpy", HOST, ""),
     ]
-    row = programs.result(kalman, "cpu", found)
+    row = beside.of_program(kalman, "cpu", found)
     assert row.missing == {}
-    assert row.courses["hologram jit"]["launches"] > 0
-    assert row.courses["numpy"]["steps"] == 8
+    courses = row.record()["courses"]
+    assert courses["hologram jit"]["launches"] > 0
+    assert courses["numpy"]["steps"] == 8
 
 
 def test_a_place_that_cannot_compute_a_program_says_why() -> None:
-    numpy = Contender("numpy", HOST)
-    answers = turns.measure(PROGRAMS["optimiser_loop"], (numpy,), 1, 5.0)
-    assert answers[numpy].failed == "NotImplementedError: it has no derivatives"
-
-
-def test_adapters_are_named_with_a_number_or_without() -> None:
-    assert (parted("cpu"), parted("webgpu:1")) == (("cpu", None), ("webgpu", 1))
+    numpy = Who("numpy", HOST)
+    answers = whole_programs.measure(PROGRAMS["optimiser_loop"], (numpy,), 1, 5.0)
+    assert answers[numpy] == "NotImplementedError: it has no derivatives"
 
 
 def test_nobody_of_another_name_is_asked() -> None:
-    suite = peers.load("programs")
+    suite = SUITES["programs"]
     with pytest.raises(SystemExit, match="nobody is called tourch"):
-        peers.run_programs(suite, [], "cpu", ("tourch",), 1, 1.0)
-    assert set(OF_TORCH) | set(OF_ARRAYS) == {suite.ours, *suite.peers}
+        beside.by_those(suite, "torch,tourch", list(MODULES))
+    assert {suite.ours, *suite.peers} <= set(MODULES)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import hologram as hg
-from bench.suites import Goal, roofline
+from bench.suites import roofline
+from hologram.benchmark.suites import Goal
 from hologram.benchmark.timing import QUICK
 
 

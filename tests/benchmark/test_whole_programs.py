@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from hologram.benchmark import whole_programs
-from hologram.benchmark.process import Answer, Process, not_installed
-from hologram.benchmark.programs import turns
+from hologram.benchmark.contenders import Who
+from hologram.benchmark.process import not_installed
+from hologram.benchmark.programs.steps import Found
 from hologram.benchmark.programs.table import PROGRAMS
-from hologram.benchmark.programs.turns import Contender
 from hologram.benchmark.report import markdown
 from hologram.benchmark.report.records import (
     HOST,
@@ -39,7 +38,7 @@ runner = CliRunner()
 
 def one(row: str, who: str, where: str, seconds: float = 0.0, why: str = "", size: str = STEP) -> Measurement:
     """A measurement with a course where it has a time."""
-    ours = turns.ours(who)
+    ours = Who(who, where).ours
     course = Course(
         40, 0.5, seconds, 1200 if ours else None, 4e-6 if ours else None, {"1": 300.0, "10": 301.2}
     )
@@ -89,17 +88,17 @@ def test_reports_keep_how_programs_went(report: Report, tmp_path: Path) -> None:
 def test_everyone_who_can_takes_part() -> None:
     adapters = ("cpu:0", "webgpu:0")
 
-    def everyone(name: str) -> list[Contender]:
+    def everyone(name: str) -> list[Who]:
         made = PROGRAMS[name]
-        who = (turns.OURS[made.jitted], *turns.PEERS[made.jitted])
+        who = (whole_programs.OURS[made.jitted], *whole_programs.PEERS[made.jitted])
         return whole_programs.contenders(made, adapters, who)
 
-    assert [(c.who, c.where) for c in everyone("llama_static")] == [
+    assert [(c.name, c.where) for c in everyone("llama_static")] == [
         ("hologram eager", "cpu:0"),
         ("hologram eager", "webgpu:0"),
         ("torch", HOST),
     ]
-    assert [(c.who, c.where) for c in everyone("kalman")] == [
+    assert [(c.name, c.where) for c in everyone("kalman")] == [
         ("hologram jit", "cpu:0"),
         ("hologram jit", "webgpu:0"),
         ("jax", HOST),
@@ -107,29 +106,17 @@ def test_everyone_who_can_takes_part() -> None:
     ]
 
 
-def without_a_package(pipe: Connection, where: str) -> None:
-    """A process in which something is missing."""
-    turns.OF_TORCH["torch"] = lambda _: __import__("no_such_package.inside")
-    turns.serve(pipe, "torch", where, "llama_static")
-
-
-def test_what_is_not_installed_is_named_with_its_remedy() -> None:
-    process = Process("torch", without_a_package, HOST)
-    assert process.opened == Answer(absent="no_such_package is not installed: pip install no_such_package")
-    process.close()
-    assert not_installed("torch") == "torch is not installed: pip install 'hologram[torch]'"
-
-
 def test_time_that_is_over_ends_the_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     kalman = PROGRAMS["kalman"]
-    numpy = Contender("numpy", HOST)
-    found = turns.measure(kalman, (numpy,), 1000, 1e-9, 0.0)[numpy].value
+    numpy = Who("numpy", HOST)
+    found = whole_programs.measure(kalman, (numpy,), 1000, 1e-9, 0.0)[numpy]
+    assert isinstance(found, Found)
     assert [len(turn) for turn in found.turns] == [1, 1]
     assert found.counted == found.turns[1]
 
 
 def test_the_command_measures_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(turns.PEERS, True, ("numpy",))
+    monkeypatch.setitem(whole_programs.PEERS, True, ("numpy",))
     command = ["bench", "programs", "kalman", "--steps", "2", "--backend", "cpu", "--output", str(tmp_path)]
     result = runner.invoke(app, [*command, "--json"])
     assert result.exit_code == 0, result.output

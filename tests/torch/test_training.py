@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
-from bench.torch_training import Size, Transformer  # noqa: E402
+from hologram.benchmark.programs.networks import Size, Transformer  # noqa: E402
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 STEPS = 200

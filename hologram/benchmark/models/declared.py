@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hologram.foundation.frozen import frozen
 
 RATE, MOMENTUM = 0.05, 0.9
-CHECKED_STEPS = 5  # after each of which the losses are compared
+CHECKED_STEPS = 3  # whose losses are compared: the forward pass, its gradients, and the momentum
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -35,6 +35,11 @@ class Words:
     conv: Callable[[Any, Any, Any], Any]  # 3 x 3, with padding that keeps the size; channels come first
     pool: Callable[[Any], Any]  # the largest of 2 x 2
     cross_entropy: Callable[[Any, Any], Any]  # the mean, of scores (n, classes) and class numbers (n,)
+    # Of functions that are no models.
+    softmax: Any = None  # over the last axis
+    sigmoid: Any = None
+    running_minimum: Any = None  # of a vector
+    xp: Any = None  # the namespace of the array API, or what of it the library has
 
 
 @frozen
@@ -152,14 +157,3 @@ MODELS: dict[str, Model] = {
     "small_transformer": _transformer(32, 2, 64, 4, 256),
     "transformer": _transformer(128, 4, 256, 8, 1000),
 }
-
-
-def named(work: str) -> tuple[Model, bool] | None:
-    """The model of a work `<model>_forward` or `<model>_step`, and whether it is trained; None for other works."""
-    name, _, what = work.rpartition("_")
-    return (MODELS[name], what == "step") if name in MODELS and what in ("forward", "step") else None
-
-
-def first_losses(step: Callable[[], Any]) -> NDArray[np.float64]:
-    """What the first of the steps that are compared give."""
-    return np.array([float(step()) for _ in range(CHECKED_STEPS)])

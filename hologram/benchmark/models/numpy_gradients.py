@@ -1,18 +1,20 @@
-"""The words of models in NumPy with their gradients, by reverse mode: training steps that nobody writes by hand.
+"""The words of models in NumPy, which define them, and with their gradients: training steps that nobody writes by hand.
 
 Each word gives its value and, for each argument, the function from the value's gradient to the argument's.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hologram.benchmark.models import with_numpy
 from hologram.benchmark.models.declared import MOMENTUM, RATE, Arrays, Model, Words, split
-from hologram.benchmark.models.wide import erf, wide_softmax
 
 Pull = Callable[[Any], Any]
 
@@ -73,6 +75,25 @@ def backward(last: Recorded) -> None:
             source.gradient = d if source.gradient is None else source.gradient + d
 
 
+def erf(x: NDArray[Any]) -> NDArray[Any]:
+    """NumPy has none: SciPy's, or Python's one by one."""
+    return _erf()(x)
+
+
+@cache
+def _erf() -> Callable[[NDArray[Any]], NDArray[Any]]:
+    try:
+        from scipy import special
+    except ImportError:
+        return np.vectorize(math.erf, otypes=[np.float64])
+    return special.erf
+
+
+def softmax(x: NDArray[Any]) -> NDArray[Any]:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def _linear(x: Recorded, weight: Recorded, bias: Recorded | None) -> Recorded:
     def weights_gradient(d: Any) -> Any:
         return x.value.reshape(-1, x.shape[-1]).T @ d.reshape(-1, d.shape[-1])
@@ -110,7 +131,7 @@ def _layer_norm(x: Recorded, scale: Recorded, bias: Recorded) -> Recorded:
 
 def _attention(q: Recorded, k: Recorded, v: Recorded) -> Recorded:
     factor = 1 / np.float32(np.sqrt(q.shape[-1]))
-    weights = wide_softmax(q.value @ k.value.swapaxes(-2, -1) * factor)
+    weights = softmax(q.value @ k.value.swapaxes(-2, -1) * factor)
 
     def scores_gradient(d: Any) -> Any:
         d = d @ v.value.swapaxes(-2, -1)
@@ -137,26 +158,34 @@ def _embedding(table: Recorded, tokens: Recorded) -> Recorded:
     return Recorded(table.value[tokens.value], (table, pull))
 
 
-def _conv(x: Recorded, weight: Recorded, bias: Recorded) -> Recorded:
-    nothing = np.float32(0)
+def _windows(x: Any) -> Any:
+    """What each place of a convolution of 3 x 3 sees, as the last two axes."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
 
+
+def _convolved(x: Any, weight: Any) -> Any:
+    return np.einsum("nchwij,ocij->nohw", _windows(x), weight, optimize=True)
+
+
+def _conv(x: Recorded, weight: Recorded, bias: Recorded) -> Recorded:
     def weights_gradient(d: Any) -> Any:
-        return np.einsum("nchwij,nohw->ocij", with_numpy.windows(x.value), d, optimize=True)
+        return np.einsum("nchwij,nohw->ocij", _windows(x.value), d, optimize=True)
 
     def pull(d: Any) -> Any:
-        turned = weight.value[:, :, ::-1, ::-1].swapaxes(0, 1)
-        return with_numpy.conv(d, turned, np.broadcast_to(nothing, turned.shape[:1]))
+        return _convolved(d, weight.value[:, :, ::-1, ::-1].swapaxes(0, 1))
 
-    value = with_numpy.conv(x.value, weight.value, bias.value)
+    value = _convolved(x.value, weight.value) + bias.value[:, None, None]
     return Recorded(value, (x, pull), (weight, weights_gradient), (bias, lambda d: d.sum(axis=(0, 2, 3))))
 
 
 def _pool(x: Recorded) -> Recorded:
     n, c, h, w = x.shape
-    value = with_numpy.pool(x.value)
+    squares = x.value.reshape(n, c, h // 2, 2, w // 2, 2)
+    value = squares.max(axis=(3, 5))
 
     def pull(d: Any) -> Any:
-        most = x.value.reshape(n, c, h // 2, 2, w // 2, 2) == value[:, :, :, None, :, None]
+        most = squares == value[:, :, :, None, :, None]
         return (most * d[:, :, :, None, :, None]).reshape(x.shape)
 
     return Recorded(value, (x, pull))
@@ -164,16 +193,23 @@ def _pool(x: Recorded) -> Recorded:
 
 def _cross_entropy(scores: Recorded, classes: Recorded) -> Recorded:
     rows = np.arange(len(scores))
+    shifted = scores.value - scores.value.max(axis=1, keepdims=True)
+    losses = np.log(np.exp(shifted).sum(axis=1)) - shifted[rows, classes.value]
 
     def pull(d: Any) -> Any:
-        found = wide_softmax(scores.value)
+        found = softmax(scores.value)
         found[rows, classes.value] -= 1
         return found * (d / np.float32(len(rows)))
 
-    return Recorded(with_numpy.cross_entropy(scores.value, classes.value), (scores, pull))
+    return Recorded(losses.mean(), (scores, pull))
 
 
-WORDS = Words(
+def _plain(word: Any) -> Any:
+    """A word on arrays, without its gradients."""
+    return lambda *given: word(*(None if a is None else Recorded(a) for a in given)).value
+
+
+RECORDED = Words(
     linear=_linear,
     relu=_relu,
     gelu=_gelu,
@@ -184,6 +220,13 @@ WORDS = Words(
     conv=_conv,
     pool=_pool,
     cross_entropy=_cross_entropy,
+)
+WORDS = Words(
+    **{f.name: _plain(word) for f in fields(Words) if (word := getattr(RECORDED, f.name)) is not None},
+    softmax=softmax,
+    sigmoid=lambda x: 1 / (1 + np.exp(-x)),
+    running_minimum=np.minimum.accumulate,
+    xp=np,
 )
 
 
@@ -196,7 +239,7 @@ def trained(model: Model, inputs: Arrays, dtype: Any = np.float32) -> Callable[[
 
     def step() -> Any:
         recorded = {name: Recorded(a) for name, a in parameters.items()}
-        loss = WORDS.cross_entropy(model.forward(WORDS, recorded, Recorded(x)), Recorded(y))
+        loss = RECORDED.cross_entropy(model.forward(RECORDED, recorded, Recorded(x)), Recorded(y))
         backward(loss)
         for name, one in recorded.items():
             velocities[name] *= MOMENTUM

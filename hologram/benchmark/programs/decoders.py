@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hologram.benchmark.programs.declared import Arrays, Program, Step, program
 from hologram.foundation import lazy
 
-torch, transformers = lazy.module("torch"), lazy.module("transformers")  # which may not be installed
+# Which may not be installed.
+torch, transformers = lazy.module("torch"), lazy.module("transformers")
+if TYPE_CHECKING:
+    from hologram.benchmark.programs import networks
+else:
+    networks = lazy.module("hologram.benchmark.programs.networks")
 
 WORDS = 1000
 LAYERS, WIDTH, HEADS = 24, 112, 4
@@ -119,3 +124,19 @@ def t5_generate(place: Any) -> Step:
         decoder_start_token_id=0,
     )
     return _generate(lambda: transformers.T5ForConditionalGeneration(config), place)
+
+
+def _text(random: np.random.Generator) -> Arrays:
+    return (random.integers(0, 50257, (1, 128)),)
+
+
+@program(limit=1.5, inputs=_text)
+def gpt2_forward(place: Any) -> Step:
+    """A model of GPT-2's size (124 M numbers), 128 tokens."""
+    run = place.compiled(place.model(lambda: networks.Transformer(networks.GPT2)))
+
+    @torch.no_grad()
+    def step(tokens: Any) -> Any:
+        return run(place.tensor(tokens))[0, -1]
+
+    return step

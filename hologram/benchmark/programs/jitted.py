@@ -55,6 +55,29 @@ def edit_distance(place: Any) -> Step:
     return step
 
 
+@program(limit=2, inputs=words, jitted=True, tolerance=0)
+def edit_rows(place: Any) -> Step:
+    """Edits between two words of 256 letters, a call a row: what comes from the left is a running minimum."""
+    xp = place.xp
+
+    def row(above: Any, letters: Any, places: Any, letter: Any, number: Any) -> Any:
+        replaced = above[:-1] + xp.where(letters == letter, 0, 1)
+        best = xp.minimum(above[1:] + 1, replaced)
+        edited = xp.concat([above[:1] * 0 + number, xp.astype(best, xp.int32)])
+        return place.words.running_minimum(edited - places) + places
+
+    run = place.compiled(row)
+
+    def step(a: Array, b: Array) -> Any:
+        letters, places = place.tensor(b), place.tensor(np.arange(LETTERS + 1, dtype=np.int32))
+        found = places
+        for number, letter in enumerate(a.tolist(), 1):
+            found = run(found, letters, places, letter, number)
+        return found[LETTERS]
+
+    return step
+
+
 @program(limit=2, inputs=observations, jitted=True)
 def kalman(place: Any) -> Step:
     """A Kalman filter of place and speed, 50 observations at other distances of time."""

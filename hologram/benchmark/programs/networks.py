@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from hologram.foundation.frozen import frozen
+
 
 class Recurrent(nn.Module):
     """Two recurrent layers over sequences of 64 features, and a class from the last state."""
@@ -123,3 +125,61 @@ class Denoiser(nn.Module):
         h = h + self.attend(flat, flat, flat, need_weights=False)[0].transpose(1, 2).view_as(h)
         h = functional.interpolate(h, scale_factor=2, mode="nearest")
         return functional.mse_loss(self.leave(self.up(torch.cat([h, kept], dim=1), time)), noise)
+
+
+@frozen
+class Size:
+    """A language model's: layers of so many heads, numbers per token, tokens it knows, batches of so many tokens."""
+
+    layers: int
+    heads: int
+    width: int
+    vocabulary: int
+    batch: int
+    tokens: int
+
+
+class _Block(nn.Module):
+    """Attention and a layer of neurons, each added to what it reads."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        width = size.width
+        self.heads = size.heads
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attend, self.join = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, tokens, width = x.shape
+        three = self.attend(self.before(x)).split(width, dim=2)
+        q, k, v = (each.view(batch, tokens, self.heads, -1).transpose(1, 2) for each in three)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.join(seen.transpose(1, 2).reshape(batch, tokens, width))
+        return x + self.narrow(functional.gelu(self.widen(self.between(x)), approximate="tanh"))
+
+
+class Transformer(nn.Module):
+    """A language model as GPT-2 is one: it gives logits, or the loss where targets are given."""
+
+    def __init__(self, size: Size) -> None:
+        super().__init__()
+        self.token = nn.Embedding(size.vocabulary, size.width)
+        self.place = nn.Embedding(size.tokens, size.width)
+        self.blocks = nn.ModuleList(_Block(size) for _ in range(size.layers))
+        self.last = nn.LayerNorm(size.width)
+        self.head = nn.Linear(size.width, size.vocabulary, bias=False)
+        self.head.weight = self.token.weight
+
+    def forward(self, tokens: torch.Tensor, targets: torch.Tensor | None = None) -> torch.Tensor:
+        x = self.token(tokens) + self.place(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        logits = self.head(self.last(x))
+        if targets is None:
+            return logits
+        return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+GPT = Size(layers=4, heads=8, width=256, vocabulary=256, batch=8, tokens=128)
+GPT2 = Size(layers=12, heads=12, width=768, vocabulary=50257, batch=1, tokens=128)

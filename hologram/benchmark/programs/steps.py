@@ -7,9 +7,11 @@ import os
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+import numpy as np
 
 from hologram.benchmark.programs.declared import Array, Program
-from hologram.benchmark.programs.places import Place
 from hologram.foundation.frozen import frozen
 from hologram.machine.timeline import Clock
 
@@ -32,10 +34,47 @@ class Launches:
     host_seconds: float | None = None
 
 
+@frozen
+class Found:
+    """What one who computes a program has shown: the seconds of every turn's steps, and what came of these."""
+
+    turns: list[list[float]]
+    results: list[Array]
+    resident: dict[int, float]
+    launches: Launches | None
+
+    @property
+    def seconds(self) -> list[float]:
+        return [spent for turn in self.turns for spent in turn]
+
+    @property
+    def counted(self) -> list[float]:
+        """The median of each turn, but for the first steps, which compile; the last step where there are no others."""
+        ends = np.cumsum([len(turn) for turn in self.turns])
+        warm = [
+            turn[max(WARM - int(end) + len(turn), 0) :] for turn, end in zip(self.turns, ends, strict=True)
+        ]
+        return [median(turn) for turn in warm if turn] or self.seconds[-1:]
+
+    @property
+    def host_seconds(self) -> float | None:
+        """Of a step, what its kernels do not take, a launch; None where nobody can tell."""
+        if self.launches is None or not self.launches.count:
+            return None
+        if self.launches.host_seconds is not None:
+            return self.launches.host_seconds / self.launches.count
+        if self.launches.seconds is None:
+            return None
+        host = median(self.counted) - self.launches.seconds
+        return (
+            host / self.launches.count if host > 0 else None
+        )  # one that is profiled may be slower than a step
+
+
 class Steps:
     """A program's steps in one place, one after another."""
 
-    def __init__(self, program: Program, place: Place) -> None:
+    def __init__(self, program: Program, place: Any) -> None:
         self.program, self.place = program, place
         self.number = 0
         self.results: list[Array] = []

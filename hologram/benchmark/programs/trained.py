@@ -73,6 +73,14 @@ def tokens(random: np.random.Generator) -> Arrays:
     return (random.integers(0, 1000, (2, 16)),)
 
 
+def letters(random: np.random.Generator) -> Arrays:
+    return random.integers(0, 256, (8, 128)), random.integers(0, 256, (8, 128))
+
+
+def rates(random: np.random.Generator) -> Arrays:
+    return (random.uniform(1e-4, 1e-3, 1),)
+
+
 @program(limit=4, inputs=sequences)
 def lstm_step(place: Any) -> Step:
     """Two layers of LSTM of 64, 8 x 40, training step."""
@@ -139,3 +147,37 @@ def moe_step(place: Any) -> Step:
         **SMALL,
     )
     return step_of(place, lambda: networks.Language(transformers.MixtralForCausalLM(config)))
+
+
+@program(limit=1.5, inputs=letters)
+def gpt_step(place: Any) -> Step:
+    """A language model of 4 layers of 256, 8 x 128 tokens, training step."""
+    return step_of(place, lambda: networks.Transformer(networks.GPT))
+
+
+def _adamw(place: Any, **forms: bool) -> Step:
+    """An optimiser's step alone, at another rate each time: 52 tensors, 3.3 million numbers."""
+    model = place.model(lambda: networks.Transformer(networks.GPT), trained=True)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimise = torch.optim.AdamW(model.parameters(), **forms)
+    last = next(model.parameters())
+
+    def step(rate: Array) -> Any:
+        optimise.param_groups[0]["lr"] = float(rate[0])
+        optimise.step()
+        return last[0, 0]
+
+    return step
+
+
+@program(limit=1.5, inputs=rates)
+def adamw_step(place: Any) -> Step:
+    """AdamW over the 52 tensors of a language model, 3.3 million numbers, as it is."""
+    return _adamw(place)
+
+
+@program(limit=1.5, inputs=rates)
+def adamw_fused_step(place: Any) -> Step:
+    """AdamW over the 52 tensors of a language model, 3.3 million numbers, fused."""
+    return _adamw(place, fused=True)

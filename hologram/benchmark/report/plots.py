@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hologram.benchmark.report.records import Adapter, Kind, Measurement, Report
 from hologram.benchmark.report.tables import rate, speed_up, times
-from hologram.benchmark.rows import ALL_SIZES, BY_NAME
+from hologram.benchmark.works import ALL_SIZES, ROWS
 from hologram.foundation.frozen import frozen
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def speeds(report: Report, adapter: Adapter) -> Iterator[tuple[str, float]]:
 
 def _look_of(name: str) -> dict[str, Any]:
     """An operation's colour and marker, the same in every picture."""
-    number = list(BY_NAME).index(name)
+    number = list(ROWS).index(name)
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
 
 
@@ -164,7 +164,7 @@ class _Roofline:
 
 def _place(m: Measurement) -> tuple[float, float]:
     """Where an operation stands: arithmetic for a byte, and arithmetic a second."""
-    arithmetic = m.flops or m.elements * BY_NAME[m.key.row].arithmetic
+    arithmetic = m.flops or m.elements * ROWS[m.key.row].arithmetic
     return arithmetic / m.bytes, arithmetic / (m.seconds or 1.0)
 
 

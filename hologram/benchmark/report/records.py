@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from hologram.benchmark.process import NOT_REACHED
 from hologram.foundation.frozen import frozen
 
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times
 TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
-NOT_REACHED = "its process was stopped when its time was over; give it more --seconds"
 FOR_WANT_OF_TIME = (TOO_LONG, NOT_REACHED)
 HOST = "host"  # where NumPy and PyTorch compute
 STEP = "step"  # the size of a program whose times are of whole steps

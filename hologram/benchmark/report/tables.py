@@ -6,12 +6,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hologram.benchmark.report.records import HOST, STEP, TITLES, Adapter, Key, Kind, Measurement, Report
-from hologram.benchmark.rows import ALL_SIZES
+from hologram.benchmark.works import ALL_SIZES
 from hologram.foundation.display import duration
 from hologram.foundation.frozen import frozen
 
 MISSING = "–"
 PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+
+
+class Cell(str):
+    """Words in a style that the terminal has."""
+
+    style: str
+
+    def __new__(cls, text: str, style: str = "") -> Cell:
+        made = super().__new__(cls, text)
+        made.style = style
+        return made
 
 
 @frozen

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.markup import escape
 
-from hologram.benchmark.report.tables import Table
+from hologram.benchmark.report.tables import Cell, Table
 from hologram.foundation.display import table
 
 
@@ -19,8 +19,13 @@ def show(tables: Iterable[Table], console: Console) -> None:
         shown.padding = (0, 1, 0, 0)
         shown.columns[0].no_wrap = True
         for row in one.rows:
-            shown.add_row(*map(escape, row))
+            shown.add_row(*(_cell(text) for text in row))
         console.print(f"\n[bold]{escape(one.title)}[/]", highlight=False)
         console.print(shown)
         for note in one.notes:
             console.print(f"[dim]{escape(note)}[/]", highlight=False)
+
+
+def _cell(text: str) -> str:
+    style = text.style if isinstance(text, Cell) else ""
+    return f"[{style}]{escape(text)}[/]" if style else escape(text)

@@ -1,16 +1,12 @@
-"""What each way of talking to wgpu costs the host: one row per way, medians in microseconds.
-
-    python bench/webgpu_overhead.py [--device 0]
+"""What each way of talking to wgpu costs the host: a row a way.
 
 The figures in docs/design/webgpu.md come from here. Rows are measured in turns, so that a busy machine slows all alike.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -18,11 +14,13 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.device import WebGPUDevice
+from hologram.benchmark.suites import Goal, Result, Suite, result
+from hologram.benchmark.timing import Pace, in_turns
 from hologram.foundation.dtypes import f32
 from hologram.machine.kernel import Binding
 
 LAUNCHES = 100
-TURNS = 15
+WARM = 2  # turns that do not count
 
 
 def axpy() -> Program:
@@ -127,10 +125,8 @@ def through_wgpu_py(one_pass: bool) -> Callable[[], float]:
     return run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--device", type=int, default=0)
-    device = webgpu.open_device(parser.parse_args().device)
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
+    device = webgpu.open_device(0)
     chosen = device.encoder.batch
     rows: dict[str, Callable[[], float]] = {
         f"launch, {chosen} a submission (ours)": launches(device, chosen),
@@ -148,17 +144,11 @@ def main() -> None:
             for mapped in ways:
                 name = f"{'write' if write else 'read'} {nbytes} bytes, {'mapped' if mapped else 'staged'}"
                 rows[name] = transfer(device, nbytes, mapped, write)
-    times: dict[str, list[float]] = {name: [] for name in rows}
-    for turn in range(TURNS + 2):
-        for name, run in rows.items():
-            spent = run()
-            if turn >= 2:
-                times[name].append(spent)
-    print(f"{device.info.name}, {device.info.driver}")
-    for name, spent in times.items():
-        print(f"{name:50} {median(spent) * 1e6:10.1f} us")
+    takers = {name: lambda _, run=run: run() for name, run in rows.items()}
+    turns, _ = in_turns(takers, range(2 * pace.turns + WARM))
+    for name, spent in turns.items():
+        yield result(name, "", {"hologram": spent[WARM:]}, {}, Goal(), "hologram")
     device.close()
 
 
-if __name__ == "__main__":
-    main()
+SUITES = (Suite("wgpu", "webgpu", own_rows=own_rows),)

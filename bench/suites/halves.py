@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import hologram as hg
-from bench.suites import Goal, Result, Row, Suite
-from bench.suites.roofline import in_turns
+from hologram.benchmark.jobs import Job
+from hologram.benchmark.suites import Goal, Result, Suite, own
 from hologram.benchmark.timing import Pace
 from hologram.foundation import dtypes
 
@@ -22,14 +22,10 @@ LOOKED_AT = 16  # rows that are compared
 TOLERANCE = {"f16": 4e-3, "bf16": 3e-2}  # of results of standard normal numbers, relative to the largest
 
 
-def rows() -> Iterator[Row]:
-    """None: all is measured in this process, where PyTorch is a peer."""
-    yield from ()
-
-
-def own_rows(pace: Pace) -> Iterator[Result]:
-    with hg.Executor("cuda") as ex:
-        yield from beside_torch(ex, "cuda", pace, SIDES, HEADS)
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
+    """All is measured in this process, where PyTorch is a peer."""
+    with hg.Executor(backend) as ex:
+        yield from beside_torch(ex, backend, pace, SIDES, HEADS)
 
 
 def beside_torch(
@@ -86,23 +82,25 @@ def _row(
     settle: Callable[[], None],
     pace: Pace,
 ) -> Result:
-    def timed(way: Callable[[], Any]) -> None:
-        way()
+    def timed(way: Callable[[], Any]) -> Any:
+        found = way()
         settle()
+        return found
 
-    def check(way: Callable[[], Any]) -> str | None:
+    def computed(way: Callable[[], Any]) -> np.ndarray:
         found = way()
         array = found.to_numpy() if isinstance(found, hg.Tensor) else found.float().cpu().numpy()
-        few = array.reshape(-1, array.shape[-1])[:LOOKED_AT].astype(float)
+        return array.reshape(-1, array.shape[-1])[:LOOKED_AT].astype(float)
+
+    def problem(few: np.ndarray) -> str:
         error = float(np.abs(few - wanted).max() / np.abs(wanted).max())
-        return None if error <= TOLERANCE[dtype] else f"wrong result: it is off by {error:.1e} of the largest"
+        return "" if error <= TOLERANCE[dtype] else f"it is off by {error:.1e} of the largest"
 
-    names = ("hologram", "torch")
-    timings = {name: partial(timed, way) for name, way in zip(names, ways, strict=True)}
-    checks = {name: partial(check, way) for name, way in zip(names, ways, strict=True)}
-    us, wrong = in_turns(pace, timings, checks)
-    peers = {"torch": us["torch"]} if "torch" in us else {}
-    return Result("halves-cuda", row, size, us.get("hologram"), peers, goal, wrong)
+    jobs = {
+        name: Job(partial(timed, way), partial(computed, way), problem=problem)
+        for name, way in zip(("hologram", "torch"), ways, strict=True)
+    }
+    return own(row, size, jobs, pace, goal)
 
 
-SUITE = Suite("halves-cuda", "cuda", "hologram", (), rows, own_rows)
+SUITES = (Suite("halves-cuda", "cuda", own_rows=own_rows),)

@@ -1,25 +1,22 @@
-"""What small eager calls cost the host, beside NumPy and torch: `python bench/eager.py [cpu|webgpu]`.
+"""What small eager calls cost the host, beside NumPy and PyTorch, on its CPU and on our device.
 
-Microseconds a call, minimum and median of many short turns, in which everybody takes part. Elements are f32, vectors
-have 1,024, matrices 32 x 32. Where work is enqueued, none is submitted while the host is measured.
+Elements are f32, vectors have 1,024, matrices 32 x 32. Where work is enqueued, none is submitted while the host is
+measured.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 import hologram as hg
+from bench.suites.replay import NO_SUBMISSION
+from hologram.benchmark.suites import Result, Suite, own
+from hologram.benchmark.timing import Pace
 
-TURNS = 400
-CALLS = 50
-NO_SUBMISSION = 1 << 30  # dispatches in a batch
 Calls = dict[str, Callable[[], Any]]
 
 
@@ -56,18 +53,18 @@ def of_numpy(a: np.ndarray, m: np.ndarray) -> Calls:
     }
 
 
-def of_torch(a: np.ndarray, m: np.ndarray) -> Calls:
+def of_torch(a: np.ndarray, m: np.ndarray, device: str) -> Calls:
     import torch
 
-    x, y, t = torch.tensor(a), torch.tensor(a), torch.tensor(m)
+    x, y, t = (torch.tensor(array).to(device) for array in (a, a, m))
     c = x > 0.5
     return common(x, y, t) | {
         "exp(x)": lambda: torch.exp(x),
         "where(c, x, y)": lambda: torch.where(c, x, y),
-        "empty": lambda: torch.empty((1024,), dtype=torch.float32),
+        "empty": lambda: torch.empty((1024,), dtype=torch.float32, device=device),
         "clone": lambda: x.clone(),
         "astype": lambda: x.to(torch.int32),
-        "to_numpy": lambda: x.numpy().copy(),
+        "to_numpy": lambda: x.cpu().numpy().copy(),
         "from_numpy": lambda: y.copy_(torch.from_numpy(a)),
         "vector_add": lambda: torch.add(x, x, out=y),
     }
@@ -91,40 +88,29 @@ def of_hologram(ex: hg.Executor, a: np.ndarray, m: np.ndarray) -> Calls:
     }
 
 
-def turn(call: Callable[[], Any]) -> float:
-    """Microseconds a call."""
-    start = time.perf_counter()
-    for _ in range(CALLS):
-        call()
-    return (time.perf_counter() - start) / CALLS * 1e6
-
-
-def main(backend: str = "cpu") -> None:
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
     a = np.random.default_rng(0).random(1024, np.float32)
     m = a.reshape(32, 32)
     with hg.Executor(backend) as executor:
-        encoder = getattr(executor.device, "encoder", None)
-        if encoder is not None:
-            encoder.batch = NO_SUBMISSION
-        contenders = {f"hologram, {backend}": of_hologram(executor, a, m), "NumPy": of_numpy(a, m)}
+        executors = [executor]
+        everyone = {"hologram": of_hologram(executor, a, m), "numpy": of_numpy(a, m)}
         if find_spec("torch"):
-            contenders["torch"] = of_torch(a, m)
-        columns = "".join(f"{name:>22}" for name in contenders)
-        print(f"{'us, minimum (median)':22}{columns}")
-        for row in next(iter(contenders.values())):
-            calls = {who: own[row] for who, own in contenders.items() if row in own}
-            times: dict[str, list[float]] = {who: [] for who in calls}
-            for number in range(TURNS + 20):
-                for who, call in calls.items():
-                    executor.synchronize()
-                    spent = turn(call)
-                    if number >= 20:
-                        times[who].append(spent)
-            cells = (
-                f"{min(times[w]):.2f} ({median(times[w]):.2f})" if w in times else "" for w in contenders
-            )
-            print(f"{row:22}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+            from hologram_torch import module
+
+            module.set_backend(backend)
+            everyone |= {"torch": of_torch(a, m, "cpu"), "hologram_torch": of_torch(a, m, "hologram")}
+            executors.append(module.executor())
+        for encoder in (getattr(one.device, "encoder", None) for one in executors):
+            if encoder is not None:
+                encoder.batch = NO_SUBMISSION
+
+        def settled() -> None:
+            for one in executors:
+                one.synchronize()
+
+        for row in everyone["hologram"]:
+            calls = {who: calls[row] for who, calls in everyone.items() if row in calls}
+            yield own(row, "", calls, pace, before=settled, against=("numpy", "torch"))
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+SUITES = (Suite("eager", "", own_rows=own_rows),)

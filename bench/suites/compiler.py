@@ -1,4 +1,4 @@
-"""What canonical form costs, and what recognition gains: `python -m bench.compiler`.
+"""What canonical form costs, and what recognition gains.
 
 Processor time for the form of every program that the operations plan for their samples; then naive programs, as they
 are written and as what they are recognised as.
@@ -7,12 +7,14 @@ are written and as what they are recognised as.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 import hologram as hg
 from hologram.atlas.program import Program
+from hologram.benchmark.suites import Goal, Result, Suite, own, result
+from hologram.benchmark.timing import Pace
 from hologram.compiler.canonical.form import PIPELINE
 from hologram.compiler.recognition.templates import PREFIX_SUMS, PRODUCTS, SOFTMAXES, Spelling
 from hologram.foundation.dtypes import dtype, f32
@@ -35,8 +37,10 @@ def planned(limits: Limits) -> Iterator[Program]:
     for operation in OPERATIONS.values():
         for kind in operation.dtypes[:2]:
             for sample in operation.samples(np.random.default_rng(0), kind):
-                if operation.composite or any(isinstance(o, tuple) for o in sample.operands):
-                    continue  # it plans nothing itself, or for lists of tensors
+                if operation.composite or not sample.operands:
+                    continue  # it plans nothing itself, or for a shape alone
+                if any(isinstance(o, tuple) for o in sample.operands):
+                    continue  # lists of tensors
                 inputs = [
                     Layout.contiguous(dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
                     for o in sample.operands
@@ -46,55 +50,39 @@ def planned(limits: Limits) -> Iterator[Program]:
                 yield from (s.kernel for s in plan.steps if isinstance(s.kernel, Program))
 
 
-def measure_form(limits: Limits) -> None:
+def form(limits: Limits) -> Iterator[Result]:
+    """A round of the pipeline over all programs."""
     times, lengths = [], []
     for program in dict.fromkeys(planned(limits)):
         start = time.process_time()
         for step in PIPELINE:
             step(program)
-        times.append(1e3 * (time.process_time() - start))
+        times.append(time.process_time() - start)
         lengths.append(sum(1 for _ in program.body.walk()))
-    middle, high, longest = np.percentile(times, (50, 99, 100))
-    print(
-        f"{len(times)} programs, {np.median(lengths):.0f} instructions in the middle, {max(lengths)} at most"
-    )
-    print(f"ms a round: {middle:.2f} in the middle, {high:.2f} for 99 of 100, {longest:.2f} at most; "
-          f"{1e3 * sum(times) / sum(lengths):.0f} us an instruction")  # fmt: skip
+    size = f"{len(times)} programs of up to {max(lengths)}"
+    found = {"in the middle": np.median(times), "99 of 100": np.percentile(times, 99), "at most": max(times)}
+    found["an instruction"] = sum(times) / sum(lengths)
+    for row, spent in found.items():
+        yield result(f"canonical form, {row}", size, {"hologram": [float(spent)]}, {}, Goal(), "hologram")
 
 
-def measure_recognition(executor: hg.Executor) -> None:
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
     rng = np.random.default_rng(0)
-    for name, spelling, problem, sizes in NAIVE:
-        program, grid = spelling.write(f32, problem), spelling.grid(problem)
-        buffers = [executor.allocate(n).from_numpy(rng.normal(size=n).astype(np.float32)) for n in sizes]
-        named = dict(zip((b.name for b in program.buffers), buffers, strict=True))
-        step = Step(program, tuple(range(len(buffers))), (), grid)
-        naive = executor.bound.call(Plan((step,)), buffers)
-        slow = best(executor, naive)
-        fast = best(executor, lambda named=named, p=program, g=grid: executor.run(p, named, lanes=g))
-        print(
-            f"{executor.backend}: {name}: {slow:.2f} ms as written, {fast:.2f} ms recognised, {slow / fast:.1f}x"
-        )
+    with hg.Executor(backend) as executor:
+        yield from form(executor.limits)
+        for name, spelling, problem, sizes in NAIVE:
+            program, grid = spelling.write(f32, problem), spelling.grid(problem)
+            buffers = [executor.allocate(n).from_numpy(rng.normal(size=n).astype(np.float32)) for n in sizes]
+            named = dict(zip((b.name for b in program.buffers), buffers, strict=True))
+            naive = executor.bound.call(Plan((Step(program, tuple(range(len(buffers))), (), grid),)), buffers)
+            ways = {
+                "hologram": lambda p=program, n=named, g=grid: (
+                    executor.run(p, n, lanes=g),
+                    executor.synchronize(),
+                ),
+                "as written": lambda call=naive: (call(), executor.synchronize()),
+            }
+            yield own(f"{name}, recognised", "", ways, pace)
 
 
-def best(executor: hg.Executor, call: Callable[[], object]) -> float:
-    """Milliseconds of the fastest of a few calls."""
-    times = []
-    for _ in range(6):
-        start = time.perf_counter()
-        call()
-        executor.synchronize()
-        times.append(1e3 * (time.perf_counter() - start))
-    return min(times)
-
-
-def main() -> None:
-    with hg.Executor("cpu") as executor:
-        measure_form(executor.limits)
-        measure_recognition(executor)
-    with hg.Executor("webgpu") as executor:
-        measure_recognition(executor)
-
-
-if __name__ == "__main__":
-    main()
+SUITES = (Suite("compiler", "", own_rows=own_rows),)

@@ -1,27 +1,17 @@
-"""The host's time for operators at shapes that were not met before, and at the second call of each.
-
-python bench/shapes.py [webgpu]
-"""
+"""The host's time for operators at shapes that were not met before, and at the second call of each."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from statistics import median
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 import numpy as np
-import torch
-from rich.console import Console
-from rich.table import Table
-from torch.nn import functional
 
 import hologram as hg
-from hologram_torch import module
+from hologram.benchmark.suites import Goal, Result, Suite, result
+from hologram.benchmark.timing import Pace
 
 WIDTH = 64
 LEARNT, TIMED = range(20, 30), range(30, 60)  # rows
@@ -51,6 +41,9 @@ def own(executor: hg.Executor) -> dict[str, Call]:
 
 def calls(device: str) -> dict[str, Call]:
     """PyTorch's operators of such a matrix."""
+    import torch
+    from torch.nn import functional
+
     weight, bias = torch.randn(WIDTH, WIDTH).to(device), torch.randn(WIDTH).to(device)
     return {
         "x + x": lambda x: x + x,
@@ -70,41 +63,44 @@ def calls(device: str) -> dict[str, Call]:
     }
 
 
-def microseconds(call: Call, matrix: Callable[[int], Any]) -> tuple[float, float]:
+def seconds(call: Call, matrix: Callable[[int], Any]) -> tuple[list[float], list[float]]:
     """Of the first and of the second call at a shape, this thread's time; others of the class were met."""
 
     def once(x: Any) -> float:
         begun = time.thread_time()
         call(x)
-        return (time.thread_time() - begun) * 1e6
+        return time.thread_time() - begun
 
     for rows in LEARNT:
         once(matrix(rows))
     pairs = [(once(x), once(matrix(rows))) for rows in TIMED for x in (matrix(rows),)]
-    return median(a for a, _ in pairs), median(b for _, b in pairs)
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def main() -> None:
-    module.set_backend(sys.argv[1] if len(sys.argv) > 1 else "cpu")
-    executor = module.executor()
+def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
+    """A row an operator and call, of hologram's own matrices and of PyTorch's on our device."""
     draw = np.random.default_rng(1)
+    with hg.Executor(backend) as executor:
 
-    def matrix(rows: int) -> hg.Tensor:
-        return executor.tensor(draw.standard_normal((rows, WIDTH), np.float32))
+        def matrix(rows: int) -> hg.Tensor:
+            return executor.tensor(draw.standard_normal((rows, WIDTH), np.float32))
 
-    parts = {
-        "hologram": (own(executor), matrix),
-        "PyTorch": (calls("hologram"), lambda rows: torch.randn(rows, WIDTH).to("hologram")),
-    }
-    with torch.no_grad():
-        for who, (operators, make) in parts.items():
-            table = Table(box=None, pad_edge=False)
-            for column in (who, "first, µs", "second, µs"):
-                table.add_column(column, justify="left" if column == who else "right")
-            for name, call in operators.items():
-                table.add_row(name, *(f"{us:,.0f}" for us in microseconds(call, make)))
-            Console().print(table)
+        taken = {"hologram": {name: seconds(call, matrix) for name, call in own(executor).items()}}
+    if find_spec("torch"):
+        import torch
+
+        from hologram_torch import module
+
+        module.set_backend(backend)
+        with torch.no_grad():
+            taken["hologram_torch"] = {
+                name: seconds(call, lambda rows: torch.randn(rows, WIDTH).to("hologram"))
+                for name, call in calls("hologram").items()
+            }
+    for name in dict.fromkeys(name for found in taken.values() for name in found):
+        for number, word in enumerate(("first", "second")):
+            turns = {who: found[name][number] for who, found in taken.items() if name in found}
+            yield result(name, word, turns, {}, Goal(), "hologram")
 
 
-if __name__ == "__main__":
-    main()
+SUITES = (Suite("shapes", "", own_rows=own_rows),)
