@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import hologram as hg
 from bench import contenders
 from bench.suites import SUITES, cpu, gpus, jit
 from hologram.benchmark import beside, timing
@@ -248,3 +250,67 @@ def test_beside_earlier_code_a_row_has_no_other_peer_and_may_not_be_slower() -> 
     alone, rows = beside.beside_before(suite, list(suite.rows()))
     assert alone.peers == (beside.BEFORE,)
     assert {(r.goal, r.against) for r in rows} == {(Goal(ratio=beside.NOISE), ())}
+
+
+def test_the_command_measures_beside_another_checkout(tmp_path: Path) -> None:
+    (tmp_path / "hologram").mkdir()
+    for one in (ROOT / "hologram").iterdir():
+        if one.name not in ("benchmark", "__init__.py", "__pycache__"):
+            (tmp_path / "hologram" / one.name).symlink_to(one)
+    (tmp_path / "hologram" / "__init__.py").write_text((ROOT / "hologram" / "__init__.py").read_text())
+    command = [
+        sys.executable,
+        "bench/peers.py",
+        "--suite",
+        "cpu",
+        "--rows",
+        "add",
+        "--sizes",
+        "1K",
+        "--quick",
+    ]
+    command += ["--before", str(tmp_path), "--json", str(tmp_path / "rows.json")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "rows.json").read_text())
+    assert list(row["peers_us"]) == [beside.BEFORE]
+    assert row["missing"] == {}
+
+
+def test_the_command_measures_and_writes_rows(tmp_path: Path) -> None:
+    file = tmp_path / "out" / "rows.json"
+    command = [
+        sys.executable,
+        "bench/peers.py",
+        "--suite",
+        "cpu",
+        "--rows",
+        "add,gelu",
+        "--sizes",
+        "1K",
+        "--quick",
+    ]
+    command += ["--who", "hologram,numpy", "--json", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    added, smooth = json.loads(file.read_text())
+    assert (added["suite"], added["row"], added["size"], added["unit"]) == ("cpu", "add", "1K", "µs")
+    assert added["ours_us"] > 0
+    assert added["ratio"] == pytest.approx(added["ours_us"] / added["peers_us"]["numpy"], rel=1e-3)
+    assert smooth["missing"] == {"numpy": "no such operation"}
+    assert "geometric mean of the ratios" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "everyone"),
+    [("eager", {"hologram", "numpy"}), ("replay", {"hologram"}), ("shapes", {"hologram"})],
+)
+def test_calls_of_the_host_are_right_and_timed(
+    name: str, everyone: set[str], backend: str, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module(f"bench.suites.{name}")
+    monkeypatch.setattr(module, "find_spec", lambda _: None, raising=False)  # one backend is PyTorch's
+    found = list(SUITES[name].own_rows(backend, Pace(turns=1, turn_seconds=0, samples=1)))
+    assert len(found) > 5
+    assert not any(one.missing for one in found)
+    assert {who for one in found for who in one.times} == everyone
