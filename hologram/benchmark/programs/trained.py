@@ -166,7 +166,7 @@ def _adamw(place: Any, **forms: bool) -> Step:
     def step(rate: Array) -> Any:
         optimise.param_groups[0]["lr"] = float(rate[0])
         optimise.step()
-        return last[0, 0]
+        return last[0, 0].clone()
 
     return step
 
