@@ -177,7 +177,7 @@ def adamw_step(place: Any) -> Step:
     return _adamw(place)
 
 
-@program(limit=1.5, inputs=rates)
+@program(limit=2, inputs=rates)
 def adamw_fused_step(place: Any) -> Step:
     """AdamW over the 52 tensors of a language model, 3.3 million numbers, fused."""
     return _adamw(place, fused=True)
