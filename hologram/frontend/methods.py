@@ -1,4 +1,4 @@
-"""Where operations are found by name; what checkers and editors see of them is methods.pyi and signatures.pyi, made by a script."""
+"""Where operations are found by name; checkers and editors see methods.pyi and signatures.pyi, which a script makes."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from hologram import opset
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError, ShapeError
-from hologram.frontend.operators import Operators, no_complex
 from hologram.frontend.methods import Methods
+from hologram.frontend.operators import Operators, no_complex
 from hologram.frontend.values import host_values
 from hologram.machine.layout import Layout, hashable, indexed
 from hologram.opset.forms.default import Default
