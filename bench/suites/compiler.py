@@ -15,7 +15,8 @@ import hologram as hg
 from hologram.atlas.program import Program
 from hologram.benchmark.suites import Goal, Result, Suite, own, result
 from hologram.benchmark.timing import Pace
-from hologram.compiler.canonical.form import PIPELINE
+from hologram.compiler import passes
+from hologram.compiler.pipeline import run
 from hologram.compiler.recognition.templates import PREFIX_SUMS, PRODUCTS, SOFTMAXES, Spelling
 from hologram.foundation.dtypes import dtype, f32
 from hologram.machine.layout import Layout
@@ -37,15 +38,13 @@ def planned(limits: Limits) -> Iterator[Program]:
     for operation in OPERATIONS.values():
         for kind in operation.dtypes[:2]:
             for sample in operation.samples(np.random.default_rng(0), kind):
-                if operation.composite or not sample.operands:
-                    continue  # it plans nothing itself, or for a shape alone
-                if any(isinstance(o, tuple) for o in sample.operands):
-                    continue  # lists of tensors
+                if operation.composite or any(isinstance(o, tuple) for o in sample.operands):
+                    continue  # it plans nothing itself, or for lists of tensors
+                operands, attributes = operation.bind(sample.operands, sample.attributes)
                 inputs = [
                     Layout.contiguous(dtype(o.dtype), o.shape) if isinstance(o, np.ndarray) else o
-                    for o in sample.operands
+                    for o in operands
                 ]
-                attributes = {**operation.attributes, **sample.attributes}
                 plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, Target(limits))
                 yield from (s.kernel for s in plan.steps if isinstance(s.kernel, Program))
 
@@ -55,8 +54,7 @@ def form(limits: Limits) -> Iterator[Result]:
     times, lengths = [], []
     for program in dict.fromkeys(planned(limits)):
         start = time.process_time()
-        for step in PIPELINE:
-            step(program)
+        run(passes.Stage.FORM, program, passes.Goal())
         times.append(time.process_time() - start)
         lengths.append(sum(1 for _ in program.body.walk()))
     size = f"{len(times)} programs of up to {max(lengths)}"

@@ -22,6 +22,8 @@ from hologram.foundation.frozen import frozen
 Array = np.ndarray
 Arrays = tuple[Array, ...]
 Mask = Array | None  # the lanes that take part; None: all
+# Sees every instruction with its operands, results and mask, and gives the results to go on with.
+Watch = Callable[[Instruction, Arrays, Arrays, Mask], Arrays]
 
 CHUNK = 2**20  # lanes evaluated at a time where lanes do not meet
 _MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE, Opcode.BARRIER}
@@ -32,6 +34,7 @@ def evaluate(
     buffers: Mapping[str, Array],
     scalars: Mapping[str, int | float | bool],
     grid: Sequence[int],
+    watch: Watch | None = None,
 ) -> None:
     """Runs the program over the grid; `buffers` are 1-D arrays of the parameters' dtypes, changed in place.
 
@@ -53,7 +56,7 @@ def evaluate(
         for start in range(0, length, step):
             if axis is not None:
                 origin[axis], shape[axis] = start, min(step, length - start)
-            lanes_now = _Lanes(program, buffers, scalars, grid, tuple(origin), tuple(shape), {}, {})
+            lanes_now = _Lanes(program, buffers, scalars, grid, tuple(origin), tuple(shape), {}, {}, watch)
             lanes_now.run(program.body, None)
 
 
@@ -87,6 +90,7 @@ class _Lanes:
     shape: tuple[int, ...]
     values: dict[int, Array]
     shared: dict[str, Array]
+    watch: Watch | None
 
     def run(self, block: Block, mask: Mask) -> None:
         """Evaluates a block for the lanes of the mask; None is all."""
@@ -94,9 +98,11 @@ class _Lanes:
             compute = COMPUTE.get(instruction.opcode)
             operands = tuple(self.values[o] for o in instruction.operands)
             if compute is not None:
-                self.values[instruction.result] = compute(instruction.type, *operands)
-                continue
-            results = _STEPS[instruction.opcode](self, instruction, operands, mask)
+                results = (compute(instruction.type, *operands),)
+            else:
+                results = _STEPS[instruction.opcode](self, instruction, operands, mask)
+            if self.watch is not None:
+                results = self.watch(instruction, operands, results, mask)
             self.values.update(zip(instruction.results, results, strict=True))
 
     def along(self, axis: int, values: Array) -> Array:

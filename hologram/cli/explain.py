@@ -23,7 +23,7 @@ from hologram.atlas.verify import verify
 from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import BACKENDS, errors, output, print_json
-from hologram.compiler.canonical.form import canonical_text, identity
+from hologram.compiler.pipeline import canonical_text, identity
 from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen

@@ -126,6 +126,13 @@ class Config:
         "0..5",
         "print 1 devices, 2 launches with times, 3 programs, 4 source, 5 rewrites",
     )
+    check = Knob(
+        "HOLOGRAM_CHECK",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "run each program on small data before and after each pass of the compiler, and name the pass that is wrong",
+    )
     webgpu_max_binding = Knob(
         "HOLOGRAM_WEBGPU_MAX_BINDING",
         _within(0, 1 << 62),

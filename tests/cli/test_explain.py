@@ -15,7 +15,7 @@ from hologram.atlas.text import format_program, parse_program
 from hologram.backends import registry
 from hologram.cli.calls import TensorArgument, parse_arguments
 from hologram.cli.commands import app
-from hologram.compiler.canonical.form import canonical_text, identity
+from hologram.compiler.pipeline import canonical_text, identity
 from hologram.foundation.dtypes import bf16, f32, i8
 from tests.compiler.recognition.test_recognise import GEMM
 from tests.golden.programs import PROGRAMS

@@ -17,7 +17,7 @@ import pytest
 from hologram.atlas.evaluate import evaluate
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
-from hologram.compiler.lowering.lower import lower
+from hologram.compiler.pipeline import lower
 from hologram.compiler.source.shader import Shader, load
 from hologram.foundation import dtypes
 from hologram.machine.layout import Layout

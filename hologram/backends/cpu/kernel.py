@@ -23,8 +23,9 @@ from hologram.backends.cpu.workers import Pool
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
-from hologram.compiler.functions.transcendental import expand, unless_scalar
-from hologram.compiler.passes import log_pass
+from hologram.compiler.functions.transcendental import unless_scalar
+from hologram.compiler.passes import Goal
+from hologram.compiler.pipeline import lower
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
@@ -34,6 +35,7 @@ from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, not
 from hologram.machine.plan import Given
 
 FOLDER = Path(__file__).parent  # all that decides the code
+GOAL = Goal(lacks=unless_scalar, strict=True)
 # As what a scalar of a dtype is told, where that needs no rounding beside the conversion.
 TOLD = {"f32": F32, "f64": F64}
 
@@ -73,7 +75,7 @@ class ProgramKernel(Kernel):
 
     def __init__(self, program: Program, host: Host) -> None:
         self._source = program
-        self.program = log_pass("expand functions", program, expand(program, unless_scalar, wide=True))
+        self.program = lower(program, GOAL)
         self._paths = paths(self.program)
         self._facts = facts(self.program)
         self._host = host

@@ -8,10 +8,8 @@ different ranges of one buffer meet, every parameter is declared read-write. Han
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hologram.atlas.program import Access, Program
-from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.machine.kernel import Binding
 
 
@@ -49,13 +47,3 @@ def mixed_access(program: Program, bindings: Sequence[Binding], shared: Sequence
     written = {s for p, s in zip(program.buffers, shared, strict=True) if p.access is not Access.READ}
     written_memories = {bindings[s].memory for s in written}
     return any(s not in written and bindings[s].memory in written_memories for s in shared)
-
-
-def merge(program: Program, shared: Sequence[int]) -> Program:
-    """The program with each parameter replaced by the one `shared` names for it, which is then read and written."""
-    merged = {}
-    for buffer, position in zip(program.buffers, shared, strict=True):
-        accesses = {b.access for b, s in zip(program.buffers, shared, strict=True) if s == position}
-        access = buffer.access if len(accesses) == 1 else Access.READ_WRITE
-        merged[buffer.name] = replace(program.buffers[position], access=access)
-    return rewrite(program, lambda *_: None, parameters=Parameters(buffer=lambda b: merged[b.name]))

@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from hologram.atlas.program import Program
-from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters, written_parameters
+from hologram.backends.webgpu.aliasing import mixed_access, shared_parameters, written_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
-from hologram.backends.webgpu.paging import Cut, paged, pages
+from hologram.backends.webgpu.paging import pages
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines, Signature
 from hologram.backends.webgpu.unfinished import Unfinished
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.dialect import words
+from hologram.compiler.lowering.paging import Cut
+from hologram.compiler.passes import Goal, Stage
+from hologram.compiler.pipeline import run
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import PLAIN, Variant, generator
 from hologram.compiler.source.report import generated
@@ -195,8 +198,7 @@ class WebGPUKernel(TextKernel):
 
     def _program(self, shape: Shape) -> Program:
         assert isinstance(self.kernel, Program)
-        program = self.kernel if shape.shared == self._distinct else merge(self.kernel, shape.shared)
-        return program if shape.cut is None else paged(program, shape.cut)
+        return run(Stage.BINDING, self.kernel, Goal(shared=shape.shared, cut=shape.cut))
 
     def _form(self, shape: Shape) -> Form:
         with self.kernel_context.encoder.lock:

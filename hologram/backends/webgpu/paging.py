@@ -1,29 +1,22 @@
 """Launches larger than a binding may be: the grid is cut along its first axis longer than 1, and each page binds what
 it touches.
 
-The program of a page adds the page's start to its coordinate along that axis and takes each binding's first element
-off the positions; both arrive as scalars, so one compiled kernel serves every page. Where a position is the lane's own
-coordinate, the two cancel and nothing is added: contiguous element-wise programs page at full speed.
+compiler/lowering/paging.py has the program of a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
-from hologram.atlas.builder import Builder, Value
-from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
-from hologram.atlas.program import Instruction, Program, ScalarParameter
-from hologram.atlas.rewrite import rewrite
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Program
 from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, references
-from hologram.foundation.dtypes import Number, index
+from hologram.compiler.lowering.paging import Cut, contiguous
+from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding
 from hologram.machine.limits import ALIGNMENT
-
-START, EXTENT = "page_start", "page_extent"
 
 
 @frozen
@@ -33,67 +26,6 @@ class Page:
     bindings: tuple[Binding, ...]
     scalars: tuple[Number, ...]
     grid: tuple[int, ...]
-
-
-@frozen
-class Cut:
-    """How a program is paged: along an axis, ahead of which all extents are 1.
-
-    `kept` names contiguous buffers whose binding starts at the page's own start; every other has a base.
-    """
-
-    axis: int
-    kept: frozenset[str]
-
-
-def contiguous(program: Program, axis: int) -> frozenset[str]:
-    """The buffers that are only accessed at the coordinate along the axis, or at the lane where that is the same."""
-    own: set[int] = set()
-    alone = program.rank - program.reduced == axis + 1
-    found: dict[str, bool] = {}
-    for i in program.body.walk():
-        if (i.opcode is Opcode.COORDINATE and i.attribute == axis) or (i.opcode is Opcode.LANE and alone):
-            own.add(i.result)
-        if i.opcode in BUFFER_ACCESSES:
-            name = str(i.attribute)
-            found[name] = found.get(name, True) and i.operands[0] in own
-    return frozenset(name for name, yes in found.items() if yes)
-
-
-def paged(program: Program, cut: Cut) -> Program:
-    """The program of a page; it takes the start, the whole extent of the axis, and bases as well."""
-    defined = {r: i.opcode for i in program.body.walk() for r in i.results}
-
-    def local(b: Builder, opcode: Opcode) -> Value:
-        return b.position(opcode) if opcode is Opcode.LANE else b.coordinate(cut.axis)
-
-    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | tuple[()] | None:
-        if i.opcode is Opcode.EXTENT and i.attribute == cut.axis:
-            return b.scalar(EXTENT, index)
-        if i.opcode is Opcode.COORDINATE and i.attribute == cut.axis:
-            return local(b, i.opcode) + b.scalar(START, index)
-        if i.opcode is Opcode.LANE:
-            skipped = b.scalar(START, index)
-            for axis in range(cut.axis + 1, program.rank - program.reduced):
-                skipped = skipped * b.extent(axis)
-            return local(b, i.opcode) + skipped
-        if i.opcode not in BUFFER_ACCESSES:
-            return None
-        buffer = program.buffer(str(i.attribute))
-        if buffer.name in cut.kept:
-            position = local(b, defined[i.operands[0]])
-        else:
-            position = operands[0] - b.scalar(f"{buffer.name}_base", index)
-        if i.opcode is Opcode.LOAD:
-            return b.load(buffer, position)
-        if i.opcode is Opcode.STORE:
-            b.store(buffer, position, operands[1])
-            return ()
-        return b.atomic(i.opcode, buffer, position, operands[1])
-
-    names = [START, EXTENT, *(f"{b.name}_base" for b in program.buffers if b.name not in cut.kept)]
-    scalars = program.scalars + tuple(ScalarParameter(name, index) for name in names)
-    return replace(rewrite(program, rule), scalars=scalars)
 
 
 def pages(

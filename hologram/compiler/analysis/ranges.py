@@ -14,12 +14,12 @@ from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.compiler.passes import Place
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 
 O = Opcode
 Interval = tuple[int, int]  # both ends included
-Place = tuple[str, int]  # of an access: the buffer's name, and the value that is the position
 
 # What an index holds: on every device, and in 64 bits. Sums and products of more wrap and may come back; order,
 # quotients and conversions of more are another number's.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Program
-from hologram.compiler.canonical.algebra import FLOAT, folded_constant
+from hologram.compiler.canonical.algebra import FLOAT, IEEE, folded_constant
+from hologram.compiler.canonical.form import laws_of, simplifying
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.rules import Rule, rule
 from hologram.compiler.canonical.term import Term
 from hologram.compiler.lowering.lower import widen
+from hologram.compiler.passes import Pass, Promise, Stage
 from hologram.foundation.dtypes import DType, bf16, f16
 
 O = Opcode
@@ -80,11 +81,6 @@ def convert_narrow(m: Numbering, d: DType, x: Term) -> Term | None:
     return m.make(O.CONVERT, d, inner) if inner.type is not None and inner.type.is_float else None
 
 
-def wide_intermediates(program: Program) -> Program:
-    """f16 and bf16 arithmetic in f32; the conversions in between go by the rules."""
-    return widen(program, NARROW)
-
-
 FAST: tuple[Rule, ...] = (
     rule("x + 0 = x", O.ADD, add_zero, FLOAT),
     rule("x * 0 = 0", O.MUL, mul_zero, FLOAT),
@@ -95,4 +91,21 @@ FAST: tuple[Rule, ...] = (
     rule("x * y + z rounds once or twice", O.ADD, add_product, FLOAT),
     rule("x * y - z and z - x * y round once or twice", O.SUB, sub_product, FLOAT),
     rule("a 16-bit intermediate is not rounded", O.CONVERT, convert_narrow, FLOAT),
+)
+
+WIDE_INTERMEDIATES = Pass(
+    "16-bit arithmetic in f32",
+    "f16 and bf16 are computed in f32 and rounded; the conversions in between go by the rules",
+    Stage.FORM,
+    lambda program, goal: widen(program, NARROW),
+    wanted=lambda goal: goal.fast_math,
+)
+SIMPLIFY_FAST = Pass(
+    "simplify fast and order",
+    "last bits of floats may differ, NaN and infinities vanish",
+    Stage.FORM,
+    simplifying((*FAST, *IEEE)),
+    wanted=lambda goal: goal.fast_math,
+    promise=Promise(frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.MAD, O.CONVERT}), ulp=2.0, finite=True),
+    laws=laws_of((*FAST, *IEEE)),
 )

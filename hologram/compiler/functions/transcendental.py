@@ -17,6 +17,7 @@ from hologram.compiler.functions import trigonometric_f64
 from hologram.compiler.functions.exponential import erf, exp, exp2, expm1, tanh
 from hologram.compiler.functions.logarithm import log, log1p, log2, power
 from hologram.compiler.functions.trigonometric import atan, cos, sin, tan
+from hologram.compiler.passes import Goal, Pass, Promise, Stage
 from hologram.foundation.dtypes import DType, f32, f64
 
 Wanted = Callable[[Opcode, DType], bool]
@@ -122,3 +123,18 @@ def unless_scalar(opcode: Opcode, dtype: DType) -> bool:
 def every(opcode: Opcode, dtype: DType) -> bool:
     """The predicate of a target that has none of them."""
     return True
+
+
+def _apply(program: Program, goal: Goal) -> Program:
+    if not any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
+        return program
+    return expand(program, goal.lacks, wide=goal.strict)
+
+
+EXPAND = Pass(
+    "expand functions",
+    "a transcendental function is arithmetic that stays within the error ACCURACY states",
+    Stage.LANGUAGE,
+    _apply,
+    promise=Promise(EXPANDABLE, ulp=max(ACCURACY.values())),
+)

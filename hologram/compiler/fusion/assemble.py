@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hologram.atlas.program import Program
-from hologram.compiler.canonical.form import canonical, identity_of
+from hologram.compiler.canonical.form import identity_of
 from hologram.compiler.fusion.bundle import bundled, bundles
 from hologram.compiler.fusion.fuse import Fusion
 from hologram.compiler.fusion.fused import epilogue, kernel
@@ -14,6 +14,7 @@ from hologram.compiler.fusion.graph import Graph, matched
 from hologram.compiler.fusion.groups import Group, ordered
 from hologram.compiler.fusion.prepare import prepared
 from hologram.compiler.fusion.siblings import Siblings
+from hologram.compiler.pipeline import canonical
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits

@@ -11,6 +11,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
+from hologram.compiler.passes import Pass, Stage
 from hologram.foundation.dtypes import DType, dtype, f32, i32, index, u32
 
 
@@ -92,3 +93,12 @@ def expand_unsupported(program: Program, spells: Callable[[Opcode, DType], bool]
         return None if found is None or spells(i.opcode, operands[-1].dtype) else found(*operands)
 
     return rewrite(program, rule) if program.opcodes & frozenset(RULES) else program
+
+
+SPELL_OUT = Pass(
+    "expand arithmetic",
+    "integer powers by squares, remainders of floats by their mantissas, upper halves by halves of 16 bits",
+    Stage.LANGUAGE,
+    lambda program, goal: expand_unsupported(program, lambda opcode, dtype: not goal.lacks(opcode, dtype)),
+    wanted=lambda goal: goal.dialect is not None,
+)

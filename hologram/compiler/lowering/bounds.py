@@ -7,6 +7,7 @@ integers that an index of the language cannot count misses too, in every languag
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -15,24 +16,21 @@ from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import ACCESSES, EFFECTS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
-from hologram.compiler.analysis.ranges import Place
+from hologram.compiler.passes import Goal, Pass, Place, Stage, Trial
 from hologram.foundation.dtypes import DType, i64, index, u64
 
 
-def guarded(
-    program: Program, places: Collection[Place], *, index_bits: int
-) -> tuple[Program, tuple[int, ...]]:
-    """The program with these accesses checked, and the buffers, by number, whose lengths follow its scalars.
+def guarded(program: Program, places: Collection[Place], *, index_bits: int) -> Program:
+    """The program with these accesses checked; the lengths that it asks for follow its scalars.
 
     A load outside is one of the first element, of which every buffer's memory has room; a store is left out, an atomic
     gives 0. An index of 64 bits may be negative; one of 32 wraps to one that is too large.
     """
     narrowed = index_bits == 32 and any(_narrows(program.types, i) for i in program.body.walk())
     if not places and not narrowed:
-        return program, ()
+        return program
     sizes = {s.name: s.size for s in program.shared}
-    taken = {*sizes, *(p.name for p in (*program.buffers, *program.scalars))}
-    lengths = {b.name: _free(f"{b.name}_length", taken) for b in program.buffers}
+    lengths = _lengths(program)
     countable: dict[int, Value] = {}  # of indices made of 64-bit integers: whether none of these was cut
 
     def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | tuple[()] | None:
@@ -63,9 +61,19 @@ def guarded(
         b.if_(inside, lambda: store(array, position, *value), lambda: None)  # type: ignore[arg-type]
         return ()
 
-    result = rewrite(program, rule)
-    numbers = {lengths[b.name]: k for k, b in enumerate(program.buffers)}
-    return result, tuple(numbers[s.name] for s in result.scalars[len(program.scalars) :])
+    return rewrite(program, rule)
+
+
+def measured(program: Program, checked: Program) -> tuple[int, ...]:
+    """The buffers, by number, whose lengths follow a program's scalars once it is guarded."""
+    numbers = {name: k for k, name in enumerate(_lengths(program).values())}
+    return tuple(numbers[s.name] for s in checked.scalars[len(program.scalars) :])
+
+
+def _lengths(program: Program) -> dict[str, str]:
+    """What the scalars are called that say how long buffers are."""
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared)}
+    return {b.name: _free(f"{b.name}_length", taken) for b in program.buffers}
 
 
 def _narrows(types: Mapping[int, DType], i: Instruction) -> bool:
@@ -89,3 +97,30 @@ def _free(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def _apply(program: Program, goal: Goal) -> Program:
+    assert goal.dialect is not None
+    return guarded(program, goal.guarded, index_bits=goal.dialect.index_bits)
+
+
+def _tried(program: Program, goal: Goal, trial: Trial) -> tuple[Goal, Trial, Trial]:
+    sizes = {name: trial.buffers[b].size for b, name in _lengths(program).items()}
+    return goal, trial, replace(trial, scalars={**trial.scalars, **sizes})
+
+
+def _inside(program: Program, goal: Goal) -> frozenset[str]:
+    """Memory of which every access is guarded."""
+    accesses = [(str(i.attribute), i.operands[0]) for i in program.body.walk() if i.opcode in ACCESSES]
+    return frozenset(n for n, _ in accesses) - {n for n, at in accesses if (n, at) not in goal.guarded}
+
+
+GUARD = Pass(
+    "guard what may miss its memory",
+    "a load outside gives any value, a store outside does nothing",
+    Stage.LANGUAGE,
+    _apply,
+    wanted=lambda goal: goal.dialect is not None,
+    tried=_tried,
+    inside=_inside,
+)

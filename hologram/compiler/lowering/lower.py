@@ -1,4 +1,4 @@
-"""Rewrites that give a language only what it spells: narrow dtypes computed wide, missing functions as arithmetic."""
+"""Narrow dtypes computed wide, where a language has no arithmetic of its own for them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.functions.floats import rounded_to_odd
-from hologram.compiler.functions.transcendental import EXPANDABLE, expand
-from hologram.compiler.lowering import arithmetic
-from hologram.compiler.lowering.nan_guards import expand_unsupported
-from hologram.compiler.passes import log_pass
+from hologram.compiler.passes import Goal, Pass, Stage
 from hologram.foundation.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
 from hologram.foundation.errors import UnsupportedDType
 
@@ -24,23 +21,8 @@ _COMPUTING = COMPARISONS | BINARY | TERNARY | UNARY
 _SAME_BITS = {i8: u8, i16: u16, f16: u16, bf16: u16}
 
 
-def lower(program: Program, dialect: Dialect) -> Program:
-    """The program in terms of what the dialect spells; raises UnsupportedDType for what cannot be."""
-    _refuse(program, dialect)
-    narrow = frozenset(d for d in WIDE if not dialect.spells(Opcode.ADD, d))
-    if narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
-        program = log_pass("widen narrow dtypes", program, widen(program, narrow, dialect.conversions))
-    if dialect.hidden:
-        program = log_pass(
-            "spell out what a driver assumes", program, expand_unsupported(program, dialect.types)
-        )
-    if any(i.opcode in EXPANDABLE and i.type.is_float for i in program.body.walk()):
-        expanded = expand(program, lambda opcode, dtype: not dialect.spells(opcode, dtype))
-        program = log_pass("expand functions", program, expanded)
-    return log_pass("expand arithmetic", program, arithmetic.expand_unsupported(program, dialect.spells))
-
-
-def _refuse(program: Program, dialect: Dialect) -> None:
+def refuse(program: Program, dialect: Dialect) -> None:
+    """Raises UnsupportedDType for a program that no rewrite makes one of the language's."""
     used = {*program.types.values(), *(b.dtype for b in program.buffers), *(s.dtype for s in program.shared)}
     missing = sorted(str(d) for d in used if d not in dialect.types)
     if missing:
@@ -101,3 +83,20 @@ def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
     if x.dtype not in narrow or middle is None or target in (middle, x.dtype):
         return None
     return x.bitcast(middle).bitcast(target)
+
+
+def _apply(program: Program, goal: Goal) -> Program:
+    assert goal.dialect is not None
+    narrow = frozenset(d for d in WIDE if goal.lacks(Opcode.ADD, d))
+    if not narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
+        return program
+    return widen(program, narrow, goal.dialect.conversions)
+
+
+WIDEN = Pass(
+    "widen narrow dtypes",
+    "arithmetic of a narrow dtype is that of its wide one, wrapped or rounded once more",
+    Stage.LANGUAGE,
+    _apply,
+    wanted=lambda goal: goal.dialect is not None,
+)

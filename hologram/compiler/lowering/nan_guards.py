@@ -16,6 +16,7 @@ from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, finite, layout
+from hologram.compiler.passes import Goal, Pass, Stage
 from hologram.foundation.dtypes import DType
 
 _ALIKE = frozenset({Opcode.SUB, Opcode.DIV})
@@ -86,3 +87,17 @@ def _nothing(x: Value, zero: Value) -> Value:
     form = layout(x)
     sign = (x.bitcast(form.bits) ^ zero.bitcast(form.bits)) & form.sign
     return select(finite(x), sign.bitcast(x.dtype), x.builder.constant(math.nan, x.dtype))
+
+
+def _apply(program: Program, goal: Goal) -> Program:
+    assert goal.dialect is not None
+    return expand_unsupported(program, goal.dialect.types)
+
+
+NAN_GUARDS = Pass(
+    "spell out what a driver assumes",
+    "x - x, x / x and x * 0 by the bits of x: NaN and infinities count",
+    Stage.LANGUAGE,
+    _apply,
+    wanted=lambda goal: goal.dialect is not None and bool(goal.dialect.hidden),
+)

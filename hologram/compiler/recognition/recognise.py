@@ -16,7 +16,7 @@ from typing import Any
 
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Program
-from hologram.compiler.canonical.form import canonical
+from hologram.compiler.pipeline import canonical
 from hologram.compiler.recognition.specialise import Specialised, specialised
 from hologram.compiler.recognition.templates import (
     MARKS,

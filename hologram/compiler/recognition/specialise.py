@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
-from hologram.atlas.builder import Builder, Value
-from hologram.atlas.opcodes import READS, WRITES, Opcode
-from hologram.atlas.program import Access, BufferParameter, Instruction, Program
-from hologram.atlas.rewrite import Parameters, rewrite
-from hologram.compiler.analysis.ranges import I64, Lanes, ranges
-from hologram.compiler.canonical.form import formed, identity_of
-from hologram.foundation.dtypes import bool_, index
+from hologram.atlas.opcodes import READS, WRITES
+from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.compiler.canonical.form import identity_of
+from hologram.compiler.canonical.launched import kept_axes
+from hologram.compiler.passes import Goal, Stage
+from hologram.compiler.pipeline import applied, chosen, formed
 from hologram.foundation.frozen import frozen
 
 
@@ -46,56 +44,13 @@ class Specialised:
 
 def specialised(program: Program, grid: Sequence[int], scalars: Sequence[int | float | bool]) -> Specialised:
     """What a program does on a grid without empty axes, given its scalars in order."""
-    outer = program.rank - program.reduced
-    kept = [k for k in range(program.rank) if k >= outer or grid[k] != 1]
-    if not kept:
-        kept = [0]
-    places = {k: n for n, k in enumerate(kept)}
-    numbers = dict(zip((s.name for s in program.scalars), scalars, strict=True))
-
-    def coordinate(b: Builder, axis: int) -> Value:
-        return b.coordinate(places[axis]) if grid[axis] != 1 else b.constant(0, index)
-
-    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        if i.opcode is Opcode.SCALAR:
-            return b.constant(numbers[str(i.attribute)], i.type)
-        if i.opcode is Opcode.EXTENT:
-            return b.constant(grid[int(i.attribute or 0)], index)
-        if i.opcode is Opcode.COORDINATE:
-            return coordinate(b, int(i.attribute or 0))
-        if i.opcode is Opcode.LANE:
-            lane = b.constant(0, index)
-            for axis in range(outer):
-                lane = lane * grid[axis] + coordinate(b, axis)
-            return lane
-        return None
-
-    found = rewrite(program, rule, parameters=Parameters(scalar=lambda _: ()))
-    found = formed(replace(found, rank=len(kept)))
-    sizes = tuple(grid[k] for k in kept)
-    if found.opcodes & _COMPARED:
-        found = formed(_unguarded(found, sizes))
-    return Specialised(_as_used(found), sizes)
-
-
-_COMPARED = frozenset({Opcode.LT, Opcode.LE})
-
-
-def _unguarded(program: Program, grid: tuple[int, ...]) -> Program:
-    """Without comparisons that every lane decides alike: a coordinate is below its axis's size, and not below 0."""
-    known = ranges(program.body.walk(), Lanes.of(program, (), grid, I64))
-
-    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        if i.opcode not in _COMPARED:
-            return None
-        x, y = (known.get(v) for v in i.operands)
-        if x is None or y is None:
-            return None
-        holds = x.high < y.low or (x.high == y.low and i.opcode is Opcode.LE)
-        fails = x.low > y.high or (x.low == y.high and i.opcode is Opcode.LT)
-        return b.constant(holds, bool_) if holds or fails else None
-
-    return rewrite(program, rule)
+    sizes = tuple(grid[k] for k in kept_axes(program, grid))
+    goal = Goal(grid=tuple(grid), scalars=tuple(scalars))
+    for step in chosen(Stage.LAUNCH, goal):
+        after = applied(step, program, goal)
+        program = program if after is program else formed(after)
+        goal = Goal(grid=sizes)  # the first pass leaves no scalars, and these axes
+    return Specialised(_as_used(program), sizes)
 
 
 def _as_used(program: Program) -> Program:

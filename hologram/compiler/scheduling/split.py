@@ -20,11 +20,11 @@ from hologram.compiler.analysis.phases import has_effect, outer_values, rows
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.lowering.arithmetic import expand_unsupported
 from hologram.compiler.lowering.lower import WIDE
+from hologram.compiler.passes import Goal, Pass, Promise, Stage, Trial
 from hologram.compiler.scheduling.schedule import UNROLLED
 from hologram.foundation.dtypes import DType, bool_, index, u32
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Scratch, Step, Tile
-from hologram.opset.forms.steps import Steps
 
 ROUND = 64  # slices are multiples of this, so that each starts where vectors do
 
@@ -77,23 +77,6 @@ def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Plan:
 def _carrier(dtype: DType) -> DType:
     """The dtype partial results are kept in: wide enough, and never packed."""
     return u32 if dtype == bool_ else WIDE.get(dtype, dtype)
-
-
-def spread_rows(plan: Plan, operands: int, limits: Limits) -> Plan:
-    """The plan with programs that have few long rows split into several, where the device does not do that itself.
-
-    `operands` counts the plan's inputs and outputs: its scratch comes after them.
-    """
-    if limits.splits_rows or not any(should_split(s.kernel, s.grid, limits) for s in plan.steps):
-        return plan
-    steps = Steps(operands)
-    steps.scratch += plan.scratch
-    for step in plan.steps:
-        if should_split(step.kernel, step.grid, limits):
-            steps.extend(split_rows(step, limits), step.operands)
-        else:
-            steps.steps.append(step)
-    return steps.plan()
 
 
 class _Splitter:
@@ -282,3 +265,26 @@ class _Splitter:
         known = self.numbers | numbers
         operands = tuple(self.place[b.name] for b in program.buffers)
         return Step(program, operands, tuple(known[s.name] for s in program.scalars), tuple(grid))
+
+
+def _apply(step: Step, goal: Goal) -> Step | Plan:
+    assert goal.limits is not None
+    if goal.parts is None and not should_split(step.kernel, step.grid, goal.limits):
+        return step
+    return split_rows(step, goal.limits, goal.parts)
+
+
+def _tried(program: Program, goal: Goal, trial: Trial) -> tuple[Goal, Trial, Trial]:
+    return replace(goal, parts=3), trial, trial
+
+
+SPREAD = Pass(
+    "split few long rows",
+    "a fold of a row is a fold of the folds of its slices",
+    Stage.PLAN,
+    _apply,
+    # Where the device does not do that itself.
+    wanted=lambda goal: goal.limits is not None and not goal.limits.splits_rows,
+    promise=Promise(REDUCTIONS, ulp=8.0),
+    tried=_tried,
+)

@@ -14,15 +14,15 @@ from typing import Protocol
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
-from hologram.atlas.rewrite import Unrolling, rewrite
+from hologram.atlas.rewrite import Unrolling
 from hologram.atlas.text import digest
 from hologram.compiler.analysis.phases import rows
-from hologram.compiler.analysis.ranges import I64, U32, Lanes, Place, paths, references, unproven
+from hologram.compiler.analysis.ranges import I64, U32, Lanes, paths, references, unproven
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.dialect import Dialect
-from hologram.compiler.lowering.bounds import guarded
-from hologram.compiler.lowering.lower import lower
-from hologram.compiler.passes import log_pass
+from hologram.compiler.lowering.bounds import measured
+from hologram.compiler.passes import Goal, Place
+from hologram.compiler.pipeline import lower
 from hologram.compiler.scheduling.schedule import UNROLLED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import Source, generate
 from hologram.compiler.source.kept import kept
@@ -157,16 +157,16 @@ class ProgramGenerator:
         return kept(self.folder, identity, lambda: _packed(self._generated(variant)), _unpacked)
 
     def _generated(self, variant: Variant) -> Source:
-        # Where loops are bounded nothing is guarded: lowering what is not gives the values that `unrolled` names.
-        program, measured = guarded(self.program, variant.guarded, index_bits=self.dialect.index_bits)
-        lowered = self._lowered if program is self.program else lower(program, self.dialect)
-        if variant.unrolled:
-            unrolled = rewrite(lowered, unrolled=dict(variant.unrolled))
-            lowered = log_pass("unroll what takes too many turns", lowered, unrolled)
+        lowered = self._lowered
+        if variant.guarded or variant.unrolled:
+            # Where loops are bounded nothing is guarded: lowering anew gives the values that `unrolled` names.
+            goal = Goal.language(self.dialect)
+            goal = replace(goal, guarded=variant.guarded, unrolled=dict(variant.unrolled))
+            lowered = lower(self.program, goal)
         source = generate(
             lowered, self.dialect, self.limits, schedule=variant.schedule, watched=variant.watched
         )
-        return replace(source, measured=measured)
+        return replace(source, measured=measured(self.program, lowered))
 
 
 class TileGenerator:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from hologram.compiler.pipeline import observed
 from hologram.compiler.source.digest import generator_digest
-from hologram.foundation import debug, store
-from hologram.foundation.debug import Rung
+from hologram.foundation import store
 
 T = TypeVar("T")
 
@@ -23,6 +23,6 @@ def kept(folder: Path, identity: str, make: Callable[[], bytes], load: Callable[
         load: raises ValueError, TypeError or KeyError for what `make` did not give.
     """
     generator = generator_digest(folder)
-    # Rewrites that are to be shown have to be made.
-    key = None if generator is None or debug.shows(Rung.REWRITE) else store.key(identity, generator)
+    # Rewrites that are to be shown, or checked, have to be made.
+    key = None if generator is None or observed() else store.key(identity, generator)
     return store.shared().kept(folder.name, key, make, load)

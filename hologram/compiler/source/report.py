@@ -12,16 +12,18 @@ from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.atlas import text
-    from hologram.compiler.canonical import form
+    from hologram.compiler import pipeline
 else:
-    text, form = lazy.module("hologram.atlas.text"), lazy.module("hologram.compiler.canonical.form")
+    text, pipeline = lazy.module("hologram.atlas.text"), lazy.module("hologram.compiler.pipeline")
 
 
 def compiled(kernel: Program | Tile) -> None:
     """Shows a kernel that a device compiles for the first time."""
     if debug.shows(Rung.PROGRAM):
         if isinstance(kernel, Program):
-            debug.show(Rung.PROGRAM, f"{kernel.name} ({form.identity(kernel)})", text.format_program(kernel))
+            debug.show(
+                Rung.PROGRAM, f"{kernel.name} ({pipeline.identity(kernel)})", text.format_program(kernel)
+            )
         else:
             debug.show(Rung.PROGRAM, f"{kernel.entry} is the hand-written {kernel.stem}", tile_text(kernel))
 

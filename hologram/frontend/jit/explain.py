@@ -12,11 +12,10 @@ from typing import Any
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program
 from hologram.backends import registry
-from hologram.compiler.canonical.form import canonical, identity
 from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
-from hologram.compiler.scheduling.split import spread_rows
+from hologram.compiler.pipeline import canonical, identity, planned
 from hologram.compiler.source.report import tile_text
 from hologram.foundation.display import size
 from hologram.foundation.frozen import frozen
@@ -156,7 +155,7 @@ def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = Fals
         backend,
         "a reference device",
         limits,
-        lambda plan, operands: spread_rows(plan, operands, limits),
+        lambda plan, operands: planned(plan, operands, limits),
         partial(registry.source, backend),
     )
     return _explanation(compiled.who, assemble(compiled.assembly.graph, Target(limits), fast_math), machine)

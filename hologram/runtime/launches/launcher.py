@@ -24,14 +24,13 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.memory_pool import Block, Pool, storage_bytes
 
 if TYPE_CHECKING:
-    from hologram.compiler.canonical import form
+    from hologram.compiler import pipeline
     from hologram.compiler.fusion import memory
-    from hologram.compiler.scheduling import split, ways
+    from hologram.compiler.scheduling import ways
     from hologram.runtime.launches import printer
 else:  # needed to compute, not to open
-    form = lazy.module("hologram.compiler.canonical.form")
+    pipeline = lazy.module("hologram.compiler.pipeline")
     memory = lazy.module("hologram.compiler.fusion.memory")
-    split = lazy.module("hologram.compiler.scheduling.split")
     ways = lazy.module("hologram.compiler.scheduling.ways")
     printer = lazy.module("hologram.runtime.launches.printer")
 
@@ -187,7 +186,7 @@ class Launches:
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
-        plan = split.spread_rows(plan, operands, self.device.limits)
+        plan = pipeline.planned(plan, operands, self.device.limits)
         plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
         return ways.measured(plan, self.device.limits, self.choices)
 
@@ -306,4 +305,4 @@ def _checked(step: Step) -> Step:
         x if type(x) is Given else fitted(x, s.dtype, f"{name}, scalar {s.name}")
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
-    return Step(form.canonical(step.kernel), step.operands, scalars, step.grid)
+    return Step(pipeline.canonical(step.kernel), step.operands, scalars, step.grid)

@@ -6,7 +6,8 @@ import numpy as np
 
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
-from hologram.backends.webgpu.aliasing import merge, mixed_access, shared_parameters
+from hologram.backends.webgpu.aliasing import mixed_access, shared_parameters
+from hologram.compiler.lowering.aliasing import merge
 from hologram.foundation.dtypes import f32, i32
 from hologram.machine.kernel import Binding
 

@@ -14,7 +14,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import verify
-from hologram.compiler.canonical.form import canonical, canonical_text, identity
+from hologram.compiler.pipeline import canonical, canonical_text, identity
 from hologram.foundation import dtypes
 from tests.programs import Case, programs
 from tests.scramble import scramble

@@ -8,7 +8,7 @@ import pytest
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import verify
-from hologram.compiler.canonical.form import canonical, canonical_text, identity
+from hologram.compiler.pipeline import canonical, canonical_text, identity
 from tests.scramble import scramble
 
 HEAD = """program atlas_p rank 1 reduced 0

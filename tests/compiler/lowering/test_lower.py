@@ -15,7 +15,8 @@ from hologram.atlas.program import Access, Program
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.analysis.reassociation import fragile
-from hologram.compiler.lowering.lower import WIDE, lower
+from hologram.compiler.lowering.lower import WIDE
+from hologram.compiler.pipeline import lower
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, f64, i32, i64, index, u8
 from hologram.foundation.errors import UnsupportedDType

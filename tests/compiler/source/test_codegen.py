@@ -14,7 +14,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.webgpu.wgsl.dialect import wgsl
-from hologram.compiler.lowering.lower import lower
+from hologram.compiler.pipeline import lower
 from hologram.compiler.scheduling.schedule import MOST_COPIED, Schedule, Sweep, choose
 from hologram.compiler.source.codegen import generate
 from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i8, i64, index, u8, u16, u32

@@ -15,7 +15,7 @@ from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
 from hologram.backends.metal.dialect import msl
 from hologram.compiler.dialect import Dialect
-from hologram.compiler.lowering.lower import lower
+from hologram.compiler.pipeline import lower
 from hologram.compiler.source.codegen import generate
 from hologram.foundation import dtypes
 from tests.shaders import emulator

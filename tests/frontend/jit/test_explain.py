@@ -12,7 +12,7 @@ import hologram as hg
 from hologram.atlas.text import parse_program
 from hologram.backends import registry
 from hologram.cli.calls import parse_arguments
-from hologram.compiler.canonical.form import identity
+from hologram.compiler.pipeline import identity
 from hologram.foundation.errors import TraceError
 from hologram.frontend.jit.explain import ExplainedLaunch, Explanation, explained_elsewhere
 

@@ -1,0 +1,274 @@
+"""HOLOGRAM_CHECK=1: a pass held to its law, by Atlas' evaluator on small data before and after it.
+
+The data is poisoned: NaN, infinities, zeros of both signs, and the ends of the integers' ranges are among it. What the
+instruction set leaves open (what a load outside of its buffer gives) is not compared; what a pass leaves open is taken
+from its promise: programs are run with results that are wrong by as much as it allows, and the result has to lie among
+those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.evaluate import evaluate
+from hologram.atlas.opcodes import REDUCTIONS, Opcode
+from hologram.atlas.program import Instruction, Program
+from hologram.atlas.verify import verify
+from hologram.compiler.passes import EXACT, Goal, Pass, Promise, Trial, programs
+from hologram.foundation.dtypes import DType, bf16, f16, f32, index
+from hologram.foundation.errors import CompileError, ProgramError
+from hologram.foundation.frozen import frozen
+from hologram.machine.plan import Plan, Step
+
+TRIALS = 4
+MOST_INSTRUCTIONS = 20_000  # that a program may take on poisoned data: loops may be told to run for ever
+MARGIN = 8.0  # times what the runs within a promise are apart
+EPSILON = {f16: 2.0**-10, bf16: 2.0**-7, f32: 2.0**-23}
+SMALLEST = {f16: 2.0**-14, bf16: 2.0**-126, f32: 2.0**-126}  # that is normal
+Results = dict[str, np.ndarray]
+
+
+def check(step: Pass, before: Program | Step, after: Any, goal: Goal) -> None:
+    """Raises CompileError, with the pass's name and the text before and after, for a result that is wrong."""
+    for program in programs(after):
+        try:  # a row's workgroup is a choice of the schedule's
+            verify(replace(program, workgroup=None) if program.reduced else program)
+        except ProgramError as error:
+            raise _refused(step, before, after, f"breaks a rule: {error}") from error
+    (program,) = programs(before)
+    for number in range(TRIALS):
+        aim, given, taken = step.tried(program, goal, poisoned(program, number, step.promise.finite))
+        subject = step.apply(_over(before, given), aim) if aim is not goal else after
+        wrong = _difference(step, program, subject, aim, given, taken)
+        if wrong:
+            numbers = ", ".join(f"{name} = {x}" for name, x in given.scalars.items())
+            where = f"over {given.grid}{f' with {numbers}' if numbers else ''}"
+            raise _refused(step, before, subject, f"changes the result: {where}, {wrong}")
+
+
+def _refused(step: Pass, before: Any, after: Any, what: str) -> CompileError:
+    texts = ["\n".join(map(str, programs(subject))) for subject in (before, after)]
+    name = programs(before)[0].name
+    log = f"the pass {step.name!r} {what}\nbefore\n{texts[0]}\nafter\n{texts[1]}"
+    return CompileError(name, log, texts[1])
+
+
+def _over(before: Program | Step, trial: Trial) -> Program | Step:
+    if isinstance(before, Program):
+        return before
+    assert isinstance(before.kernel, Program)
+    scalars = tuple(trial.scalars[s.name] for s in before.kernel.scalars)
+    return Step(before.kernel, tuple(range(len(before.kernel.buffers))), scalars, trial.grid)
+
+
+# What programs are tried on.
+
+
+def poisoned(program: Program, number: int, finite: bool = False) -> Trial:
+    """Arguments for a program, others for each number; every other one has no special values."""
+    rng = np.random.default_rng(number)
+    special = number % 2 == 0 and not finite
+    grid = tuple(int(n) for n in rng.integers(1 if number else 3, 6, program.rank))
+    if program.workgroup is not None and not program.reduced:
+        grid = (*(1 for _ in grid[1:]), program.workgroup + grid[-1])
+    lanes = math.prod(grid)
+    size = (2 * lanes + 3, lanes, lanes // 2 + 1, lanes)[number % 4]
+    buffers = {b.name: data(rng, b.dtype, size, special) for b in program.buffers}
+    return Trial(buffers, {s.name: _number(rng, s.dtype, special) for s in program.scalars}, grid)
+
+
+def _number(rng: np.random.Generator, dtype: DType, special: bool) -> int | float | bool:
+    """A scalar: those that count, such as a stride or a loop's step, are small."""
+    if not dtype.is_float:
+        return bool(rng.integers(2)) if dtype.kind == "bool" else int(rng.integers(1, 6))
+    return float(rng.choice([0.5, -1.5, 3.0, -0.0, math.inf, math.nan] if special else [0.5, -1.5, 3.0, 2.0]))
+
+
+def data(rng: np.random.Generator, dtype: DType, size: int, special: bool) -> np.ndarray:
+    """Small numbers, and every sixth an extreme or special one."""
+    if dtype.kind == "bool":
+        return rng.random(size) < 0.5
+    if dtype.is_float:
+        small = rng.normal(0.0, 3.0, size).astype(dtype.numpy)
+        extremes = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, 65000.0]).astype(dtype.numpy)
+    else:
+        info = np.iinfo(dtype.numpy)
+        small = rng.integers(max(info.min, -9), 9, size).astype(dtype.numpy)
+        extremes = np.array([info.min, info.max, 0, 1], dtype.numpy)
+    if not special:
+        return small
+    return np.where(rng.random(size) < 1 / 6, extremes[rng.integers(0, extremes.size, size)], small)
+
+
+# Running them.
+
+
+class _Endless(Exception):
+    """The program takes more instructions than it is worth."""
+
+
+class _Reading:
+    """One way to read a program: what its loads give outside, and how wrong its results are within a promise."""
+
+    def __init__(
+        self, trial: Trial, promise: Promise, outside: int = 0, sign: int = 0, seed: int = 0
+    ) -> None:
+        self.memory = trial.buffers
+        self.promise = promise
+        self.outside = outside  # 0: zeros, 1: the first element, 2: anything else
+        self.sign = sign  # of the errors; 2: by chance
+        self.rng = np.random.default_rng(seed)
+        self.left = MOST_INSTRUCTIONS
+        self.missed: set[str] = set()
+
+    def __call__(self, i: Instruction, operands: Any, results: Any, mask: Any) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise _Endless
+        if i.opcode in (Opcode.LOAD, Opcode.STORE):
+            return self.accessed(i, operands, results, mask)
+        if self.sign and i.opcode in self.promise.opcodes and i.type.is_float:
+            return (self.wrong(i, operands, results[0]),)
+        return results
+
+    def accessed(self, i: Instruction, operands: Any, results: Any, mask: Any) -> Any:
+        memory, position = self.memory[str(i.attribute)], operands[0]
+        outside = (position < 0) | (position >= memory.size)
+        if not outside.any() or (
+            i.opcode is Opcode.STORE and mask is not None and not (mask & outside).any()
+        ):
+            return results
+        self.missed.add(str(i.attribute))
+        if i.opcode is Opcode.STORE or not self.outside or not memory.size:
+            return results
+        instead = memory[0] if self.outside == 1 else self.rng.permutation(memory)[0]
+        return (np.where(outside, instead, results[0]),)
+
+    def wrong(self, i: Instruction, operands: Any, exact: np.ndarray) -> np.ndarray:
+        """A result off by as many units as the promise allows; of a sum, units of its terms' magnitudes."""
+        signs = self.rng.choice([-1.0, 1.0], exact.shape) if self.sign == 2 else float(self.sign)
+        wide = exact.astype(np.float64)
+        scale = np.abs(wide)
+        if i.opcode in REDUCTIONS:
+            terms = np.abs(operands[0].astype(np.float64))
+            axes = tuple(k for k, (n, m) in enumerate(zip(terms.shape, exact.shape, strict=True)) if n != m)
+            scale = np.maximum(scale, terms.sum(axis=axes, keepdims=True))
+        unit = self.promise.ulp * EPSILON.get(i.type, 2.0**-52)
+        smallest = np.where(scale == 0, 0.0, SMALLEST.get(i.type, 2.0**-1022))
+        return (wide + signs * unit * np.maximum(scale, smallest)).astype(exact.dtype)
+
+
+def _run(subject: Any, trial: Trial, read: Callable[[Trial], _Reading]) -> tuple[Results, set[str]] | None:
+    """The contents of the buffers afterwards, and those that were missed; None where it takes too long."""
+    copies: dict[int, np.ndarray] = {}
+    buffers = {n: copies.setdefault(id(a), a.copy()) for n, a in trial.buffers.items()}
+    missed: set[str] = set()
+    try:
+        for program, names, scalars, grid in _launches(subject, trial, buffers):
+            here = replace(trial, buffers={b.name: buffers[n] for b, n in names})
+            reading = read(here)
+            evaluate(program, here.buffers, scalars, grid, reading)
+            missed |= reading.missed
+    except _Endless:
+        return None
+    return buffers, missed
+
+
+def _launches(subject: Any, trial: Trial, buffers: Results) -> Iterator[tuple[Program, Any, Mapping, tuple]]:
+    """The programs of a subject with the names of what they see, their numbers and their grids."""
+    if isinstance(subject, Program):
+        yield subject, [(b, b.name) for b in subject.buffers], trial.scalars, trial.grid
+        return
+    plan = subject if isinstance(subject, Plan) else Plan((subject,))
+    names = list(buffers)
+    for k, scratch in enumerate(plan.scratch):
+        names.append(f" scratch {k}")
+        buffers[names[-1]] = data(np.random.default_rng(k), scratch.dtype, scratch.size, True)
+    for step in plan.steps:
+        assert isinstance(step.kernel, Program)
+        seen = [(b, names[k]) for b, k in zip(step.kernel.buffers, step.operands, strict=True)]
+        numbers = dict(zip((s.name for s in step.kernel.scalars), step.scalars, strict=True))
+        yield step.kernel, seen, numbers, tuple(step.grid)
+
+
+# What came of it.
+
+
+def _difference(
+    step: Pass, before: Program, after: Any, goal: Goal, given: Trial, taken: Trial
+) -> str | None:
+    """How the results differ, in words; None where they do not, or where nothing can be said."""
+    runs = _allowed(step.promise, before, given)
+    if runs is None:
+        return None
+    try:
+        got = _run(after, taken, lambda trial: _Reading(trial, EXACT))
+    except ProgramError as error:
+        return f"it cannot be run: {error}"
+    if got is None:
+        return None
+    results, missed = got
+    beyond = sorted(missed & set(step.inside(before, goal)))
+    if beyond:
+        return f"a lane misses {', '.join(beyond)}, which is guarded"
+    for b in before.buffers:
+        if b.name in results:
+            exact, *others = [run[b.name] for run in runs]
+            wrong = ~_agrees(results[b.name], exact, others, b.dtype, step.promise)
+            if wrong.any():
+                k = int(np.flatnonzero(wrong)[0])
+                return f"{b.name}[{k}] was {exact[k]!r} and is {results[b.name][k]!r}"
+    return None
+
+
+def _allowed(promise: Promise, program: Program, trial: Trial) -> list[Results] | None:
+    """The results as the program stands, and others that are as good; None where it cannot be run on this."""
+    try:
+        found = _run(program, trial, lambda trial: _Reading(trial, promise))
+        if found is None:
+            return None
+        results, missed = found
+        ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if missed]
+        ways += [{"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2)) if promise.ulp]
+        others = [
+            _run(program, trial, lambda trial, way=way: _Reading(trial, promise, **way)) for way in ways
+        ]
+    except ProgramError:  # a loop's step that is not positive
+        return None
+    return None if None in others else [results, *(other[0] for other in others if other)]
+
+
+def _agrees(
+    got: np.ndarray, exact: np.ndarray, others: Collection[np.ndarray], dtype: DType, promise: Promise
+) -> np.ndarray:
+    """Where a result is one of those that are allowed."""
+    alike = _alike(got, exact)
+    if promise.finite and dtype.is_float:
+        alike |= (got == exact) | ~np.isfinite(exact.astype(np.float64))
+    if not others:
+        return alike
+    open_ = ~np.logical_and.reduce([_alike(other, exact) for other in others])
+    if not dtype.is_float:
+        return alike | open_
+    if not promise.ulp:
+        return alike | open_
+    with np.errstate(all="ignore"):
+        wide = np.stack([exact, *others]).astype(np.float64)
+        low, high = wide.min(0), wide.max(0)
+        room = MARGIN * (high - low) + SMALLEST.get(dtype, 2.0**-1022)
+        among = (got.astype(np.float64) >= low - room) & (got.astype(np.float64) <= high + room)
+    return alike | (open_ & (among | ~np.isfinite(wide).all(0)))
+
+
+def _alike(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Equal to the bit, or both NaN."""
+    if x.dtype.kind in "biu":
+        return x == y
+    bits = f"u{x.dtype.itemsize}"
+    nan = np.isnan(x.astype(np.float64)) & np.isnan(y.astype(np.float64))
+    return nan | (x.view(bits) == y.view(bits))
