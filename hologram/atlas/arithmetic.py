@@ -200,7 +200,9 @@ def _mulhi(d: DType, x: Array, y: Array) -> Array:
 
 def _pow(d: DType, x: Array, y: Array) -> Array:
     if d.is_float:
-        return narrow(np.power(x.astype(np.float64), y.astype(np.float64)), d)
+        # NumPy takes a square root for one exponent of 0.5: NaN for -inf, where IEEE 754's power is inf.
+        x, y = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
+        return narrow(np.power(x, y.copy()), d)
     if d.kind == "uint":
         return np.power(x, y)
     zero, one = d.numpy.type(0), d.numpy.type(1)

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -23,12 +23,18 @@ from hologram.atlas.verify import verify
 from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import BACKENDS, errors, output, print_json
-from hologram.compiler.pipeline import canonical_text, identity
+from hologram.compiler.pipeline import canonical, canonical_text, identity, recorded
 from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
-from hologram.frontend.jit.explain import Explanation, explained_elsewhere
+from hologram.frontend.jit.explain import (
+    ExplainedPass,
+    Explanation,
+    explained_elsewhere,
+    explained_passes,
+    passes_text,
+)
 from hologram.frontend.jit.jitted import Jitted
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Step, Target
@@ -38,9 +44,9 @@ USUAL_LANES = 1024  # along each axis of a program, where none are given
 
 @frozen
 class ExplainedProgram:
-    """An Atlas program: its canonical text with the SHA-256, what it is recognised as, and its source by backend.
+    """An Atlas program: its canonical text with the SHA-256, what it is recognised as, and by backend passes and source.
 
-    The source is that of the tuned kernel on backends where it runs instead.
+    They are those of the tuned kernel on backends where it runs instead.
     """
 
     name: str
@@ -48,6 +54,7 @@ class ExplainedProgram:
     canonical: str
     lanes: tuple[int, ...]
     recognised: str
+    passes: dict[str, tuple[ExplainedPass, ...]]
     sources: dict[str, str]
 
     def text(self, *, source: bool = True) -> str:
@@ -57,6 +64,9 @@ class ExplainedProgram:
             f"{self.name} over {lanes} lanes",
             f"canonical form {self.identity}\n{_block(self.canonical)}",
         ]
+        for backend, passes in self.passes.items():
+            lines = "\n".join(passes_text(passes))
+            parts += [f"passes for {backend}\n{_block(lines)}"] if passes else []
         if source:
             parts += [f"source for {backend}\n{_block(text)}" for backend, text in self.sources.items()]
         return "\n\n".join(parts)
@@ -204,8 +214,15 @@ def explain_program(path: Path, lanes: str, arguments: str, names: list[str]) ->
         else "give --args to see if it is recognised"
     )
     step = Step(program, tuple(range(len(program.buffers))), scalars, grid)
-    sources = {name: _source(step, found, name) for name in names}
-    return ExplainedProgram(program.name, identity(program), canonical_text(program), grid, said, sources)
+    sources, passes = {}, {}
+    with recorded() as forming:
+        form = canonical(program)
+    for name in names:
+        with recorded() as trail:
+            sources[name] = _source(replace(step, kernel=form), found, name)
+        passes[name] = explained_passes([*forming, *trail])
+    text = canonical_text(program)
+    return ExplainedProgram(program.name, identity(program), text, grid, said, passes, sources)
 
 
 def _sizes(program: Program, given: Arguments) -> tuple[tuple[int, ...], tuple[Any, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hologram.atlas.program import Program
@@ -19,10 +20,7 @@ else:
 
 
 MAX_KERNELS = 512  # that a device keeps at hand; launches keep those that they run
-
-
 SPARED_KERNELS = 8  # of those that were given up
-
 
 K = TypeVar("K", bound=Kernel)
 
@@ -45,6 +43,13 @@ class CompilingDevice(Device, Generic[K]):
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
         self.check()
         return self._kernels.get(kernel, self._reported)
+
+    def source(
+        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    ) -> str:
+        """See Device.source; a program takes its passes once more, for who watches them."""
+        made = self.make(kernel) if isinstance(kernel, Program) else self.compile(kernel)
+        return made.source(grid, scalars)
 
     def give_up(self, kernel: Program | Tile) -> None:
         self._kernels.give_up(kernel)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import accumulate, pairwise
 from textwrap import indent
 from typing import Any
 
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Access, Block, Program
 from hologram.atlas.text import format_program
 from hologram.backends import registry
 from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
-from hologram.compiler.pipeline import canonical, identity, planned
+from hologram.compiler.passes import Applied
+from hologram.compiler.pipeline import canonical, identity, planned, recorded
 from hologram.compiler.source.report import tile_text
 from hologram.foundation.display import size
 from hologram.foundation.frozen import frozen
@@ -28,11 +29,48 @@ from hologram.runtime.launches.observer import name_of
 
 
 @frozen
+class ExplainedPass:
+    """A pass of the compiler that a program took, its law, how long it took, and instructions before and after."""
+
+    name: str
+    law: str
+    microseconds: float
+    before: int
+    after: int
+
+
+def explained_passes(trail: Iterable[Applied]) -> tuple[ExplainedPass, ...]:
+    """Those that were applied, in order; one that was repeated is told once."""
+    found: dict[str, list[Applied]] = {}
+    for each in trail:
+        found.setdefault(each.step.name, []).append(each)
+    return tuple(
+        ExplainedPass(
+            name,
+            taken[0].step.law,
+            round(1e6 * sum(each.seconds for each in taken), 1),
+            taken[0].sizes[0],
+            taken[-1].sizes[1],
+        )
+        for name, taken in found.items()
+    )
+
+
+def passes_text(passes: Sequence[ExplainedPass]) -> list[str]:
+    """A line for each."""
+    width = max((len(p.name) for p in passes), default=0)
+    return [
+        f"{p.name:{width}}  {p.microseconds:8.0f} us  {p.before} -> {p.after} instructions" for p in passes
+    ]
+
+
+@frozen
 class ExplainedLaunch:
     """One launch of a call.
 
     `reads` and `writes` are inputs, outputs and scratch memory of the call. `form` is the canonical form of a program,
-    `identity` its SHA-256; of a hand-written kernel, `tile` is the stem and `form` what is declared to it.
+    `identity` its SHA-256; of a hand-written kernel, `tile` is the stem and `form` what is declared to it. `passes` are
+    those that the program, or a hand-written kernel's epilogue, takes from its declaration to its source.
     """
 
     kernel: str
@@ -42,6 +80,7 @@ class ExplainedLaunch:
     tile: str
     identity: str
     form: str
+    passes: tuple[ExplainedPass, ...]
     source: str
 
     def text(self, *, source: bool = True) -> str:
@@ -53,6 +92,8 @@ class ExplainedLaunch:
             f"  canonical form {self.identity}" if self.identity else "  declared",
             indent(self.form.rstrip("\n"), "    "),
         ]
+        if self.passes:
+            lines += ["  passes", *(f"    {line}" for line in passes_text(self.passes))]
         if source:
             lines += ["  source", indent(self.source.rstrip("\n"), "    ", lambda line: bool(line.strip()))]
         return "\n".join(lines)
@@ -136,13 +177,15 @@ class Machine:
     source: Callable[[Program | Tile, Sequence[int], Sequence[int | float | bool]], str]
 
 
-def explained(compiled: Compiled, executor: Engine) -> Explanation:
+def explained(compiled: Compiled, executor: Engine, fast_math: bool = False) -> Explanation:
     """What a compiled function runs on its executor; nothing is computed."""
     device = executor.device
     machine = Machine(
         executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source
     )
-    return _explanation(compiled.who, compiled.assembly, machine)
+    with recorded() as trail:  # what its programs went through, once more
+        assemble(compiled.assembly.graph, executor.target, fast_math)
+    return _explanation(compiled.who, compiled.assembly, machine, trail)
 
 
 def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = False) -> Explanation:
@@ -158,13 +201,17 @@ def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = Fals
         lambda plan, operands: planned(plan, operands, limits),
         partial(registry.source, backend),
     )
-    return _explanation(compiled.who, assemble(compiled.assembly.graph, Target(limits), fast_math), machine)
+    with recorded() as trail:
+        assembly = assemble(compiled.assembly.graph, Target(limits), fast_math)
+    return _explanation(compiled.who, assembly, machine, trail)
 
 
-def _explanation(who: str, assembly: Assembly, machine: Machine) -> Explanation:
+def _explanation(who: str, assembly: Assembly, machine: Machine, trail: Sequence[Applied]) -> Explanation:
     graph = assembly.graph
     operands = len(graph.inputs) + len(graph.outputs)
-    plan = machine.ready(assembly.plan, operands)
+    with recorded() as further:
+        plan = machine.ready(assembly.plan, operands)
+    history = _history([*trail, *further])
     return Explanation(
         function=who,
         backend=machine.backend,
@@ -174,8 +221,17 @@ def _explanation(who: str, assembly: Assembly, machine: Machine) -> Explanation:
         donations=tuple(sorted(assembly.donations.items())),
         operations=len(graph.nodes),
         scratch_bytes=arrange(plan, operands, machine.limits).nbytes,
-        groups=tuple(_groups(assembly, plan, machine)),
+        groups=tuple(_groups(assembly, plan, machine, history)),
     )
+
+
+def _history(trail: Iterable[Applied]) -> dict[Block, list[Applied]]:
+    """What led to each body; names may have changed since."""
+    found: dict[Block, list[Applied]] = {}
+    for each in trail:
+        if isinstance(each.before, Program) and isinstance(each.after, Program):
+            found[each.after.body] = [*found.get(each.before.body, ()), each]
+    return found
 
 
 def spelled(layout: Layout) -> str:
@@ -188,7 +244,9 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 'es' if what.endswith('h') else 's'}"
 
 
-def _groups(assembly: Assembly, plan: Plan, machine: Machine) -> Iterator[ExplainedGroup]:
+def _groups(
+    assembly: Assembly, plan: Plan, machine: Machine, history: Mapping[Block, Sequence[Applied]]
+) -> Iterator[ExplainedGroup]:
     names = _operands(assembly, plan)
     for group, steps in zip(assembly.groups, _steps(assembly, plan, machine), strict=True):
         yield ExplainedGroup(
@@ -196,7 +254,7 @@ def _groups(assembly: Assembly, plan: Plan, machine: Machine) -> Iterator[Explai
             reasons=tuple(group.reasons),
             domain=tuple(group.shape),
             reduced=group.reduced,
-            launches=tuple(_launch(step, names, machine) for step in steps),
+            launches=tuple(_launch(step, names, machine, history) for step in steps),
         )
 
 
@@ -224,12 +282,18 @@ def _operations(group: Group, assembly: Assembly) -> tuple[str, ...]:
     return tuple(node.operation.name for node in assembly.prepared.nodes if id(node) in inside)
 
 
-def _launch(step: Step, names: Sequence[str], machine: Machine) -> ExplainedLaunch:
+def _launch(
+    step: Step, names: Sequence[str], machine: Machine, history: Mapping[Block, Sequence[Applied]]
+) -> ExplainedLaunch:
     kernel = step.kernel
     operands = [names[k] for k in step.operands]
     accesses = _accesses(kernel)
     pairs = list(zip(operands, accesses, strict=True))
     generated = isinstance(kernel, Program)
+    program = kernel if generated else kernel.epilogue
+    with recorded() as trail:
+        source = machine.source(kernel, step.grid, step.scalars)
+    before = () if program is None else history.get(program.body, ())
     return ExplainedLaunch(
         kernel=name_of(kernel),
         grid=tuple(step.grid),
@@ -238,7 +302,8 @@ def _launch(step: Step, names: Sequence[str], machine: Machine) -> ExplainedLaun
         tile="" if generated else kernel.stem,
         identity=identity(kernel) if generated else "",
         form=format_program(canonical(kernel)) if generated else tile_text(kernel),
-        source=machine.source(kernel, step.grid, step.scalars),
+        passes=explained_passes([*before, *trail]),
+        source=source,
     )
 
 

@@ -141,7 +141,8 @@ class Jitted(Generic[P, R]):
             raise TraceError(
                 f"{self.who}: explain is called while another function is traced; call it outside"
             )
-        return explain.explained(self._compiled_for(call, args, kwargs), call.tensors[0].executor)
+        compiled = self._compiled_for(call, args, kwargs)
+        return explain.explained(compiled, call.tensors[0].executor, self.fast_math)
 
     def _of(self, call: Call, args: Any, kwargs: Any, unfit: Collection[int] = frozenset()) -> Compiled:
         """What a call runs; the values of numbers that are `unfit` to be data have a say, at this call alone."""

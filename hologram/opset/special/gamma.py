@@ -175,7 +175,7 @@ def _power(q: Value, x: Value) -> Value:
 def _zeta(x: Value, q: Value) -> Value:
     """Terms up to a base above 9, then Euler's and Maclaurin's formula (Cephes's zeta.c)."""
     count = _DIRECT - atlas.floor(select(q < 0.0, q, 0.0))
-    count = select(count < float(MOST_TURNS), count, float(MOST_TURNS)).to(dtypes.index)
+    count = select(count < float(MOST_TURNS), count, float(MOST_TURNS)).to(dtypes.i32).to(dtypes.index)
 
     def turn(_: Value, total: Value, base: Value) -> tuple[Value, Value]:
         base = base + 1.0
