@@ -7,6 +7,7 @@ from random import Random
 
 from hologram.atlas.opcodes import EFFECTS, LOADS, PURE, REDUCTIONS, STRUCTURED, Opcode
 from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.ssa import mentions
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 
@@ -156,22 +157,13 @@ class _Scrambler:
             ready = [
                 i
                 for i in left
-                if (i.opcode not in _PLACED or i is placed) and not (_mentioned(i) & defined_here) - done
+                if (i.opcode not in _PLACED or i is placed) and not (defined_here & {*mentions(i)}) - done
             ]
             chosen = self.random.choice(ready)
             left = [i for i in left if i is not chosen]
             out.append(chosen)
             done |= set(chosen.results)
         return out
-
-
-def _mentioned(i: Instruction) -> set[int]:
-    found = set(i.operands)
-    for block in i.blocks:
-        found |= set(block.yields)
-        for inner in block.instructions:
-            found |= _mentioned(inner)
-    return found
 
 
 def _renamed(program: Program, random: Random) -> Program:

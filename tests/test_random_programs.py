@@ -71,6 +71,20 @@ def test_exact_programs_agree_to_the_bit(data: st.DataObject, executor: hg.Execu
         )
 
 
+@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d is not dtypes.bool_], ids=str)
+def test_positions_convert_to_every_number(dtype: DType, executor: hg.Executor) -> None:
+    if dtype not in executor.limits.dtypes:
+        pytest.skip(f"the device has no {dtype}")
+    text = f"""program places rank 1 reduced 0
+buffer out : {dtype} write
+%0 = coordinate 0 : index
+%1 = convert %0 : {dtype}
+store out %0, %1
+"""
+    case = Case(parse_program(text), {"out": np.zeros(3000, dtype.numpy)}, {}, (3000,))
+    np.testing.assert_array_equal(run(executor, case)["out"], evaluated(case)["out"])
+
+
 CONSTANTS = [(3, 2), (0, 0), (7, 40), (5, 1)]
 
 

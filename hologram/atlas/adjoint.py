@@ -14,6 +14,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import REDUCTIONS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction
+from hologram.atlas.ssa import dependent
 from hologram.foundation.errors import ProgramError
 
 # c, the cotangent of the result z, and the operands; gives the cotangents of these, None where z does not change.
@@ -151,17 +152,16 @@ def _dependent(
     builder: Builder, instructions: Sequence[Instruction], wanted: Value, elements: Sequence[Value]
 ) -> tuple[set[int], set[int]]:
     """Floats that depend on a value, and all that is not the same for a whole row."""
-    active, varying = {wanted.id}, {x.id for x in elements}
-    for instruction in instructions:
-        if instruction.type.is_float and not active.isdisjoint(instruction.operands):
-            active.add(instruction.result)
-        if instruction.opcode is Opcode.COORDINATE:
-            varies = int(instruction.attribute or 0) >= builder.rank - builder.reduced
-        else:
-            varies = not varying.isdisjoint(instruction.operands)
-        if varies and instruction.opcode not in REDUCTIONS:
-            varying.add(instruction.result)
-    return active, varying
+    active = dependent(instructions, (wanted.id,), carries=lambda i: i.type.is_float)
+    first = builder.rank - builder.reduced
+
+    def begins(i: Instruction) -> bool:
+        return i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first
+
+    varying = (x.id for x in elements)
+    return active, dependent(
+        instructions, varying, begins=begins, carries=lambda i: i.opcode not in REDUCTIONS
+    )
 
 
 def _extreme(opcode: Opcode, flow: _Flow, x: Value, y: Value) -> Sequence[_Flow]:

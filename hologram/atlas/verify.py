@@ -36,7 +36,6 @@ _FLOATS = frozenset(dtypes.FLOATS)
 _INTEGERS = frozenset(dtypes.INTEGERS)
 _NUMBERS = _FLOATS | _INTEGERS
 _ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
-_NOT_INDEXABLE = _FLOATS | _BOOL
 
 
 @frozen
@@ -332,10 +331,10 @@ def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> N
 
 def _convert(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     source, target = scope[i.operands[0]], i.type
-    if (source is dtypes.index and target in _NOT_INDEXABLE) or (
-        target is dtypes.index and source in _NOT_INDEXABLE
-    ):
-        raise verifier.refuse(i, f"index converts only from and to integers, got {source} to {target}")
+    if (source is dtypes.index and target in _BOOL) or (target is dtypes.index and source in _FLOATS | _BOOL):
+        raise verifier.refuse(
+            i, f"index converts to numbers, and only integers convert to it, got {source} to {target}"
+        )
 
 
 def _bitcast(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:

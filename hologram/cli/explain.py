@@ -44,9 +44,9 @@ USUAL_LANES = 1024  # along each axis of a program, where none are given
 
 @frozen
 class ExplainedProgram:
-    """An Atlas program: its canonical text with the SHA-256, what it is recognised as, and by backend passes and source.
+    """An Atlas program: its canonical text with the SHA-256, what it is recognised as; by backend passes and source.
 
-    They are those of the tuned kernel on backends where it runs instead.
+    These are the tuned kernel's on backends where that runs instead.
     """
 
     name: str

@@ -21,9 +21,8 @@ from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.verify import verify
 from hologram.compiler.passes import EXACT, Goal, Pass, Promise, Stage, Trial, programs
-from hologram.foundation.dtypes import DType, bf16, f16, f32, index
+from hologram.foundation.dtypes import DType, bf16, f16, f32
 from hologram.foundation.errors import CompileError, ProgramError
-from hologram.foundation.frozen import frozen
 from hologram.machine.plan import Plan, Step
 
 TRIALS = 4
@@ -147,10 +146,10 @@ class _Reading:
         outside: int = 0,
         sign: int = 0,
         seed: int = 0,
-        backwards: bool = False,
+        contested: bool = False,
     ) -> None:
         self.memory = trial.buffers
-        self.backwards = backwards  # of lanes that store to one place the first comes last
+        self.contested = contested  # what several lanes store to one place is something else
         self.promise = promise
         self.outside = outside  # 0: zeros, 1: the first element, 2: anything else
         self.sign = sign  # of the errors; 2: by chance
@@ -171,10 +170,11 @@ class _Reading:
     def accessed(self, i: Instruction, operands: Any, results: Any, mask: Any) -> Any:
         memory, position = self.memory[str(i.attribute)], operands[0]
         outside = (position < 0) | (position >= memory.size)
-        if self.backwards and i.opcode is Opcode.STORE:
+        if self.contested and i.opcode is Opcode.STORE:
             acting = np.broadcast_to(True if mask is None else mask, np.broadcast(*operands).shape) & ~outside
-            places, values = (np.broadcast_to(x, acting.shape)[acting][::-1] for x in operands)
-            memory[places] = values
+            places = np.broadcast_to(position, acting.shape)[acting]
+            several = np.bincount(places, minlength=memory.size) > 1
+            memory[several] = memory[several] == 0  # 0 or 1, and the other where it was one of these
         if not outside.any() or (
             i.opcode is Opcode.STORE and mask is not None and not (mask & outside).any()
         ):
@@ -244,7 +244,7 @@ def _difference(
         if found is None:
             return None
         open_ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if found[1]]
-        open_ways += [{"backwards": 1}] if step.stage is Stage.PLAN else []
+        open_ways += [{"contested": 1}] if step.stage is Stage.PLAN else []
         ways = [{"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2, 2)) if step.promise.ulp]
         read = partial(partial, _Reading, promise=step.promise)
         others = [_run(before, given, read(**way)) for way in (*open_ways, *ways)]

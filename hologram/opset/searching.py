@@ -41,9 +41,7 @@ def _before(a: Value, b: Value) -> Value:
 
 def _bits(n: Value) -> Value:
     """At least as many bits as a number has, and at most one more: the exponent that it has as f32."""
-    large = n >= 1 << 16
-    short = select(large, n // (1 << 16), n).to(u32).to(f32)
-    return (short.bitcast(u32) >> 23).to(index) - select(large, n.builder.constant(126 - 16, index), 126)
+    return ((n.builder.emit(Opcode.BITCAST, u32, n.to(f32)) >> 23) - 126).to(index)
 
 
 def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

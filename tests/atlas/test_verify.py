@@ -41,7 +41,8 @@ REFUSED = [
     ([HEAD, I, "%2 = and %0, %0 : index"], "line 3: and: the dtype must be one of bool i16"),
     ([HEAD, X, I, LOAD, "%2 = mulhi %1, %1 : f32"], "line 5: mulhi: the dtype must be one of i32 u32"),
     ([HEAD, X, I, LOAD, "%2 = eq %1, %1 : f32"], "line 5: eq: T T -> bool: bool must be bool, got f32"),
-    ([HEAD, I, "%1 = convert %0 : f32"], "line 3: convert: index converts only from and to integers"),
+    ([HEAD, I, "%1 = convert %0 : bool"], "line 3: convert: index converts to numbers, and only integers"),
+    ([HEAD, X, I, LOAD, "%2 = convert %1 : index"], "line 5: convert: index converts to numbers, and only"),
     (
         [HEAD, X, I, LOAD, "%2 = bitcast %1 : i16"],
         "line 5: bitcast: both dtypes must be numbers of one width",

@@ -124,7 +124,7 @@ def expression(b: Builder, x: Value) -> Value:
 
 
 def without_last_store(program: Program, goal: Goal) -> Program:
-    *kept, last = program.body.instructions
+    *kept, _ = program.body.instructions
     return replace(program, body=replace(program.body, instructions=tuple(kept)))
 
 
@@ -142,7 +142,7 @@ def bounded(less: int) -> Callable[[Program, Goal], Program]:
 def a_round_less(program: Program, goal: Goal) -> Program:
     """Unrolled by two, without the round that is left over."""
     found = rewrite(program, unrolled=dict.fromkeys(loops(program), Unrolling(2)))
-    *kept, last = (i for i in found.body.instructions if i.opcode is Opcode.LOOP)
+    *_, last = (i for i in found.body.instructions if i.opcode is Opcode.LOOP)
     first = dict(zip(last.results, last.operands[3:], strict=True))
     body = [i for i in found.body.instructions if i is not last]
     renamed = [replace(i, operands=tuple(first.get(v, v) for v in i.operands)) for i in body]
@@ -219,9 +219,8 @@ def test_a_wrong_rewrite_is_found_by_the_name_of_its_pass(name: str, monkeypatch
     goal = replace(Goal.language(cuda()), guarded=everywhere(program))
     lower(program, goal)  # nobody looks
     monkeypatch.setenv("HOLOGRAM_CHECK", "1")
-    with pytest.raises(
-        hg.CompileError, match=f"the pass '{re.escape(name)}' (changes the result|breaks a rule)"
-    ) as error:
+    found = f"the pass '{re.escape(name)}' (changes the result|breaks a rule)"
+    with pytest.raises(hg.CompileError, match=found) as error:
         lower(program, goal)
     before, after = str(error.value).partition("\nbefore\n")[2].split("\nafter\n")
     assert parse_program(before) == program

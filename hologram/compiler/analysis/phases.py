@@ -11,7 +11,8 @@ sweep that has all their values anyway, if none would be needed but for them.
 from __future__ import annotations
 
 from hologram.atlas.opcodes import EFFECTS, REDUCTIONS, Opcode
-from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.program import Instruction, Program
+from hologram.atlas.ssa import deep, has_effect, mentions, sources
 from hologram.foundation.frozen import frozen
 
 
@@ -28,28 +29,6 @@ class Rows:
     tail: tuple[Instruction, ...]  # uniform effects, once per row, at the end
 
 
-def outer_values(instruction: Instruction) -> set[int]:
-    """Every value the instruction or its blocks mention."""
-    mentioned = set(instruction.operands)
-    for block in instruction.blocks:
-        mentioned |= set(block.yields)
-        for inner in block.walk():
-            mentioned |= set(inner.operands)
-            for deeper in inner.blocks:
-                mentioned |= set(deeper.yields)
-    return mentioned
-
-
-def has_effect(instruction: Instruction) -> bool:
-    return instruction.opcode in EFFECTS or any(
-        i.opcode in EFFECTS for b in instruction.blocks for i in b.walk()
-    )
-
-
-def _walk(instruction: Instruction) -> tuple[Instruction, ...]:
-    return tuple(Block((instruction,)).walk())
-
-
 def rows(program: Program, early: bool = False) -> Rows:
     """The phases of a program; one without reduced axes is a single phase whose sweep is the whole body.
 
@@ -63,11 +42,11 @@ def rows(program: Program, early: bool = False) -> Rows:
     level: dict[int, int] = {}
     placed: list[tuple[Instruction, int, bool]] = []  # instruction, level, varies
     for instruction in body:
-        mentioned = outer_values(instruction)
+        mentioned = mentions(instruction)
         depth = max((level.get(v, 0) for v in mentioned), default=0)
-        varies = bool(mentioned & varying) or any(
+        varies = not varying.isdisjoint(mentioned) or any(
             i.opcode is Opcode.COORDINATE and int(i.attribute or 0) >= first_reduced
-            for i in _walk(instruction)
+            for i in deep((instruction,))
         )
         if instruction.opcode in REDUCTIONS:
             # A uniform operand is folded over the row like any other: it counts once per element.
@@ -84,15 +63,11 @@ def rows(program: Program, early: bool = False) -> Rows:
     for k in range(last + 1):
         uniform = tuple(i for i, d, v in placed if not v and d == k and not has_effect(i))
         reductions = tuple(i for i, d, _ in placed if i.opcode in REDUCTIONS and d == k)
-        needed = {i.operands[0] for i in reductions}
-        sweep: list[Instruction] = []
-        for i, _, varies in reversed(placed):
-            if not varies or i.opcode in REDUCTIONS:
-                continue
-            if needed & set(i.results) or (k == stored and has_effect(i)):
-                sweep.append(i)
-                needed |= outer_values(i)
-        phases.append(Phase(uniform, tuple(reversed(sweep)), reductions))
+        along = [i for i, _, varies in placed if varies and i.opcode not in REDUCTIONS]
+        folded = {i.operands[0] for i in reductions}
+        now = k == stored
+        sweep = sources(along, folded, keep=lambda i, now=now: now and has_effect(i))
+        phases.append(Phase(uniform, sweep, reductions))
     tail = tuple(i for i, _, v in placed if not v and has_effect(i))
     return Rows(tuple(phases), tail)
 
@@ -112,5 +87,5 @@ def may_store_early(program: Program) -> bool:
     return (
         bool(after)
         and not any(p.sweep for p in after)
-        and not any(i.opcode is Opcode.LOAD for outer in later for i in _walk(outer))
+        and not any(i.opcode is Opcode.LOAD for i in deep(later))
     )

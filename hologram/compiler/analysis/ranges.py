@@ -14,6 +14,7 @@ from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.ssa import sources
 from hologram.compiler.passes import Place
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
@@ -97,19 +98,12 @@ def paths(program: Program) -> Paths:
     """The program's paths to memory."""
     everything = tuple(program.body.walk())
     accesses = tuple(i for i in everything if i.opcode in ACCESSES)
-    return Paths(program, accesses, sources(everything, {i.operands[0] for i in accesses}))
+    return Paths(program, accesses, positions_from(everything, {i.operands[0] for i in accesses}))
 
 
-def sources(everything: Sequence[Instruction], values: Iterable[int]) -> tuple[Instruction, ...]:
-    """The instructions that values are computed from, in order."""
-    needed = set(values)
-    chosen: list[Instruction] = []
-    for i in reversed(everything):
-        arguments = {a for b in i.blocks for a in b.arguments}
-        if needed & set(i.results) or needed & arguments:
-            needed |= set(i.operands)
-            chosen.append(i)
-    return tuple(reversed(chosen))
+def positions_from(everything: Sequence[Instruction], values: Iterable[int]) -> tuple[Instruction, ...]:
+    """What positions, or bounds of loops, are computed from; of a loop its bounds, not what it carries."""
+    return sources(everything, values, reads=lambda i: i.operands)
 
 
 def references(found: Paths, lanes: Lanes) -> tuple[Reference, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.ssa import definitions
 
 _SUMS = frozenset({Opcode.ADD, Opcode.SUB, Opcode.FMA, Opcode.MAD})
 _LINEAR = _SUMS | {Opcode.MUL, Opcode.NEG}
@@ -18,7 +19,7 @@ _EXTREME = 2.0**20
 
 def fragile(program: Program) -> frozenset[int]:
     """The float values that must reach their use as they are."""
-    defined = {i.result: i for i in program.body.walk() if len(i.results) == 1}
+    defined = definitions(program.body.walk())
     found: set[int] = set()
     for i in program.body.walk():
         if not i.results or not i.type.is_float:

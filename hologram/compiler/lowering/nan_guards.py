@@ -15,6 +15,7 @@ from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import rewrite
+from hologram.atlas.ssa import deep
 from hologram.compiler.functions.floats import LAYOUTS, finite, layout
 from hologram.compiler.passes import Goal, Pass, Stage
 from hologram.foundation.dtypes import DType
@@ -69,7 +70,7 @@ def _first_alike(body: Block) -> dict[int, int]:
                 same[i.result] = operands[0]
             elif i.opcode in PURE:
                 same[i.result] = made.setdefault((i.opcode, i.types, operands, i.exact), i.result)
-            inside = tuple(Block((i,)).walk())
+            inside = tuple(deep((i,)))
             written = {e.attribute for e in inside if e.opcode in WRITES}
             others = any(e.opcode is Opcode.BARRIER for e in inside)  # threads may have written anything
             elements = {} if others else {k: v for k, v in elements.items() if k[0] not in written}

@@ -14,6 +14,7 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import BUFFER_ACCESSES, Opcode
 from hologram.atlas.program import Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import rewrite
+from hologram.atlas.ssa import definitions
 from hologram.compiler.passes import Goal, Pass, Stage, Trial
 from hologram.foundation.dtypes import index
 from hologram.foundation.frozen import frozen
@@ -48,7 +49,7 @@ def contiguous(program: Program, axis: int) -> frozenset[str]:
 
 def paged(program: Program, cut: Cut) -> Program:
     """The program of a page; it takes the start, the whole extent of the axis, and bases as well."""
-    defined = {r: i.opcode for i in program.body.walk() for r in i.results}
+    defined = definitions(program.body.walk())
 
     def local(b: Builder, opcode: Opcode) -> Value:
         return b.position(opcode) if opcode is Opcode.LANE else b.coordinate(cut.axis)
@@ -67,7 +68,7 @@ def paged(program: Program, cut: Cut) -> Program:
             return None
         buffer = program.buffer(str(i.attribute))
         if buffer.name in cut.kept:
-            position = local(b, defined[i.operands[0]])
+            position = local(b, defined[i.operands[0]].opcode)
         else:
             position = operands[0] - b.scalar(f"{buffer.name}_base", index)
         if i.opcode is Opcode.LOAD:

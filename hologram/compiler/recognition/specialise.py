@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hologram.atlas.opcodes import READS, WRITES
 from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.atlas.ssa import named
 from hologram.compiler.canonical.form import identity_of
 from hologram.compiler.canonical.launched import kept_axes
 from hologram.compiler.passes import Goal, Stage
@@ -55,8 +56,7 @@ def specialised(program: Program, grid: Sequence[int], scalars: Sequence[int | f
 
 def _as_used(program: Program) -> Program:
     """Buffers with the access that the program makes of them, and none that it does not touch."""
-    read = {i.attribute for i in program.body.walk() if i.opcode in READS}
-    written = {i.attribute for i in program.body.walk() if i.opcode in WRITES}
+    read, written = named(program, READS), named(program, WRITES)
     buffers = []
     for b in program.buffers:
         if b.name in read or b.name in written:

@@ -9,6 +9,7 @@ from math import prod
 
 from hologram.atlas.opcodes import ATOMICS, EFFECTS, POSITIONS, PURE, Opcode
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.ssa import definitions
 from hologram.compiler.dialect import FOLD, Dialect
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
@@ -137,7 +138,7 @@ class Units:
 
 def row_units(program: Program) -> frozenset[int]:
     """Loads and stores, by identity, outside of branches, whose position moves by one along the last axis of a row."""
-    defined = {r: i for i in program.body.instructions for r in i.results}
+    defined = definitions(program.body.instructions)
     last = program.rank - 1
 
     def steps(value: int) -> int | None:

@@ -13,10 +13,11 @@ from math import prod
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
-from hologram.atlas.opcodes import REDUCTIONS, Opcode
+from hologram.atlas.opcodes import BUFFER_ACCESSES, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import rewrite
-from hologram.compiler.analysis.phases import has_effect, outer_values, rows
+from hologram.atlas.ssa import has_effect, named, sources
+from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.lowering.arithmetic import expand_unsupported
 from hologram.compiler.lowering.lower import WIDE
@@ -135,17 +136,12 @@ class _Splitter:
     def _needed(self, roots: Iterable[Instruction]) -> Block:
         """The instructions the roots need; reductions other than roots are read from memory, so end there."""
         chosen = set(map(id, roots))
-        wanted: set[int] = set()
-        kept: list[Instruction] = []
-        for i in reversed(self.program.body.instructions):
-            if id(i) not in chosen and not wanted & set(i.results):
-                continue
-            if i.opcode in REDUCTIONS and id(i) not in chosen:
-                kept.append(replace(i, operands=()))
-                continue
-            kept.append(i)
-            wanted |= outer_values(i)
-        return Block(tuple(reversed(kept)))
+
+        def read(i: Instruction) -> bool:
+            return i.opcode in REDUCTIONS and id(i) not in chosen
+
+        found = sources(self.program.body.instructions, (), keep=lambda i: id(i) in chosen, ends=read)
+        return Block(tuple(replace(i, operands=()) if read(i) else i for i in found))
 
     def _sweep(self, roots: Sequence[Instruction], level: int, suffix: str) -> Program:
         """Over the outer axes, the slices, and the row's axes, that of the slices cut short."""
@@ -227,11 +223,8 @@ class _Splitter:
             body=body,
         )
         program = rewrite(program, rule)
-        walk = tuple(program.body.walk())
-        touched = {i.attribute for i in walk if i.opcode is not Opcode.SCALAR}
-        read = {i.attribute for i in walk if i.opcode is Opcode.SCALAR}
-        scratch = {m.name for m in memories}
-        stored = {i.attribute for i in walk if i.opcode is Opcode.STORE}
+        touched, read = named(program, BUFFER_ACCESSES), named(program, {Opcode.SCALAR})
+        scratch, stored = {m.name for m in memories}, named(program, {Opcode.STORE})
 
         def access(b: BufferParameter) -> BufferParameter:
             if b.name not in scratch:

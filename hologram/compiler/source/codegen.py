@@ -10,6 +10,7 @@ from dataclasses import replace
 from hologram.atlas import arithmetic
 from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
+from hologram.atlas.ssa import named
 from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.dialect import (
@@ -161,8 +162,7 @@ def generate(
 
 def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Declarations:
     vectors = vector_buffers(program, dialect, schedule)
-    touched = {str(i.attribute) for i in program.body.walk() if i.opcode in ATOMICS}
-    stored = {str(i.attribute) for i in program.body.walk() if i.opcode is Opcode.STORE}
+    touched, stored = named(program, ATOMICS), named(program, {Opcode.STORE})
     buffers = []
     for b in program.buffers:
         vector = b.name in vectors

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable
 
 from hologram.atlas.arithmetic import identity
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import ATOMICS, Opcode
 from hologram.atlas.program import Instruction
-from hologram.compiler.analysis.phases import Phase, outer_values, rows
+from hologram.atlas.ssa import mentions, sources
+from hologram.compiler.analysis.phases import Phase, rows
 from hologram.compiler.scheduling.schedule import Schedule, row_units
 from hologram.compiler.source.emit import Emitter
 from hologram.compiler.source.entry_map import coordinates, lanes, used_coordinates
@@ -117,7 +118,7 @@ class _Rows:
         inside = self._needed(phase, handled)
         defined = {r for i in inside for r in i.results}
         yielded = [i.operands[0] for i in phase.reductions] + [i.operands[1] for i in stores]
-        mentioned = {v for i in inside for v in outer_values(i)} | set(yielded)
+        mentioned = {v for i in inside for v in mentions(i)} | set(yielded)
         loaded = [i for i in loads if i.result in mentioned]
         own = {i.result for i in loaded}
         given = sorted(v for v in mentioned - defined - own if _LOCAL.fullmatch(emitter.names.get(v, "")))
@@ -162,23 +163,13 @@ class _Rows:
         outside = set(map(id, handled))
         wanted = {i.operands[0] for i in phase.reductions}
         wanted |= {i.operands[1] for i in handled if i.opcode is Opcode.STORE}
-        kept: list[Instruction] = []
-        for i in reversed(phase.sweep):
-            if id(i) in outside:
-                continue
-            if not i.results or wanted & set(i.results) or i.opcode.value.startswith("atomic") or i.blocks:
-                kept.append(i)
-                wanted |= outer_values(i)
-        return kept[::-1]
+        inside = [i for i in phase.sweep if id(i) not in outside]
+        return [
+            *sources(inside, wanted, keep=lambda i: not i.results or i.opcode in ATOMICS or bool(i.blocks))
+        ]
 
     def _positions(self, phase: Phase, accesses: Iterable[Instruction]) -> tuple[Instruction, ...]:
-        wanted = {i.operands[0] for i in accesses}
-        kept: list[Instruction] = []
-        for i in reversed(phase.sweep):
-            if wanted & set(i.results):
-                kept.append(i)
-                wanted |= set(i.operands)
-        return tuple(reversed(kept))
+        return sources(phase.sweep, {i.operands[0] for i in accesses}, reads=lambda i: i.operands)
 
     def _counters(self) -> list[str]:
         """The arguments that say where in the row an element is."""

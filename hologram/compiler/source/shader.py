@@ -15,7 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from hologram.atlas.opcodes import EFFECTS, Opcode
-from hologram.atlas.program import Access, Block, Instruction, Program, ScalarParameter
+from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
+from hologram.atlas.ssa import deep, sources
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Prelude
 from hologram.compiler.source.emit import Emitter, identifier
 from hologram.foundation import dtypes
@@ -206,16 +207,12 @@ class _Epilogue:
 
     def _slice(self) -> list[Instruction]:
         """What the stored value is made of, from `value` on."""
-        needed, found = {self.store.operands[1]}, []
-        for i in reversed(self.program.body.instructions[:-1]):
-            if i is self.load or not needed & set(i.results):
-                continue
-            for inner in Block((i,)).walk():
-                outside = inner.opcode in (Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD)
-                self._require("use nothing but buffers, row, column and constants", not outside)
-                needed |= {*inner.operands, *(v for block in inner.blocks for v in block.yields)}
-            found.append(i)
-        return found[::-1]
+        body = [i for i in self.program.body.instructions[:-1] if i is not self.load]
+        found = sources(body, self.store.operands[1:])
+        used = {i.opcode for i in deep(found)}
+        outside = used & {Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD}
+        self._require("use nothing but buffers, row, column and constants", not outside)
+        return [*found]
 
     def lines(self, write: Callable[..., list[str]]) -> list[str]:
         """The declaration, as `write` (see Prelude) puts it."""
@@ -227,7 +224,7 @@ class _Epilogue:
         emitter = Emitter(self.program, self.dialect, declarations)
         emitter.names[self.load.result] = "value"
         body = self._slice()
-        used = {i.attribute for i in Block(tuple(body)).walk() if i.opcode is Opcode.COORDINATE}
+        used = {i.attribute for i in deep(body) if i.opcode is Opcode.COORDINATE}
         for axis, name in enumerate(("row", "column")):
             if axis in used:
                 emitter.let(f"i{axis}", dtypes.index, name)

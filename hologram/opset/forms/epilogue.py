@@ -15,8 +15,9 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.program import Access, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
+from hologram.atlas.ssa import deep, sources
 from hologram.foundation.dtypes import DType
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Step
@@ -36,15 +37,14 @@ def epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ..
 def reads_rows(epilogue: Program) -> bool:
     """Whether results depend on the row but by `value`: parts of the rows then cannot run as if they were alone."""
     *body, store = epilogue.body.instructions
-    needed = {store.operands[1]}
-    for i in reversed(body):
-        if not needed & set(i.results) or (i.opcode is Opcode.LOAD and i.attribute == "value"):
-            continue
-        for inner in Block((i,)).walk():
-            if inner.opcode is Opcode.LANE or (inner.opcode is Opcode.COORDINATE and inner.attribute == 0):
-                return True
-            needed |= {*inner.operands, *(v for block in inner.blocks for v in block.yields)}
-    return False
+    found = sources(body, store.operands[1:], ends=_is_value)
+    return any(
+        i.opcode is Opcode.LANE or (i.opcode is Opcode.COORDINATE and i.attribute == 0) for i in deep(found)
+    )
+
+
+def _is_value(i: Instruction) -> bool:
+    return i.opcode is Opcode.LOAD and i.attribute == "value"
 
 
 def add_epilogue(

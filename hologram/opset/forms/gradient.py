@@ -23,6 +23,7 @@ from hologram.atlas.adjoint import adjoint
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
+from hologram.atlas.ssa import sources
 from hologram.foundation.errors import GradientError, ProgramError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import broadcast
@@ -283,22 +284,12 @@ def _fragment(use: Use) -> Fragment | None:
     if found is None:
         return None
     passed = found.id == cotangent.id
-    return Fragment(() if passed else _needed(tuple(builder.written), found.id), found.id)
+    return Fragment(() if passed else sources(builder.written, (found.id,)), found.id)
 
 
 def _without_loops(builder: Builder) -> None:
     if any(i.blocks for i in builder.written):
         raise ProgramError("it has loops or branches, which reverse mode does not follow")
-
-
-def _needed(instructions: Sequence[Instruction], result: int) -> tuple[Instruction, ...]:
-    """Those that a result depends on."""
-    needed, kept = {result}, []
-    for instruction in reversed(instructions):
-        if not needed.isdisjoint(instruction.results):
-            needed.update(instruction.operands)
-            kept.append(instruction)
-    return tuple(reversed(kept))
 
 
 def _function(operation: Expression, fragment: Fragment, reads: Sequence[str]) -> Callable[..., Any]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hologram.atlas.program import Instruction, Program
+from hologram.atlas.ssa import definitions, mentions, sources
 from hologram.compiler.analysis.cost import instructions
-from hologram.compiler.analysis.phases import Phase, outer_values
+from hologram.compiler.analysis.phases import Phase
 from hologram.foundation.frozen import frozen
 
 ELEMENTS = 8192  # of the longest row whose values are kept
@@ -50,36 +51,24 @@ def kept(program: Program, phases: Sequence[Phase]) -> tuple[Sweep, ...]:
 
 def _fetched(program: Program, phase: Phase, home: dict[int, int]) -> tuple[int, ...]:
     """Values an earlier sweep computes, used here by something new, and costly to compute."""
-    old = {v: i for i in phase.sweep for v in i.results if v in home}
+    old = [i for i in phase.sweep if any(v in home for v in i.results)]
     used = {i.operands[0] for i in phase.reductions}
     for i in phase.sweep:
         if not any(v in home for v in i.results):
-            used |= outer_values(i)
+            used.update(mentions(i))
     chosen = []
-    for value in sorted(used & set(old)):
+    for value in sorted(used & set(definitions(old))):
         if program.types[value].kind != "index" and _cost(value, old) >= WORTH:
             chosen.append(value)
     return tuple(chosen)
 
 
-def _cost(value: int, definitions: dict[int, Instruction]) -> int:
+def _cost(value: int, old: Sequence[Instruction]) -> int:
     """Of the instructions that lead to a value."""
-    seen: set[int] = set()
-    queue = [value]
-    while queue:
-        v = queue.pop()
-        if v in definitions and v not in seen:
-            seen.add(v)
-            queue.extend(outer_values(definitions[v]))
-    return sum(instructions(i) for i in {id(definitions[v]): definitions[v] for v in seen}.values())
+    return sum(map(instructions, sources(old, (value,))))
 
 
 def _left(phase: Phase, fetched: Sequence[int]) -> tuple[Instruction, ...]:
     """The sweep's instructions that are still needed."""
-    needed = {i.operands[0] for i in phase.reductions} - set(fetched)
-    left: list[Instruction] = []
-    for i in reversed(phase.sweep):
-        if not i.results or needed & set(i.results) or i.blocks:
-            left.append(i)
-            needed |= outer_values(i) - set(fetched)
-    return tuple(reversed(left))
+    folded = {i.operands[0] for i in phase.reductions}
+    return sources(phase.sweep, folded, keep=lambda i: not i.results or bool(i.blocks), known=fetched)

@@ -9,13 +9,14 @@ from typing import Any
 
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program
+from hologram.atlas.ssa import deep
 from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
 from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
 from hologram.backends.cpu.llvm.reuse import ELEMENTS
 from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
-from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, ranges, sources, unproven
+from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
@@ -79,16 +80,16 @@ def facts(program: Program) -> Facts:
     if not program.reduced:
         streamed = streamed_store(program)
         loops = [i for i in everything if i.opcode is Opcode.LOOP]
-        bounds = sources(everything, {v for i in loops for v in i.operands[:2]}) if loops else None
+        bounds = positions_from(everything, {v for i in loops for v in i.operands[:2]}) if loops else None
         return Facts(
             cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
         )  # fmt: skip
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
-    once = _UNVECTORED * sum(_cost(i, types) for i in _deep(uniform))
-    loads = {str(i.attribute) for i in _deep(uniform) if i.opcode is Opcode.LOAD}
+    once = _UNVECTORED * sum(_cost(i, types) for i in deep(uniform))
+    loads = {str(i.attribute) for i in deep(uniform) if i.opcode is Opcode.LOAD}
     along = [i for p in swept.phases for i in p.sweep]
-    writes = {str(i.attribute) for i in _deep(along) if i.opcode in WRITES}
+    writes = {str(i.attribute) for i in deep(along) if i.opcode in WRITES}
     steps = tuple("phase" for p in swept.phases if p.sweep or p.reductions) + ("tail",)
     folds = sum(len(p.reductions) for p in swept.phases)
     splits = not program.opcodes & ATOMICS
@@ -112,10 +113,6 @@ def _total(block: Block, types: Mapping[int, Any], turns: int) -> float:
         for b in i.blocks
     )
     return sum(_cost(i, types) for i in block.instructions) + sum(inner)
-
-
-def _deep(instructions: Sequence[Instruction]) -> list[Instruction]:
-    return [*instructions, *(i for outer in instructions for b in outer.blocks for i in b.walk())]
 
 
 def _cost(i: Instruction, types: Mapping[int, Any]) -> float:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Block, Instruction, Program, SharedArray
+from hologram.atlas.program import Instruction, Program, SharedArray
+from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import Variant, open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
@@ -41,7 +42,7 @@ class Whole:
 
 def has_barrier(instruction: Instruction) -> bool:
     """Whether threads meet in it."""
-    return any(i.opcode is O.BARRIER for i in Block((instruction,)).walk())
+    return any(i.opcode is O.BARRIER for i in deep((instruction,)))
 
 
 def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
@@ -63,26 +64,6 @@ def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
             found.append(Whole(i, tuple(cut(b.instructions) for b in i.blocks)))
     close()
     return tuple(found)
-
-
-def _used(instructions: Sequence[Instruction]) -> dict[int, None]:
-    """Values that instructions and their blocks read, in order of first use."""
-    found: dict[int, None] = {}
-    for i in Block(tuple(instructions)).walk():
-        found |= dict.fromkeys(i.operands)
-        for block in i.blocks:
-            found |= dict.fromkeys(block.yields)
-    return found
-
-
-def _defined(instructions: Sequence[Instruction]) -> set[int]:
-    """Values that instructions and their blocks make."""
-    found: set[int] = set()
-    for i in Block(tuple(instructions)).walk():
-        found |= set(i.results)
-        for block in i.blocks:
-            found |= set(block.arguments)
-    return found
 
 
 @dataclass
@@ -141,8 +122,7 @@ class _Workgroup:
 
     def each_thread(self, instructions: Sequence[Instruction], moves: Sequence[tuple[int, int]] = ()) -> None:
         """Runs instructions for every thread, keeps what later pieces may need, then moves values between arrays."""
-        defined = _defined(instructions)
-        needed = [v for v in _used(instructions) if v not in defined]
+        made, needed = makes(instructions), enters(instructions)
 
         def body(thread: str, _: list[str]) -> list[str]:
             lane = self.lane(thread)
@@ -153,7 +133,7 @@ class _Workgroup:
                 for value in i.results:
                     if value in self.kept and i.opcode not in _ANYWHERE:
                         self.store(value, thread, lane.values[value])
-            moved = [(t, lane.values[s] if s in defined else self.fetch(lane, thread, s)) for t, s in moves]
+            moved = [(t, lane.values[s] if s in made else self.fetch(lane, thread, s)) for t, s in moves]
             for target, register in moved:
                 self.store(target, thread, register)
             return []
@@ -218,22 +198,17 @@ def _bytes(d: DType) -> int:
     return 4 if d.name in ("f16", "bf16") else d.itemsize
 
 
-def _made(instructions: Sequence[Instruction]) -> set[int]:
-    """Results of instructions themselves, which a piece that ends with them has at hand."""
-    return {r for i in instructions for r in i.results}
-
-
 def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     """Values that one piece makes and another reads."""
     found: set[int] = set()
     for piece in pieces:
         if isinstance(piece, Piece):
-            found |= set(_used(piece.instructions)) - _defined(piece.instructions)
+            found.update(enters(piece.instructions))
             continue
         found |= set(piece.instruction.operands)
         for block, body in zip(piece.instruction.blocks, piece.bodies, strict=True):
             ends = body[-1].instructions if body and isinstance(body[-1], Piece) else ()
-            found |= (set(block.yields) - _made(ends)) | _crossing(body)
+            found |= (set(block.yields) - set(definitions(ends))) | _crossing(body)
     return frozenset(found)
 
 
@@ -257,7 +232,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         lanes = w(f"mul nsw i64 {lanes}, {frame.extents[axis]}")
     pieces = cut(program.body.instructions)
     kept = _crossing(pieces)
-    definitions = {r: i for i in program.body.walk() for r in i.results if i.opcode in _ANYWHERE}
+    anywhere = definitions(i for i in program.body.walk() if i.opcode in _ANYWHERE)
 
     def one(number: str, _: list[str]) -> list[str]:
         first = w(f"mul nsw i64 {number}, {size}")
@@ -265,7 +240,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
         for array in program.shared:
             _zero(w, frame.shared[array.name], array)
-        group = _Workgroup(w, frame, number, first, threads, size, definitions, kept)
+        group = _Workgroup(w, frame, number, first, threads, size, anywhere, kept)
         group.run(pieces)
         return []
 

@@ -1,0 +1,102 @@
+"""What follows from SSA: which values an instruction mentions, what they come from, and what depends on them.
+
+Every question is about a run of instructions in order, a block's or all of a program's, and is answered in one walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from hologram.atlas.opcodes import EFFECTS, Opcode
+from hologram.atlas.program import Block, Instruction, Program
+
+
+def deep(instructions: Iterable[Instruction]) -> Iterator[Instruction]:
+    """Instructions, those of inner blocks after the one that holds them."""
+    return Block(tuple(instructions)).walk()
+
+
+def mentions(instruction: Instruction) -> Iterable[int]:
+    """Every value that the instruction or its blocks mention, in order, each once."""
+    if not instruction.blocks:
+        return instruction.operands
+    found: dict[int, None] = {}
+    for inner in deep((instruction,)):
+        found |= dict.fromkeys(inner.operands)
+        for block in inner.blocks:
+            found |= dict.fromkeys(block.yields)
+    return found
+
+
+def makes(instructions: Iterable[Instruction]) -> set[int]:
+    """Values that instructions and their blocks make, what enters blocks included."""
+    found: set[int] = set()
+    for i in deep(instructions):
+        found.update(i.results, *(block.arguments for block in i.blocks))
+    return found
+
+
+def enters(instructions: Sequence[Instruction]) -> dict[int, None]:
+    """Values that instructions mention and do not make, in order of first use."""
+    made = makes(instructions)
+    return {v: None for i in instructions for v in mentions(i) if v not in made}
+
+
+def definitions(instructions: Iterable[Instruction]) -> dict[int, Instruction]:
+    """The instruction that makes each value."""
+    return {v: i for i in instructions for v in i.results}
+
+
+def sources(
+    instructions: Sequence[Instruction],
+    values: Iterable[int],
+    *,
+    keep: Callable[[Instruction], bool] = lambda i: False,
+    ends: Callable[[Instruction], bool] = lambda i: False,
+    known: Collection[int] = (),
+    reads: Callable[[Instruction], Iterable[int]] = mentions,
+) -> tuple[Instruction, ...]:
+    """The instructions that values are computed from, in order.
+
+    Args:
+        instructions: in order; of a walk through inner blocks what a block is given counts as made by its holder.
+        values: what is wanted.
+        keep: instructions that are wanted beside those, with what they mention.
+        ends: instructions whose operands are not asked for.
+        known: values that are not asked for.
+        reads: the values that an instruction needs.
+    """
+    given = frozenset(known)
+    needed = {v for v in values if v not in given}
+    found: list[Instruction] = []
+    for i in reversed(instructions):
+        if keep(i) or not needed.isdisjoint(i.results) or any(needed & {*b.arguments} for b in i.blocks):
+            found.append(i)
+            if not ends(i):
+                needed.update(v for v in reads(i) if v not in given)
+    return tuple(reversed(found))
+
+
+def dependent(
+    instructions: Iterable[Instruction],
+    values: Iterable[int],
+    *,
+    begins: Callable[[Instruction], bool] = lambda i: False,
+    carries: Callable[[Instruction], bool] = lambda i: True,
+) -> set[int]:
+    """Values that depend on some, these included: `begins` tells of others, `carries` what passes it on."""
+    found = set(values)
+    for i in instructions:
+        if carries(i) and (begins(i) or not found.isdisjoint(mentions(i))):
+            found.update(i.results)
+    return found
+
+
+def has_effect(instruction: Instruction) -> bool:
+    """Whether it, or something in its blocks, is more than its value."""
+    return any(i.opcode in EFFECTS for i in deep((instruction,)))
+
+
+def named(program: Program, opcodes: Collection[Opcode]) -> frozenset[str]:
+    """The buffers, arrays or scalars that instructions of these opcodes name."""
+    return frozenset(str(i.attribute) for i in program.body.walk() if i.opcode in opcodes)
