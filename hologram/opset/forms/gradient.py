@@ -284,7 +284,7 @@ def _fragment(use: Use) -> Fragment | None:
     if found is None:
         return None
     passed = found.id == cotangent.id
-    return Fragment(() if passed else sources(builder.written, (found.id,)), found.id)
+    return Fragment(() if passed else sources(tuple(builder.written), (found.id,)), found.id)
 
 
 def _without_loops(builder: Builder) -> None:
