@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -185,3 +186,20 @@ def test_kernels_that_differ_have_names_that_differ(executor: hg.Executor) -> No
         again(x)
         functions[0](x)
     assert [k.count for k in profile.kernels] == [2]
+
+
+def test_passes_come_with_laws_times_and_sizes(explanation: Explanation) -> None:
+    for launch in explanation.launches:
+        names = [p.name for p in launch.passes]
+        assert len(set(names)) == len(names)
+        if not launch.tile:
+            assert names[0] == "simplify and order"
+            assert "expand functions" in names
+            assert launch.passes[-1].after >= sum(1 for _ in parse_program(launch.form).body.walk())
+        for before, after in pairwise(launch.passes):
+            assert before.after == after.before
+        for p in launch.passes:
+            assert p.law
+            assert p.microseconds >= 0
+            assert f"{p.name} " in str(explanation)
+            assert f"{p.before} -> {p.after} instructions" in str(explanation)
