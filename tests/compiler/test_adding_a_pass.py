@@ -57,7 +57,7 @@ def explained(copy: Path, **environment: str) -> subprocess.CompletedProcess[str
 def test_it_is_seen_in_explain(copy: Path) -> None:
     (found,) = json.loads(explained(copy).stdout)
     passes = {p["name"]: p for p in found["passes"]["cpu"]}
-    assert [*passes][0] == "simplify and order"
+    assert next(iter(passes)) == "simplify and order"
     assert [*passes][-1] == "doubles as sums"
     assert passes["doubles as sums"]["law"] == "2 x and x + x are rounded alike"
     assert "fadd" in found["sources"]["cpu"]

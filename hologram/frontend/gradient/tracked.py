@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import Any, NoReturn
+from typing import Any
 
 from hologram.foundation.errors import GradientError
+from hologram.frontend.inside import Held, Inside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import traced_by
@@ -21,49 +22,33 @@ class Variable:
         self.layout = layout
 
 
-class Cell:
+class Cell(Held):
     """What a tracked tensor has for a buffer: a tensor beneath the tape, another one after it was written to.
 
     `variable` is None where the value does not depend on what the function is differentiated with respect to.
     """
 
-    __slots__ = ("executor", "is_argument", "tape", "tensor", "variable", "who")
+    __slots__ = ("is_argument", "tape", "tensor", "variable")
+    error = GradientError
+    asked = "a tensor that is differentiated"
+    kept = "making"
+    instead = " (has_aux=True)"
 
     def __init__(
         self, tape: Any, who: str, tensor: Tensor, variable: Variable | None, is_argument: bool = False
     ) -> None:
-        self.executor = tensor.executor
+        super().__init__(tensor.executor, who)
         self.tape = tape
-        self.who = who
         self.tensor = tensor
         self.variable = variable
         self.is_argument = is_argument
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise GradientError(f"{self.who}: {name} is asked of the memory of a tensor that is differentiated")
 
-    @property
-    def block(self) -> NoReturn:
-        """None is ever launched on: who asks runs outside of the tape."""
-        raise GradientError(
-            f"{self.who}: a tensor of its making was kept and used after it, or in another thread; return what is to "
-            "be used outside (has_aux=True)"
-        )
-
-
-class Tracked(Tensor):
+class Tracked(Inside):
     """A Tensor inside a function that is differentiated."""
 
     __slots__ = ()
     buffer: Cell  # type: ignore[assignment]
-
-    def __init__(self, buffer: Cell, layout: Layout) -> None:
-        super().__init__(buffer, layout)  # type: ignore[arg-type]
-
-    def _view(self, layout: Layout) -> Tracked:
-        return Tracked(self.buffer, layout)
 
     @property
     def beneath(self) -> Tensor:

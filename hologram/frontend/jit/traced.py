@@ -5,44 +5,32 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from hologram.foundation.errors import TraceError
+from hologram.frontend.inside import Held, Inside
 from hologram.frontend.jit.number import TracedNumber
-from hologram.frontend.tensor import Tensor, full
+from hologram.frontend.tensor import full
 from hologram.machine.layout import Layout
 from hologram.runtime.engine import Engine
 
 
-class Storage:
+class Storage(Held):
     """What a traced tensor has for a buffer: the number of its value, which changes when it is written to.
 
-    `trace` is the one that it belongs to, `who` the function that is traced.
+    `trace` is the one that it belongs to.
     """
 
-    __slots__ = ("executor", "is_input", "layout", "trace", "value", "who")
+    __slots__ = ("is_input", "layout", "trace", "value")
+    error = TraceError
+    asked = "a traced tensor, which has none before the function runs"
+    kept = "trace"
 
     def __init__(
         self, executor: Engine, trace: object, who: str, value: int | None, layout: Layout, is_input: bool
     ) -> None:
-        self.executor = executor
+        super().__init__(executor, who)
         self.trace = trace
-        self.who = who
         self.value = value
         self.layout = layout
         self.is_input = is_input
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise TraceError(
-            f"{self.who}: {name} is asked of the memory of a traced tensor, which has none before the function runs"
-        )
-
-    @property
-    def block(self) -> NoReturn:
-        """None is ever launched on: who asks runs outside of the trace."""
-        raise TraceError(
-            f"{self.who}: a tensor of its trace was kept and used after it, or in another thread; return what is to be "
-            "used outside"
-        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,17 +41,11 @@ class Storage:
         return self.layout.size
 
 
-class Traced(Tensor):
+class Traced(Inside):
     """A Tensor inside a function that is being traced."""
 
     __slots__ = ()
     buffer: Storage  # type: ignore[assignment]
-
-    def __init__(self, buffer: Storage, layout: Layout) -> None:
-        super().__init__(buffer, layout)  # type: ignore[arg-type]
-
-    def _view(self, layout: Layout) -> Traced:
-        return Traced(self.buffer, layout)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, TracedNumber):
