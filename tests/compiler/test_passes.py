@@ -23,12 +23,17 @@ from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler import pipeline
 from hologram.compiler.functions.transcendental import unless_scalar
 from hologram.compiler.lowering.bounds import GUARD
+from hologram.compiler.lowering.paging import Cut, contiguous
 from hologram.compiler.lowering.unrolling import UNROLL
 from hologram.compiler.passes import EXACT, Goal, Pass, Promise, Stage
 from hologram.compiler.pipeline import formed, lower
+from hologram.compiler.recognition.specialise import specialised
+from hologram.compiler.scheduling.split import SPREAD
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import i16, i32, index
-from tests.programs import programs
+from hologram.machine.plan import Step
+from tests.compiler.source.test_native import LIMITS
+from tests.programs import Case, programs
 from tests.test_random_programs import BOUNDED
 
 SMALL = frozenset(dtypes.ALL) - {dtypes.f64, dtypes.i64, dtypes.u64}
@@ -78,6 +83,24 @@ def loops(program: Program) -> list[int]:
 @given(data=st.data())
 def test_random_programs_keep_their_results_in_canonical_form(data: st.DataObject, fast_math: bool) -> None:
     formed(data.draw(programs()).program, fast_math=fast_math)
+
+
+@pytest.mark.usefixtures("checked")
+@BOUNDED
+@given(case=programs(), data=st.data())
+def test_random_programs_keep_their_results_for_a_launch_and_its_memory(
+    case: Case, data: st.DataObject
+) -> None:
+    program, grid, scalars = case.program, case.grid, tuple(case.scalars.values())
+    specialised(program, grid, scalars)
+    cut = Cut(0, data.draw(st.sampled_from([frozenset(), contiguous(program, 0)])))
+    first: dict[hg.DType, int] = {}
+    shared = tuple(first.setdefault(b.dtype, k) for k, b in enumerate(program.buffers))
+    for goal in (Goal(cut=cut), Goal(shared=shared)):
+        pipeline.run(Stage.BINDING, program, goal)
+    if program.reduced:
+        step = Step(program, tuple(range(len(program.buffers))), scalars, grid)
+        pipeline.applied(SPREAD, step, Goal(limits=LIMITS, parts=2))
 
 
 # Wrong rewrites, planted.
