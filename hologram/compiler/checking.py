@@ -21,7 +21,7 @@ from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.verify import verify
 from hologram.compiler.passes import EXACT, Goal, Pass, Promise, Stage, Trial, programs
-from hologram.foundation.dtypes import DType, bf16, f16, f32
+from hologram.foundation.dtypes import DType, bf16, f16, f32, index
 from hologram.foundation.errors import CompileError, ProgramError
 from hologram.machine.plan import Plan, Step
 
@@ -91,9 +91,9 @@ def poisoned(program: Program, number: int, finite: bool = False) -> Trial:
     size = (2 * lanes + 3, lanes, lanes // 2 + 1, lanes)[number % 4]
     buffers = {}
     for k, b in enumerate(program.buffers):
-        buffers[b.name] = data(rng, b.dtype, size, special)
+        pool = _special(b.dtype, positions=_counts_in_64_bits(program))
+        buffers[b.name] = data(rng, b.dtype, size, pool if special else None)
         if special and not number:  # where lanes read at their own place, they meet every pair, and triple
-            pool = _special(b.dtype)
             buffers[b.name] = pool[np.arange(size) // pool.size**k % pool.size]
     return Trial(buffers, {s.name: _number(rng, s.dtype, special) for s in program.scalars}, grid)
 
@@ -105,27 +105,39 @@ def _number(rng: np.random.Generator, dtype: DType, special: bool) -> int | floa
     return float(rng.choice([0.5, -1.5, 3.0, -0.0, math.inf, math.nan] if special else [0.5, -1.5, 3.0, 2.0]))
 
 
-def data(rng: np.random.Generator, dtype: DType, size: int, special: bool) -> np.ndarray:
-    """Small numbers, and every sixth an extreme or special one."""
+def data(rng: np.random.Generator, dtype: DType, size: int, special: np.ndarray | None) -> np.ndarray:
+    """Small numbers, and every sixth a special one, where there are any."""
     if dtype.kind == "bool":
         return rng.random(size) < 0.5
     if dtype.is_float:
         small = rng.normal(0.0, 3.0, size).astype(dtype.numpy)
     else:
         small = rng.integers(0 if dtype.kind == "uint" else -9, 9, size).astype(dtype.numpy)
-    pool = _special(dtype)
-    chosen = pool[rng.integers(0, pool.size, size)]
-    return np.where(rng.random(size) < 1 / 6, chosen, small) if special else small
+    if special is None:
+        return small
+    return np.where(rng.random(size) < 1 / 6, special[rng.integers(0, special.size, size)], small)
 
 
-def _special(dtype: DType) -> np.ndarray:
-    """Eight values at most."""
+def _counts_in_64_bits(program: Program) -> bool:
+    """Whether positions are made of integers of 64 bits."""
+    made = (
+        program.types[i.operands[0]]
+        for i in program.body.walk()
+        if i.opcode is Opcode.CONVERT and i.type == index
+    )
+    return any(dtype.bits == 64 for dtype in made)
+
+
+def _special(dtype: DType, *, positions: bool = False) -> np.ndarray:
+    """Eight values at most; `positions` may be multiplied by a stride, which must not overflow."""
     if dtype.kind == "bool":
         return np.array([False, True])
     with np.errstate(over="ignore"):
         if dtype.is_float:
             return np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 1e-40]).astype(dtype.numpy)
     low, high = np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max
+    if positions and dtype.bits == 64:
+        low, high = max(low, -(2**40)), 2**40
     return np.array([low, high, 0, 1, 7, high // 2, low + 1, low // 2], dtype.numpy)
 
 
@@ -149,6 +161,7 @@ class _Reading:
         contested: bool = False,
     ) -> None:
         self.memory = trial.buffers
+        self.grid = trial.grid
         self.contested = contested  # what several lanes store to one place is something else
         self.promise = promise
         self.outside = outside  # 0: zeros, 1: the first element, 2: anything else
@@ -194,9 +207,24 @@ class _Reading:
             terms = np.abs(operands[0].astype(np.float64))
             axes = tuple(k for k, (n, m) in enumerate(zip(terms.shape, exact.shape, strict=True)) if n != m)
             scale = np.maximum(scale, terms.sum(axis=axes, keepdims=True))
+            if self.sign == 2:  # in another order it may overflow on the way
+                wide = np.where(self.overflowing(i, terms, axes), np.nan, wide)
         unit = self.promise.ulp * EPSILON.get(i.type, 2.0**-52)
         smallest = np.where(scale == 0, 0.0, SMALLEST.get(i.type, 2.0**-1022))
         return (wide + signs * unit * np.maximum(scale, smallest)).astype(exact.dtype)
+
+    def overflowing(self, i: Instruction, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        """Where a part of a sum, or of a product, may be more than floats hold, or less."""
+        times = 1 if axes else math.prod(self.grid)
+        most = 1022.0 if i.type.bits == 64 else 125.0
+        with np.errstate(all="ignore"):
+            powers = np.log2(terms)
+            powers = np.where(np.isfinite(powers), powers, 0.0) * times
+            if i.opcode is not Opcode.REDUCE_MUL:
+                return powers.max(axis=axes, keepdims=True, initial=0.0) + 10.0 > most
+            above = np.maximum(powers, 0.0).sum(axis=axes, keepdims=True)
+            below = np.minimum(powers, 0.0).sum(axis=axes, keepdims=True)
+        return (above > most) | (below < -most)
 
 
 def _run(subject: Any, trial: Trial, read: Callable[[Trial], _Reading]) -> tuple[Results, set[str]] | None:
@@ -224,7 +252,9 @@ def _launches(subject: Any, trial: Trial, buffers: Results) -> Iterator[tuple[Pr
     names = list(buffers)
     for k, scratch in enumerate(plan.scratch):
         names.append(f" scratch {k}")
-        buffers[names[-1]] = data(np.random.default_rng(k), scratch.dtype, scratch.size, True)
+        buffers[names[-1]] = data(
+            np.random.default_rng(k), scratch.dtype, scratch.size, _special(scratch.dtype)
+        )
     for step in plan.steps:
         assert isinstance(step.kernel, Program)
         seen = [(b, names[k]) for b, k in zip(step.kernel.buffers, step.operands, strict=True)]
