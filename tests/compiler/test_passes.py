@@ -94,7 +94,7 @@ def test_random_programs_keep_their_results_for_a_launch_and_its_memory(
     program, grid, scalars = case.program, case.grid, tuple(case.scalars.values())
     specialised(program, grid, scalars)
     cut = Cut(0, data.draw(st.sampled_from([frozenset(), contiguous(program, 0)])))
-    first: dict[hg.DType, int] = {}
+    first: dict[dtypes.DType, int] = {}
     shared = tuple(first.setdefault(b.dtype, k) for k, b in enumerate(program.buffers))
     for goal in (Goal(cut=cut), Goal(shared=shared)):
         pipeline.run(Stage.BINDING, program, goal)
