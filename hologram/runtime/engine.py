@@ -1,8 +1,7 @@
 """Engine: an open device that runs operations and programs on buffers; what a user calls, Executor, stands on it.
 
-The hot path is `structures`: a dictionary from (operation, layouts of the operands, kinds of numbers, attributes) to a
-prepared launch, which is told where this call's operands lie. Everything slower (checking, planning, compiling) happens
-once for such a key; see Structure.
+The hot path is `structures` (structures.py), which a call's key is looked up in. Everything slower (checking, planning,
+compiling) happens once for such a key.
 """
 
 from __future__ import annotations
@@ -14,23 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes, lazy
-from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import Number
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
-from hologram.machine.layout import Layout
-from hologram.machine.plan import Given, Step, Target, Tile
+from hologram.machine.plan import Step, Tile
 from hologram.machine.timeline import Timeline
 from hologram.runtime.interchange.array_interface import offer
 from hologram.runtime.launches import checks, recognition
-from hologram.runtime.launches.launcher import Launches, Structure, handed_on
-from hologram.runtime.launches.recording import Recording, dry, launching
-from hologram.runtime.launches.templates import Planner, Templates
+from hologram.runtime.launches.launcher import Structure
+from hologram.runtime.launches.recording import Recording, launching
 from hologram.runtime.launches.validation import cache_key, sizes
-from hologram.runtime.memory.allocation import Allocation, BufferSpec
+from hologram.runtime.memory.allocation import BufferSpec
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.memory_pool import storage_bytes
 from hologram.runtime.memory.view import LARGE, LINE, View, overlaps, sharing, whole
+from hologram.runtime.structures import Structures
 
 if TYPE_CHECKING:
     from hologram.foundation import store
@@ -41,26 +37,20 @@ else:  # needed to compute, not to open
     movement, store = lazy.module("hologram.opset.movement"), lazy.module("hologram.foundation.store")
 
 
-MAX_STRUCTURES = 8192
 recordings = Recording.open
 # In keys: results over an operand, in given outputs, and elements of a view that are copied.
 OVER, OUT, COPY = "over", "out", "copy"
 FIRST, SECOND = range(1), range(1, 2)  # the operand that is the output
 
 
-class Engine(Allocation):
+class Engine(Structures):
     """Runs operations on one device, from buffers to buffers. Any thread may use it."""
 
     def __init__(self, device: Device, choices: Choices = untuned) -> None:
-        super().__init__(device)
+        super().__init__(device, choices)
         if device.array_interface:
             offer(device.array_interface)
-        self.target = Target(self.limits, choices)
         self.backend: str = device.info.backend
-        self.bound = Launches(self.device, self.pool, choices)
-        self.structures: FIFOCache[Any, Structure] = FIFOCache(MAX_STRUCTURES)
-        self._templates = Templates(self.kind)
-        self._alignment = self.limits.binding_alignment
         self._lock = threading.RLock()
 
     # Memory.
@@ -111,53 +101,6 @@ class Engine(Allocation):
 
     # Operations.
 
-    def described(self, operands: Sequence[Any], key: list[Any], arguments: list[Any]) -> bool:
-        """Adds to a key what a launch depends on of operands, and to its arguments where they lie, or their numbers.
-
-        Of numbers that is the type; integers, which no launch is told, are planned for, and part of the key themselves.
-
-        False where one was freed, belongs to another executor or reaches past its buffer: the checks say which.
-        """
-        if not self.usable:
-            return False
-        for operand in operands:
-            if isinstance(operand, View):
-                buffer, layout = operand.buffer, operand.layout
-            elif isinstance(operand, Buffer):
-                buffer, layout = operand, operand.kind.layout
-            else:
-                kind = type(operand)
-                key.append((kind, operand) if kind is int else kind)
-                arguments.append(operand)
-                continue
-            block = buffer.block
-            if block is None or buffer.executor is not self:
-                return False
-            place = block.place
-            kind = buffer.kind
-            if layout is not kind.layout:
-                low, high = layout.span
-                if low < 0 or high > kind.size:
-                    return False
-                if low:
-                    layout, first = layout.placed(self._alignment)
-                    place += first
-            key.append(layout)
-            arguments.append(place)
-        return True
-
-    def structure(self, key: tuple[Any, ...], arguments: list[Any]) -> Structure | None:
-        """What is known by a key, or follows from its class; of structures for one number alone, the one for that."""
-        found = self.structures.get(key)
-        if found is None:
-            if recordings and dry():  # its sizes are those of a trace
-                return None
-            found = self._templates.structure(key)
-            return found and self.structures.keep(key, found)
-        if found.values:
-            return self.structures.get((found, *[cache_key(arguments[k]) for k in found.values]))
-        return found
-
     def _evaluate(
         self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> list[Buffer] | None:
@@ -195,75 +138,6 @@ class Engine(Allocation):
             key += map(cache_key, attributes.values())
         checks.check_dtypes(self, operation.name, views)
         return self._learned(tuple(key), operation, views, None, attributes, arguments)
-
-    def _learned(
-        self,
-        key: tuple[Any, ...],
-        operation: Operation,
-        operands: Sequence[Any],
-        targets: Sequence[Layout] | None,
-        attributes: Mapping[str, Any],
-        places: Sequence[Any],
-    ) -> Structure:
-        """The structure of an operation on checked operands, kept by its key; without targets it has new ones.
-
-        Numbers that its kernels are told at the call may be others each time; `places` are where all of it lies.
-        """
-        inputs = [o.layout.placed(self._alignment)[0] if isinstance(o, View) else o for o in operands]
-
-        def again(layouts: Sequence[Layout]) -> Structure:
-            rest = iter(layouts)
-            others = [next(rest) if isinstance(x, Layout) else x for x in inputs]
-            outputs = None if targets is None else tuple(rest)
-            if outputs is not None:  # whether they are the results' is part of what was decided
-                _ = [x.shape for x in operation.infer(others, attributes)] == [x.shape for x in outputs]
-            return self._planned(operation, others, outputs, attributes)
-
-        found = self._planned(operation, inputs, targets, attributes)
-        if found.values:
-            known = self.structures.get(key)
-            if known is None or known.values != found.values:
-                known = self.structures.keep(key, found)
-            key = (known, *[cache_key(inputs[k]) for k in found.values])
-            return self.structures.keep(key, found)
-        return self._kept(key, found, again, places)
-
-    def _kept(
-        self, key: tuple[Any, ...], found: Structure, plan: Planner, places: Sequence[Any]
-    ) -> Structure:
-        """Keeps a structure; `plan` gives what others of its class launch, by the layouts of the key."""
-        if not (recordings and dry()):
-            self._templates.learn(key, found, plan, places)
-        return self.structures.keep(key, found)
-
-    def _planned(
-        self,
-        operation: Operation,
-        inputs: Sequence[Any],
-        targets: Sequence[Layout] | None,
-        attributes: Mapping[str, Any],
-    ) -> Structure:
-        """What an operation runs for layouts and numbers."""
-        kinds: list[BufferSpec] = []
-        if targets is None:
-            results = operation.infer(inputs, attributes)
-            kinds = [self.kind(sizes(x.shape, operation.name), self.supported(x.dtype)) for x in results]
-            targets = [kind.layout for kind in kinds]
-        told = self.bound.told if operation.hands_numbers_on else frozenset()
-        floats: dict[int, Any] = {k: x for k, x in enumerate(inputs) if type(x) is float} if told else {}
-        marked = [Given.of(floats[k], k) if k in floats else x for k, x in enumerate(inputs)]
-        plan = operation.plan(marked, targets, attributes, self.target)
-        nbytes = self._nbytes([x if isinstance(x, Layout) else None for x in (*inputs, *targets)])
-        handed = handed_on(plan, told)
-        if set(floats) - handed:  # it made another number of one
-            plan = operation.plan(inputs, targets, attributes, self.target)
-            handed = set()
-        values = tuple(
-            k
-            for k, x in enumerate(inputs)
-            if isinstance(x, (bool, int, float)) and type(x) is not int and k not in handed
-        )
-        return self.bound.structure(plan, nbytes, kinds, values)
 
     def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
         """Computes an operation into its first operand, the target; False where the result cannot lie there."""
@@ -351,11 +225,6 @@ class Engine(Allocation):
             found = self._learned(key, movement.copy, (source,), given[1:], {}, arguments)
         if not recordings or launching(found, arguments):
             found.launch(arguments)
-
-    def _nbytes(self, layouts: Sequence[Layout | None]) -> list[int | None]:
-        """What launches see of memory that lies so: from its place to the last element, in whole words for GPUs."""
-        exact = self.limits.host_resident
-        return [x and (x.reach_bytes if exact else storage_bytes(x.reach_bytes)) for x in layouts]
 
     # Programs.
 
