@@ -119,6 +119,16 @@ class ProgramKernel(Kernel):
         steps = tuple(map(Step, code.addresses, plan.totals, plan.slices))
         return [Piece(steps, words, tuple(patches), plan.scratch + 1, slots.scratch, code)]
 
+    def in_order(
+        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
+    ) -> Piece | None:
+        """The launch, as `pieces`, if it is one step whose lanes follow the grid's order and can run in any parts."""
+        variant = self._scheduled(spans, scalars, grid).variant
+        if variant.form != "map" or variant.order != tuple(range(len(grid))):
+            return None
+        (piece,) = self.pieces(spans, scalars, grid)
+        return piece
+
     def _scheduled(
         self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Schedule:

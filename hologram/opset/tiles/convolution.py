@@ -36,8 +36,8 @@ LEAST_CHANNELS, LEAST_TAPS = 2, 8  # below these the reduction reads less than t
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
     """Every way a device can go, the default first: the tile on GPUs, windows laid out where there is none to gain."""
-    tiles = () if limits.own_products else convolution_tile.ways(asked, limits)
-    return (*tiles, COLUMNS) if limits.workgroup_memory else (COLUMNS, *tiles)
+    tiles = convolution_tile.ways(asked, limits)
+    return (*tiles, COLUMNS) if limits.workgroup_memory or limits.own_products else (COLUMNS, *tiles)
 
 
 def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attributes: Any) -> Any:

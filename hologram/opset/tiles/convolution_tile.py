@@ -50,7 +50,12 @@ def problem(x: Layout, weight: Layout, out: Layout, groups: int) -> Problem:
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
-    """The kernel's tiles that a device has room for, the default first: 16 x 16 threads where there is much to do."""
+    """The kernel's tiles that a device has room for, the default first: 16 x 16 threads where there is much to do.
+
+    A library of the backend's own cuts its work itself.
+    """
+    if limits.own_products:
+        return (Candidate(KERNEL, (), (1, 1)),)
     groups, channels, _, places = asked.sizes
     much = groups * channels * places >= LARGE and channels > 64
     found = [
@@ -130,6 +135,8 @@ def convolution_plan(
         taps, rows = steps.converted(taps, dtype), Layout.contiguous(dtype, (channels, k))
     flat = out.reshape((images, channels, area))
     flat = flat if flat is not None and _reads(flat, dtype) else None
+    if flat is not None and limits.own_products and epilogue and not flat.is_contiguous:
+        flat = None  # it works on results as they lie
     target = steps.place(dtype, (images, channels, area)) if flat is None else Place(final.position, flat)
     tile = _tile(dtype, epilogue, way)
     view = source.layout if axes == 2 else source.layout.unsqueeze(2)

@@ -88,6 +88,10 @@ class Writer:
         self.declarations.add(f"declare {result} @{name}({', '.join(t for t, _ in operands)})")
         return self(f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in operands)})")
 
+    def i64(self, operation: str, x: str, y: str | int) -> str:
+        """Arithmetic on positions."""
+        return self(f"{operation} i64 {x}, {y}")
+
     def alloca(self, type_: str, count: int | str, align: int = 64) -> str:
         result = self.name("a")
         self.entry.append(f"  {result} = alloca [{count} x {type_}], align {align}")

@@ -82,16 +82,19 @@ def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> li
         **_steps("a", product.a),
         **_steps("b", product.b),
         **_steps("out", product.out),
-        **{x: getattr(cut, x) for x in ("rows", "columns", "row_blocks", "column_blocks", "slice")},
+        **{x: getattr(cut, x) for x in ("rows", "columns", "row_blocks", "column_blocks")},
+        "rooms": host.threads,
         "room_bytes": room_bytes,
     }
     words = [numbers.get(name, 0) for name in panels.WORDS]
     operands = (1, 0, 2) if turned else (0, 1, 2)
     patches = tuple(Patch(word, ADDRESS, argument) for word, argument in enumerate(operands))
     step = Step(code.addresses[panels.FUNCTIONS.index("dots" if few else "blocks")], cut.total, cut.slice)
-    slices = -(-cut.total // cut.slice)
-    room = 0 if few else (slices * room_bytes + _LINE) // 8
-    return [Piece((step,), words, patches, room=room, room_at=panels.WORDS.index("room"), owner=code)]
+    if few:
+        return [Piece((step,), words, patches, owner=code)]
+    flags, room = (panels.WORDS.index(name) for name in ("flags", "room"))
+    count = (host.threads * room_bytes + _LINE) // 8
+    return [Piece((step,), words, patches, host.threads, flags, code, count, room)]
 
 
 def _room_bytes(cut: Units, width: int) -> int:

@@ -1,11 +1,11 @@
-"""Code that packs matrices of 16-bit floats as f32, and stores sums of f32 as 16-bit floats or as they are."""
+"""Code that packs matrices as numbers to add up, and stores sums; 16-bit floats are f32 meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, to_memory
-from hologram.foundation.dtypes import DType
+from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, register_type, to_memory
+from hologram.foundation.dtypes import DType, f32, f64
 
 _TURN = 8  # rows and columns that are transposed in registers
 
@@ -15,11 +15,15 @@ def _splat(count: int, type_: str, value: str) -> str:
 
 
 class Packing:
-    """Writes functions that change 16-bit floats to f32 and sums to what is stored, for one pair of dtypes."""
+    """Writes functions that change operands to what is added up, and sums to what is stored, for a pair of dtypes."""
 
-    def __init__(self, dtype: DType, stored: DType, lanes: int) -> None:
-        self._dtype, self._stored, self._lanes = dtype, stored, lanes
-        self._vector = f"<{lanes} x float>"
+    def __init__(self, dtype: DType, stored: DType, vector_bits: int) -> None:
+        self._dtype, self._stored = dtype, stored
+        self._sum = f64 if dtype == f64 else f32
+        self._size, self._lanes = self._sum.itemsize, vector_bits // self._sum.bits
+        self._number = register_type(self._sum)
+        self._vector = f"<{self._lanes} x {self._number}>"
+        self._raw = "i16" if dtype.itemsize == 2 else self._number
         self.metadata = ["distinct !{}"]
         self.declarations: set[str] = set()
 
@@ -31,7 +35,9 @@ class Packing:
         return w.function(signature, "nounwind")
 
     def _wide(self, w: Writer, raw: str, count: int) -> str:
-        """<count x i16> of memory as f32 values."""
+        """So many elements of memory as numbers."""
+        if self._dtype == self._sum:
+            return raw
         if self._dtype.name == "f16":
             half = w(f"bitcast <{count} x i16> {raw} to <{count} x half>")
             return w(f"fpext <{count} x half> {half} to <{count} x float>")
@@ -40,24 +46,38 @@ class Packing:
         return w(f"bitcast <{count} x i32> {shifted} to <{count} x float>")
 
     def _element(self, w: Writer, pointer: str) -> str:
-        """One element of memory as f32."""
-        return from_memory(w, w(f"load {memory_type(self._dtype)}, ptr {pointer}, align 2"), self._dtype)
+        """One element of memory as a number."""
+        align = self._dtype.itemsize
+        return from_memory(
+            w, w(f"load {memory_type(self._dtype)}, ptr {pointer}, align {align}"), self._dtype
+        )
+
+    def _vector_at(self, w: Writer, pointer: str, count: int) -> str:
+        """So many neighbours in memory as numbers."""
+        return self._wide(
+            w, w(f"load <{count} x {self._raw}>, ptr {pointer}, align {self._dtype.itemsize}"), count
+        )
+
+    @staticmethod
+    def _least(w: Writer, x: str, y: str) -> str:
+        return w.intrinsic("llvm.smin.i64", "i64", ("i64", x), ("i64", y))
 
     def _fused(self, w: Writer, type_: str, x: str, y: str, z: str) -> str:
-        name = "llvm.fma.f32" if type_ == "float" else f"llvm.fma.v{self._lanes}f32"
+        lanes = "" if type_ == self._number else f"v{self._lanes}"
+        name = f"llvm.fma.{lanes}{self._sum.name}"
         return w.intrinsic(name, type_, (type_, x), (type_, y), (type_, z))
 
     def convert(self) -> str:
-        """A matrix of 16 bits as f32, its rows `%to.row` bytes apart: as it lies, turned, or from anywhere."""
+        """A matrix as numbers, its rows `%to.row` bytes apart: as it lies, turned, or from anywhere."""
 
         def body(w: Writer) -> None:
             along, turned, other, done = (w.label(x) for x in ("along", "turned", "other", "end"))
             asked = w.label("asked")
-            w.branch(w("icmp eq i64 %column, 2"), along, asked)
+            w.branch(w(f"icmp eq i64 %column, {self._dtype.itemsize}"), along, asked)
             w.place(asked)
-            w.branch(w("icmp eq i64 %row, 2"), turned, other)
+            w.branch(w(f"icmp eq i64 %row, {self._dtype.itemsize}"), turned, other)
             w.place(along)
-            self._convert_rows(w, "2", "0", "%columns")
+            self._convert_rows(w, str(self._dtype.itemsize), "0", "%columns")
             w.jump(done)
             w.place(other)
             self._convert_rows(w, "%column", "0", "%columns")
@@ -79,7 +99,7 @@ class Packing:
 
             def column(c: str, _: list[str]) -> Sequence[str]:
                 value = self._element(w, w.element(source, "i8", w(f"mul i64 {c}, {step}")))
-                w.do(f"store float {value}, ptr {w.element(target, 'float', c)}, align 4")
+                self._keep(w, self._number, value, w.element(target, self._number, c))
                 return ()
 
             w.loop(start, stop, "1", (), column)
@@ -93,17 +113,17 @@ class Packing:
 
         def right(c: str, _: list[str]) -> Sequence[str]:
             source = w.element("%from", "i8", w(f"mul i64 {c}, %column"))
-            target = w.element("%to", "float", c)
+            target = w.element("%to", self._number, c)
 
             def down(r: str, _: list[str]) -> Sequence[str]:
-                begin = w.element(source, "i8", w(f"mul i64 {r}, 2"))
+                begin = w.element(source, "i8", w(f"mul i64 {r}, {self._dtype.itemsize}"))
                 lines = []
                 for x in range(_TURN):
                     at = w.element(begin, "i8", w(f"mul i64 %column, {x}"))
-                    lines.append(w(f"load <8 x i16>, ptr {at}, align 2"))
-                for k, line in enumerate(_turned(w, lines)):
+                    lines.append(w(f"load <8 x {self._raw}>, ptr {at}, align {self._dtype.itemsize}"))
+                for k, line in enumerate(_turned(w, lines, self._raw)):
                     at = w.element(target, "i8", w(f"mul i64 {w(f'add i64 {r}, {k}')}, %to.row"))
-                    w.do(f"store <8 x float> {self._wide(w, line, _TURN)}, ptr {at}, align 4")
+                    self._keep(w, f"<8 x {self._number}>", self._wide(w, line, _TURN), at)
                 return ()
 
             w.loop("0", whole_rows, str(_TURN), (), down)
@@ -112,6 +132,10 @@ class Packing:
         w.loop("0", whole_columns, str(_TURN), (), right)
         self._convert_rows(w, "%column", whole_columns, "%columns", ("0", whole_rows))
         self._convert_rows(w, "%column", "0", "%columns", (whole_rows, "%rows"))
+
+    def _keep(self, w: Writer, type_: str, value: str, place: str) -> None:
+        """Stores numbers in the room."""
+        w.do(f"store {type_} {value}, ptr {place}, align {self._size}")
 
     def _store(self, w: Writer, value: str, place: str) -> None:
         stored = to_memory(w, value, self._stored)
@@ -126,7 +150,8 @@ class Packing:
                 target = w.element("%to", "i8", w(f"mul i64 {r}, %row"))
 
                 def column(c: str, _: list[str]) -> Sequence[str]:
-                    value = w(f"load float, ptr {w.element(source, 'float', c)}, align 4")
+                    at = w.element(source, self._number, c)
+                    value = w(f"load {self._number}, ptr {at}, align {self._size}")
                     self._store(w, value, w.element(target, "i8", w(f"mul i64 {c}, {step}")))
                     return ()
 
@@ -150,13 +175,13 @@ class Packing:
         return self._function(f"internal void @finish({arguments})", body)
 
 
-def _turned(w: Writer, lines: list[str]) -> list[str]:
+def _turned(w: Writer, lines: list[str], type_: str) -> list[str]:
     """Eight lines of eight, transposed: thrice, line k beside line k + 4, interleaved."""
     low = ", ".join(f"i32 {x // 2 + x % 2 * 8}" for x in range(8))
     high = ", ".join(f"i32 {4 + x // 2 + x % 2 * 8}" for x in range(8))
     for _ in range(3):
         lines = [
-            w(f"shufflevector <8 x i16> {lines[k]}, <8 x i16> {lines[k + 4]}, <8 x i32> <{mask}>")
+            w(f"shufflevector <8 x {type_}> {lines[k]}, <8 x {type_}> {lines[k + 4]}, <8 x i32> <{mask}>")
             for k in range(4)
             for mask in (low, high)
         ]

@@ -13,11 +13,11 @@ Sums are f32 throughout. A word of the launch for each line of `WORDS`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.backends.cpu.products.packing import Packing
-from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.dtypes import DType
 
 WORDS = (
     *("a", "b", "out", "room"),  # addresses
@@ -27,13 +27,13 @@ WORDS = (
     *("out_batch", "out_row", "out_column"),
     *("rows", "columns"),  # of a unit of work
     *("row_blocks", "column_blocks"),  # of a product
-    *("slice", "room_bytes"),  # units that use the same room; bytes of one
+    *("flags", "rooms", "room_bytes"),  # address of which rooms are in use, how many there are; bytes of one
 )
 DEPTH = 256  # elements along k that are packed together
 MICRO_ROWS = 6
 DOT_COLUMNS = 4
 FUNCTIONS = ("dots", "blocks")
-_POINTERS = frozenset({"a", "b", "out", "room"})
+_POINTERS = frozenset({"a", "b", "out", "room", "flags", "x", "other", "taps", "after"})
 
 
 def panel_columns(vector_bits: int) -> int:
@@ -43,38 +43,49 @@ def panel_columns(vector_bits: int) -> int:
 
 def text(dtype: DType, stored: DType, vector_bits: int) -> str:
     """IR for operands of f16 or bf16, and results of the same or f32."""
-    code = _Code(dtype, stored, vector_bits // 32)
-    functions = [code.convert(), *(code.micro(rows) for rows in range(1, MICRO_ROWS + 1)), code.finish()]
-    functions += [code.dot(rows) for rows in (1, 2)] + [code.dots(), code.blocks()]
-    metadata = [f"!{k} = {node}" for k, node in enumerate(code.metadata)]
-    return "\n".join([*functions, *sorted(code.declarations), *metadata, ""])
+    code = Products(dtype, stored, vector_bits)
+    return code.module([code.dot(rows) for rows in (1, 2)] + [code.dots(), code.blocks()])
 
 
-class _Code(Packing):
-    """Writes the functions of products for one pair of dtypes."""
+class Panels(Packing):
+    """Writes what products of packed panels have in common, for one pair of dtypes."""
+
+    def module(self, functions: Sequence[str]) -> str:
+        """IR of these functions and of those that they call."""
+        called = [self.convert(), *(self.micro(rows) for rows in range(1, MICRO_ROWS + 1)), self.finish()]
+        metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
+        return "\n".join([*called, *functions, *sorted(self.declarations), *metadata, ""])
 
     def micro(self, rows: int) -> str:
-        """c += a b for so many rows of a block and a panel; rows of a are DEPTH apart, of c `%c.row` bytes."""
-        vector, lanes = self._vector, self._lanes
+        """c = a b, or c += a b, of a block's rows and a panel; rows of a are DEPTH apart, of c `%c.row` bytes."""
+        vector, lanes, number, align = self._vector, self._lanes, self._number, self._size
 
         def body(w: Writer) -> None:
             places = []
             for r in range(rows):
                 line = w.element("%c", "i8", w(f"mul i64 %c.row, {r}"))
-                places += [line, w.element(line, "float", str(lanes))]
-            sums = [(vector, w(f"load {vector}, ptr {p}, align 4")) for p in places]
+                places += [line, w.element(line, number, str(lanes))]
+            before, more, start = w.block, w.label("more"), w.label("start")
+            w.branch("%first", start, more)
+            w.place(more)
+            loaded = [w(f"load {vector}, ptr {p}, align {align}") for p in places]
+            w.jump(start)
+            w.place(start)
+            sums = [
+                (vector, w(f"phi {vector} [ zeroinitializer, %{before} ], [ {x}, %{more} ]")) for x in loaded
+            ]
 
             def step(k: str, before: list[str]) -> Sequence[str]:
-                line = w.element("%b", "float", w(f"mul i64 {k}, {2 * lanes}"))
+                line = w.element("%b", number, w(f"mul i64 {k}, {2 * lanes}"))
                 pair = [
-                    w(f"load {vector}, ptr {w.element(line, 'float', str(x))}, align 4") for x in (0, lanes)
+                    w(f"load {vector}, ptr {w.element(line, number, str(x))}, align {align}")
+                    for x in (0, lanes)
                 ]
                 after = []
                 for r in range(rows):
-                    at = w.element("%a", "float", w(f"add i64 {k}, {r * DEPTH}"))
-                    one = w(
-                        f"insertelement {vector} poison, float {w(f'load float, ptr {at}, align 4')}, i32 0"
-                    )
+                    at = w.element("%a", number, w(f"add i64 {k}, {r * DEPTH}"))
+                    scalar = w(f"load {number}, ptr {at}, align {align}")
+                    one = w(f"insertelement {vector} poison, {number} {scalar}, i32 0")
                     all_ = w(
                         f"shufflevector {vector} {one}, {vector} poison, <{lanes} x i32> zeroinitializer"
                     )
@@ -82,10 +93,110 @@ class _Code(Packing):
                 return after
 
             for place, total in zip(places, w.loop("0", "%k", "1", sums, step), strict=True):
-                w.do(f"store {vector} {total}, ptr {place}, align 4")
+                self._keep(w, vector, total, place)
 
-        arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %c.row, i64 %k"
+        arguments = "ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %c.row, i64 %k, i1 %first"
         return self._function(f"internal void @micro{rows}({arguments})", body)
+
+    @staticmethod
+    def _words(w: Writer, names: Sequence[str]) -> dict[str, str]:
+        """The launch's words by name."""
+        return {
+            name: w(
+                f"load {'ptr' if name in _POINTERS else 'i64'}, ptr {w.element('%arguments', 'i64', str(k))}"
+            )
+            for k, name in enumerate(names)
+        }
+
+    def _claimed(self, w: Writer, word: dict[str, str]) -> tuple[str, str]:
+        """One of the launch's rooms, which no other thread is in: where it begins, and the flag that says so."""
+        before, ask, after = w.block, w.label("ask"), w.label("claimed")
+        following = w.name("i")
+        w.jump(ask)
+        w.place(ask)
+        index = w(f"phi i64 [ 0, %{before} ], [ {following}, %{ask} ]")
+        flag = w.element(word["flags"], "i64", index)
+        taken = w(f"icmp ne i64 {w(f'atomicrmw xchg ptr {flag}, i64 1 acquire')}, 0")
+        w.do(f"{following} = urem i64 {w(f'add i64 {index}, 1')}, {word['rooms']}")
+        w.branch(taken, ask, after)
+        w.place(after)
+        above = w.element(word["room"], "i8", "63")
+        aligned = w.intrinsic("llvm.ptrmask.p0.i64", "ptr", ("ptr", above), ("i64", "-64"))
+        return w.element(aligned, "i8", w(f"mul i64 {index}, {word['room_bytes']}")), flag
+
+    @staticmethod
+    def _left(w: Writer, flag: str) -> None:
+        w.do(f"store atomic i64 0, ptr {flag} release, align 8")
+
+    def _panels(
+        self,
+        w: Writer,
+        sizes: tuple[str, str, str],
+        room: tuple[str, str, str, str],
+        first: str,
+        pack: Callable[[str, str], None],
+    ) -> None:
+        """The block of a times every panel of b, which `pack` writes: the one that begins at a column, so wide."""
+        rows, columns, count = sizes
+        a, b, sums, sums_row = room
+        width = 2 * self._lanes
+        whole = w(f"sub i64 {rows}, {w(f'urem i64 {rows}, {MICRO_ROWS}')}")
+        rest = w(f"sub i64 {rows}, {whole}")
+
+        def panel(c: str, _: list[str]) -> Sequence[str]:
+            pack(c, self._least(w, str(width), w(f"sub i64 {columns}, {c}")))
+            to = w.element(sums, self._number, c)
+
+            def call(height: int, r: str) -> None:
+                left = w.element(a, "i8", w(f"mul i64 {r}, {DEPTH * self._size}"))
+                at = w.element(to, "i8", w(f"mul i64 {r}, {sums_row}"))
+                w.do(
+                    f"call void @micro{height}(ptr {left}, ptr {b}, ptr {at}, i64 {sums_row}, i64 {count}, i1 {first})"
+                )
+
+            def several(r: str, _: list[str]) -> Sequence[str]:
+                call(MICRO_ROWS, r)
+                return ()
+
+            w.loop("0", whole, str(MICRO_ROWS), (), several)
+            done, heights = w.label("rested"), {h: w.label("rest") for h in range(1, MICRO_ROWS)}
+            cases = " ".join(f"i64 {h}, label %{label}" for h, label in heights.items())
+            w.do(f"switch i64 {rest}, label %{done} [ {cases} ]")
+            for height, label in heights.items():
+                w.place(label)
+                call(height, whole)
+                w.jump(done)
+            w.place(done)
+            return ()
+
+        w.loop("0", columns, str(width), (), panel)
+
+    def _cleared(self, w: Writer, count: str, wide: str, b: str) -> None:
+        """Zeros in a panel of so many rows that will not be filled."""
+        width = 2 * self._lanes
+        short, full = w.label("short"), w.label("full")
+        w.branch(w(f"icmp eq i64 {wide}, {width}"), full, short)
+        w.place(short)
+        self._zeros(w, b, w(f"mul i64 {count}, {width * self._size}"))
+        w.jump(full)
+        w.place(full)
+
+    def _zeros(self, w: Writer, at: str, nbytes: str) -> None:
+        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+        w.do(f"call void @llvm.memset.p0.i64(ptr {at}, i8 0, i64 {nbytes}, i1 false)")
+
+    def _convert(
+        self, w: Writer, source: tuple[str, str, str], sizes: tuple[str, str], target: str, target_row: int
+    ) -> None:
+        (begin, row, column), (rows, columns) = source, sizes
+        w.do(
+            f"call void @convert(ptr {begin}, i64 {row}, i64 {column}, i64 {rows}, i64 {columns}, ptr {target}, "
+            f"i64 {target_row * self._size})"
+        )
+
+
+class Products(Panels):
+    """Writes the functions of products for one pair of dtypes."""
 
     def dot(self, rows: int) -> str:
         """Results of so many rows of a and DOT_COLUMNS columns of b, both along k: sums of lanes, then the rest."""
@@ -99,9 +210,7 @@ class _Code(Packing):
 
             def vectors(k: str, before: list[str]) -> Sequence[str]:
                 def loaded(base: str) -> str:
-                    return self._wide(
-                        w, w(f"load <{lanes} x i16>, ptr {w.element(base, 'i16', k)}, align 2"), lanes
-                    )
+                    return self._vector_at(w, w.element(base, "i16", k), lanes)
 
                 columns, after = [loaded(p) for p in right], []
                 for r, line in enumerate(map(loaded, left)):
@@ -153,24 +262,11 @@ class _Code(Packing):
             begin[x] = w.element(begin[x], "i8", w(f"mul i64 {first}, {word[f'{x}_{axis}']}"))
         return begin, rows, columns
 
-    @staticmethod
-    def _least(w: Writer, x: str, y: str) -> str:
-        return w.intrinsic("llvm.smin.i64", "i64", ("i64", x), ("i64", y))
-
-    @staticmethod
-    def _words(w: Writer) -> dict[str, str]:
-        return {
-            name: w(
-                f"load {'ptr' if name in _POINTERS else 'i64'}, ptr {w.element('%arguments', 'i64', str(k))}"
-            )
-            for k, name in enumerate(WORDS)
-        }
-
     def dots(self) -> str:
         """Units begin .. end, DOT_COLUMNS columns at a time; the last of a product's may be computed twice."""
 
         def body(w: Writer) -> None:
-            word = self._words(w)
+            word = self._words(w, WORDS)
 
             def unit(number: str, _: list[str]) -> Sequence[str]:
                 begin, rows, columns = self._unit(w, word, number)
@@ -204,31 +300,32 @@ class _Code(Packing):
         return self._function("void @dots(ptr %arguments, i64 %begin, i64 %end)", body)
 
     def blocks(self) -> str:
-        """Units begin .. end, in the room of the first one's slice: the block of a, the panel of b, the sums."""
+        """Units begin .. end, in a room of their own: the block of a, the panel of b, the sums."""
 
         def body(w: Writer) -> None:
-            word = self._words(w)
-            index = w(f"udiv i64 %begin, {word['slice']}")
-            above = w.element(word["room"], "i8", "63")
-            aligned = w.intrinsic("llvm.ptrmask.p0.i64", "ptr", ("ptr", above), ("i64", "-64"))
-            a = w.element(aligned, "i8", w(f"mul i64 {index}, {word['room_bytes']}"))
-            panel_bytes = DEPTH * 2 * self._lanes * f32.itemsize
-            b = w.element(a, "i8", w(f"mul i64 {word['rows']}, {DEPTH * f32.itemsize}"))
-            sums = w.element(b, "i8", str(panel_bytes))
-            sums_row = w(f"mul i64 {word['columns']}, {f32.itemsize}")
-            self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            word = self._words(w, WORDS)
+            a, flag = self._claimed(w, word)
+            width = 2 * self._lanes
+            b = w.element(a, "i8", w(f"mul i64 {word['rows']}, {DEPTH * self._size}"))
+            sums = w.element(b, "i8", str(DEPTH * width * self._size))
+            sums_row = w(f"mul i64 {word['columns']}, {self._size}")
 
             def unit(number: str, _: list[str]) -> Sequence[str]:
                 begin, rows, columns = self._unit(w, word, number)
-                size = w(f"mul i64 {rows}, {sums_row}")
-                w.do(f"call void @llvm.memset.p0.i64(ptr {sums}, i8 0, i64 {size}, i1 false)")
 
                 def depth(k: str, _: list[str]) -> Sequence[str]:
                     count = self._least(w, str(DEPTH), w(f"sub i64 {word['k']}, {k}"))
                     left = w.element(begin["a"], "i8", w(f"mul i64 {k}, {word['a_column']}"))
                     right = w.element(begin["b"], "i8", w(f"mul i64 {k}, {word['b_row']}"))
                     self._convert(w, (left, word["a_row"], word["a_column"]), (rows, count), a, DEPTH)
-                    self._panels(w, word, (right, columns, count), (a, b, sums, sums_row), rows)
+
+                    def pack(c: str, wide: str) -> None:
+                        source = w.element(right, "i8", w(f"mul i64 {c}, {word['b_column']}"))
+                        self._cleared(w, count, wide, b)
+                        self._convert(w, (source, word["b_row"], word["b_column"]), (count, wide), b, width)
+
+                    first = w(f"icmp eq i64 {k}, 0")
+                    self._panels(w, (rows, columns, count), (a, b, sums, sums_row), first, pack)
                     return ()
 
                 w.loop("0", word["k"], str(DEPTH), (), depth)
@@ -239,68 +336,6 @@ class _Code(Packing):
                 return ()
 
             w.loop("%begin", "%end", "1", (), unit)
+            self._left(w, flag)
 
         return self._function("void @blocks(ptr %arguments, i64 %begin, i64 %end)", body)
-
-    def _panels(
-        self,
-        w: Writer,
-        word: dict[str, str],
-        right: tuple[str, str, str],
-        room: tuple[str, str, str, str],
-        rows: str,
-    ) -> None:
-        """The block of a times every panel of b."""
-        begin, columns, count = right
-        a, b, sums, sums_row = room
-        width = 2 * self._lanes
-        whole = w(f"sub i64 {rows}, {w(f'urem i64 {rows}, {MICRO_ROWS}')}")
-        rest = w(f"sub i64 {rows}, {whole}")
-
-        def panel(c: str, _: list[str]) -> Sequence[str]:
-            wide = self._least(w, str(width), w(f"sub i64 {columns}, {c}"))
-            source = w.element(begin, "i8", w(f"mul i64 {c}, {word['b_column']}"))
-            full, short, packed = (w.label(x) for x in ("full", "short", "packed"))
-            w.branch(w(f"icmp eq i64 {wide}, {width}"), full, short)
-            w.place(short)
-            size = w(f"mul i64 {count}, {width * f32.itemsize}")
-            w.do(f"call void @llvm.memset.p0.i64(ptr {b}, i8 0, i64 {size}, i1 false)")
-            self._convert(w, (source, word["b_row"], word["b_column"]), (count, wide), b, width)
-            w.jump(packed)
-            w.place(full)
-            self._convert(w, (source, word["b_row"], word["b_column"]), (count, str(width)), b, width)
-            w.jump(packed)
-            w.place(packed)
-            to = w.element(sums, "float", c)
-
-            def call(height: int, r: str) -> None:
-                left = w.element(a, "i8", w(f"mul i64 {r}, {DEPTH * f32.itemsize}"))
-                at = w.element(to, "i8", w(f"mul i64 {r}, {sums_row}"))
-                w.do(f"call void @micro{height}(ptr {left}, ptr {b}, ptr {at}, i64 {sums_row}, i64 {count})")
-
-            def several(r: str, _: list[str]) -> Sequence[str]:
-                call(MICRO_ROWS, r)
-                return ()
-
-            w.loop("0", whole, str(MICRO_ROWS), (), several)
-            done, heights = w.label("rested"), {h: w.label("rest") for h in range(1, MICRO_ROWS)}
-            cases = " ".join(f"i64 {h}, label %{label}" for h, label in heights.items())
-            w.do(f"switch i64 {rest}, label %{done} [ {cases} ]")
-            for height, label in heights.items():
-                w.place(label)
-                call(height, whole)
-                w.jump(done)
-            w.place(done)
-            return ()
-
-        w.loop("0", columns, str(width), (), panel)
-
-    @staticmethod
-    def _convert(
-        w: Writer, source: tuple[str, str, str], sizes: tuple[str, str], target: str, target_row: int
-    ) -> None:
-        (begin, row, column), (rows, columns) = source, sizes
-        w.do(
-            f"call void @convert(ptr {begin}, i64 {row}, i64 {column}, i64 {rows}, i64 {columns}, ptr {target}, "
-            f"i64 {target_row * f32.itemsize})"
-        )

@@ -20,6 +20,8 @@ from hologram.backends.cpu.image import Piece, prepared
 from hologram.backends.cpu.kernel import Host, bound
 from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.products.blas import loaded_library
+from hologram.backends.cpu.products.convolution import Work, pieces_of, work_of
+from hologram.backends.cpu.products.convolution_in_python import convolved, weighed
 from hologram.backends.cpu.products.cut import Plane, Product, matrices, meet, product_pieces
 from hologram.backends.cpu.products.half import half_pieces
 from hologram.foundation.dtypes import DType, Number, bf16, f16
@@ -136,6 +138,8 @@ class TileKernel(Kernel):
             ) from error
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        if self.tile.stem in CONVOLUTIONS:
+            return "panels" if self.host is not None else "numpy"
         return "widened as packed" if self._is_own else "BLAS"
 
     @property
@@ -145,6 +149,9 @@ class TileKernel(Kernel):
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """A line that says what runs, and the program behind it where the tile has an epilogue."""
+        if self.tile.stem in CONVOLUTIONS:
+            after = "" if self.tile.epilogue is None else "; its epilogue on each part of the results"
+            return f"; {self.tile.entry} ({self.tile.stem}): patches packed where they are multiplied{after}"
         if self._is_own:
             return f"; {self.tile.entry} ({self.tile.stem}): 16-bit floats, widened where they are packed"
         pooled = self.host is not None and loaded_library() is not None
@@ -185,6 +192,33 @@ def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int
 
 
 def _compiled(call: Laid) -> list[Piece] | None:
+    """What `_in_python` computes, where all of it is compiled code on the operands as they lie."""
+    return _compiled_convolution(call) if call.tile.stem in CONVOLUTIONS else _compiled_product(call)
+
+
+def _compiled_convolution(call: Laid) -> list[Piece] | None:
+    """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
+    ends = call.tile.buffers[:3]
+    read = [call.span(name) for name, _, _ in call.tile.buffers if name != "out"]
+    if call.host is None or any(meet(call.span("out"), x) for x in read):
+        return None
+    work = work_of(call.scalars, {name: dtype for name, dtype, _ in ends}, call.grid[2])
+    firsts = [int(call.scalars[f"{name}_offset"]) * dtype.itemsize for name, dtype, _ in ends]
+    epilogue, after, rest = call.tile.epilogue, None, []
+    if epilogue is not None:
+        names = [{"value": "out", "result": "out"}.get(p.name, p.name) for p in epilogue.buffers]
+        numbers = {name: k for k, (name, _, _) in enumerate(call.tile.buffers)}
+        spans = [(call.span(n)[0] + (firsts[2] if n == "out" else 0), call.buffers[n][1]) for n in names]
+        kernel: Any = call.compile(turned(epilogue))
+        grid = (work.x.count, work.groups * work.channels, work.area)
+        found = kernel.in_order(spans, (), grid)
+        told = [(numbers[n], firsts[2] if n == "out" else 0) for n in names]
+        after = None if found is None else _told(found, told)
+        rest = [] if after else [_told(piece, told) for piece in kernel.pieces(spans, (), grid)]
+    return [*pieces_of(work, list(enumerate(firsts)), after, call.host), *rest]
+
+
+def _compiled_product(call: Laid) -> list[Piece] | None:
     """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
     product = Product(*(call.plane(name, shape, AXES) for name, shape in _shapes(call).items()))
     if call.host is not None and call.tile.epilogue is None and _is_half(call.tile):
@@ -253,6 +287,42 @@ def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
 
 
 def _in_python(call: TileCall) -> Launch:
+    """The tile by NumPy."""
+    return _convolution_in_python(call) if call.tile.stem in CONVOLUTIONS else _product_in_python(call)
+
+
+def _convolution_in_python(call: TileCall) -> Launch:
+    """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
+    work = work_of(call.scalars, {name: dtype for name, dtype, _ in call.tile.buffers[:3]}, call.grid[2])
+    other = next(name for name, _, _ in call.tile.buffers[1:2])
+    channels = work.groups * work.channels
+    value = np.empty((work.x.count, channels, work.area), call.arrays["out"].dtype)
+    shapes = {
+        "x": (
+            (work.x.count, work.groups * work.x.channels, *work.x.sides),
+            ("image", "channel", "row", "column"),
+        ),
+        "weight": ((channels, work.taps), ("row", "column")),
+        "y": (value.shape, ("image", "channel", "place")),
+    }
+    x, given = (call.view(name, *shapes[name]) for name in ("x", other))
+    if work.parts:
+        out = call.view("out", (work.parts, channels, work.taps), ("part", "row", "column"))
+        return functools.partial(_into, out, work, x, given)
+    out = call.view("out", value.shape, ("image", "channel", "place"))
+    if call.tile.epilogue is None:
+        return functools.partial(_into, out, work, x, given)
+    arrays = {**call.arrays, "value": value, "result": value}
+    program = call.program(turned(call.tile.epilogue), arrays, value.shape)
+    copied = functools.partial(np.copyto, out, value, casting="unsafe")
+    return in_turn([functools.partial(_into, value, work, x, given), program, copied])
+
+
+def _into(out: np.ndarray, work: Work, x: np.ndarray, other: np.ndarray) -> None:
+    np.copyto(out, (weighed if work.parts else convolved)(work, x, other), casting="unsafe")
+
+
+def _product_in_python(call: TileCall) -> Launch:
     """out = epilogue(a @ b), batched, through BLAS; 16-bit floats are multiplied in f32."""
     a, b, out = (call.view(name, shape, AXES) for name, shape in _shapes(call).items())
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
@@ -299,4 +369,5 @@ def _on(launch: Prepared, arguments: list[Any], _arrays: Any) -> None:
     launch(arguments)
 
 
-TILES = frozenset({"matmul", "matmul_register", "matmul_subgroup"})
+CONVOLUTIONS = frozenset({"conv2d", "conv2d_weight"})
+TILES = frozenset({"matmul", "matmul_register", "matmul_subgroup"}) | CONVOLUTIONS
