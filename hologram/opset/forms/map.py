@@ -85,7 +85,7 @@ class Indexed(GeneratedOperation):
     `shape_of(*inputs, **attributes)` infers the outputs. Without `over` the grid is the output's shape, the function
     gets `at` (the coordinates), the operands and the attributes, and returns the element. With `over`, the grid is that
     operand's shape, the outputs start as a copy of the operand `base`, and the function stores into `out` itself. With
-    `window`, its extents are further, reduced axes, and the function gets `at` and `window` coordinates.
+    `window`, its extents, if any, are further, reduced axes, and the function gets `at` and `window` coordinates.
     """
 
     shape_of: Infer = field(default=lambda *inputs, **attributes: ())
@@ -231,7 +231,7 @@ def _indexed_program(
     attributes = operation.scalar_values(builder, static, types.computing(result), runtime)
     at = coordinates[:rank]
     hidden: list[Any] = [at]
-    if window:
+    if operation.window:
         hidden.append(coordinates[rank:])
     if operation.over:
         hidden.append(targets[0])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import integers
@@ -40,3 +44,24 @@ def window_view(
     within = (step * d for step, d in zip(steps, dilation, strict=True))
     between = (step * s for step, s in zip(steps, stride, strict=True))
     return replace(x, shape=(*x.shape[:2], *window, *places), strides=(*x.strides[:2], *within, *between))
+
+
+UNROLLED = 16  # taps up to which a window is written out, so that a lane is straight code
+
+
+def swept(kernel: Sequence[int]) -> tuple[int, ...]:
+    """The extents that a program reduces over for a window; none for a small one, see `folded`."""
+    return () if math.prod(kernel) <= UNROLLED else tuple(kernel)
+
+
+def folded(
+    window: Sequence[Any],
+    kernel: Sequence[int],
+    reduce: Callable[[Any], Any],
+    join: Callable[[Any, Any], Any],
+    element: Callable[[Sequence[Any]], Any],
+) -> Any:
+    """A window's elements reduced over its coordinates, or, where it is not swept, joined one by one."""
+    if window:
+        return reduce(element(window))
+    return functools.reduce(join, map(element, itertools.product(*map(range, kernel))))

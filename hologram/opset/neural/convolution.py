@@ -27,8 +27,10 @@ from hologram.opset.tiles.convolution import (
 )
 
 
-def _inside(place: Value, extent: Value, padding: int) -> tuple[Value, Value]:
-    """Whether a place on the padded axis lies on the axis itself, and it there (0 elsewhere)."""
+def _inside(place: Value, extent: Value, padding: int) -> tuple[Value | None, Value]:
+    """Whether a place on the padded axis lies on the axis itself (None: all do), and it there (0 elsewhere)."""
+    if not padding:
+        return None, place
     here = (place >= padding) & (place < extent + padding)
     return here, select(here, place, padding) - padding
 
@@ -36,22 +38,26 @@ def _inside(place: Value, extent: Value, padding: int) -> tuple[Value, Value]:
 def tapped(
     x: IndexedOperand,
     at: Sequence[Value],
-    window: Sequence[Value],
+    window: Sequence[Value | int],
     stride: Any,
     padding: Any,
     dilation: Any,
     who: str,
-) -> tuple[Value, list[Value]]:
-    """Whether the window's element lies on x, and its spatial coordinates."""
+) -> tuple[Value | None, list[Value]]:
+    """Whether the window's element lies on x (None: it does), and its spatial coordinates."""
     axes = len(window)
     stride, padding, dilation = (per_axis(v, axes, who) for v in (stride, padding, dilation))
     inside, places = None, []
     for k in range(axes):
         here, place = _inside(at[k] * stride[k] + window[k] * dilation[k], x.extent(2 + k), padding[k])
-        inside = here if inside is None else inside & here
+        inside = here if inside is None else inside if here is None else inside & here
         places.append(place)
-    assert inside is not None
     return inside, places
+
+
+def within(inside: Value | None, value: Value, otherwise: Any) -> Value:
+    """The value where it is inside."""
+    return value if inside is None else select(inside, value, otherwise)
 
 
 def _conv_shape(who: str, axes: int):
@@ -124,7 +130,7 @@ def _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, wh
     inside, source = tapped(x, places, taps, stride, padding, dilation, who)
     first = 0 if groups == 1 else channel // (weight.extent(0) // groups) * weight.extent(1)
     product = x.at(image, tap_channel + first, *source) * weight.at(channel, *window)
-    total = reduce_add(select(inside, product, 0.0))
+    total = reduce_add(within(inside, product, 0.0))
     return total if bias is None else total + bias.at(channel)
 
 

@@ -6,12 +6,12 @@ import itertools
 import math
 from collections.abc import Iterable
 from functools import reduce
-from operator import and_
+from operator import add, and_
 from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
+from hologram.atlas.builder import maximum, minimum, reduce_add, reduce_max, reduce_min, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
@@ -21,10 +21,10 @@ from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
-from hologram.opset.forms.windows import per_axis, windows
+from hologram.opset.forms.windows import folded, per_axis, swept, windows
 from hologram.opset.indexing import scatter_add
 from hologram.opset.math import divide
-from hologram.opset.neural.convolution import tapped
+from hologram.opset.neural.convolution import tapped, within
 
 
 def _pool_shape(who: str, axes: int):
@@ -46,7 +46,7 @@ def _pool_shape(who: str, axes: int):
 
 
 def _pool_window(x, largest=None, *, kernel_size, **attributes):
-    return per_axis(kernel_size, x.ndim - 2, "pool")
+    return swept(per_axis(kernel_size, x.ndim - 2, "pool"))
 
 
 def _pooled(x, kernel_size, stride, padding, dilation, fill):
@@ -90,22 +90,32 @@ def _lowest(dtype: DType) -> float | int:
     return -math.inf if dtype.is_float else int(np.iinfo(dtype.numpy).min)
 
 
-def _taken(at, window, x, kernel_size, stride, padding, dilation, who):
-    """Whether a tap lies on x, its places, and the largest element of its window."""
+def _largest(at, window, x, kernel_size, stride, padding, dilation, who):
+    """The largest element of the window, and a function of a tap: whether it lies on x, its places, and the element."""
     stride = kernel_size if stride is None else stride
-    inside, source = tapped(x, at[2:], window, stride, padding, dilation, who)
-    element = select(inside, x.at(*at[:2], *source), _lowest(x.computed))
-    return inside, source, element, reduce_max(element)
+
+    def taken(tap):
+        inside, source = tapped(x, at[2:], tap, stride, padding, dilation, who)
+        return inside, source, within(inside, x.at(*at[:2], *source), _lowest(x.computed))
+
+    kernel = per_axis(kernel_size, x.ndim - 2, who)
+    return folded(window, kernel, reduce_max, maximum, lambda tap: taken(tap)[-1]), taken
 
 
 def _position(at, window, x, largest, kernel_size, stride, padding, dilation, who):
-    inside, source, element, found = _taken(at, window, x, kernel_size, stride, padding, dilation, who)
+    found, taken = _largest(at, window, x, kernel_size, stride, padding, dilation, who)
     largest = found if largest is None else largest.at(*at)
-    place = source[0]
-    for axis, coordinate in enumerate(source[1:], 3):
-        place = place * x.extent(axis) + coordinate
-    is_it = (element == largest) | (element != element) if x.computed.is_float else element == largest
-    return reduce_min(select(inside & is_it, place.to(dtypes.i32), 2**31 - 1))
+
+    def position(tap):
+        inside, source, element = taken(tap)
+        place = source[0]
+        for axis, coordinate in enumerate(source[1:], 3):
+            place = place * x.extent(axis) + coordinate
+        is_it = (element == largest) | (element != element) if x.computed.is_float else element == largest
+        is_it = is_it if inside is None else inside & is_it
+        return select(is_it, place.to(dtypes.i32), 2**31 - 1)
+
+    return folded(window, per_axis(kernel_size, x.ndim - 2, who), reduce_min, minimum, position)
 
 
 def _position_shape(who: str, axes: int):
@@ -173,23 +183,32 @@ def _max_pool_gradient(cotangent, result, x, kernel_size, stride, padding, dilat
          reference=_max_pool_reference, aten=("max_pool1d",), gradient={"x": _max_pool_gradient})  # fmt: skip
 def max_pool1d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
     """The largest element of each window of x (N, C, W); NaN if any is."""
-    return _taken(at, window, x, kernel_size, stride, padding, dilation, "max_pool1d")[-1]
+    return _largest(at, window, x, kernel_size, stride, padding, dilation, "max_pool1d")[0]
 
 
 @indexed(shape_of=_pool_shape("max_pool2d", 2), window=_pool_window, dtypes=NUMBERS, samples=_pool_samples(2),
          reference=_max_pool_reference, aten=("max_pool2d",), gradient={"x": _max_pool_gradient})  # fmt: skip
 def max_pool2d(at, window, x, *, kernel_size, stride=None, padding=0, dilation=1):
     """The largest element of each window of x (N, C, H, W); NaN if any is."""
-    return _taken(at, window, x, kernel_size, stride, padding, dilation, "max_pool2d")[-1]
+    return _largest(at, window, x, kernel_size, stride, padding, dilation, "max_pool2d")[0]
 
 
 def _avg_pool(at, window, x, kernel_size, stride, padding, count_include_pad, who):
-    inside, source = tapped(x, at[2:], window, kernel_size if stride is None else stride, padding, 1, who)
-    total = reduce_add(select(inside, x.at(*at[:2], *source), 0.0))
-    if count_include_pad:
-        return total / float(math.prod(per_axis(kernel_size, len(window), who)))
-    one = x.builder.constant(1.0, x.computed)
-    return total / reduce_add(select(inside, one, 0.0))
+    kernel, one = per_axis(kernel_size, x.ndim - 2, who), x.builder.constant(1.0, x.computed)
+
+    def summed(value):
+        def element(tap):
+            inside, source = tapped(
+                x, at[2:], tap, kernel_size if stride is None else stride, padding, 1, who
+            )
+            return within(inside, value(source), 0.0)
+
+        return folded(window, kernel, reduce_add, add, element)
+
+    total = summed(lambda source: x.at(*at[:2], *source))
+    if count_include_pad or not any(per_axis(padding, len(kernel), who)):
+        return total / float(math.prod(kernel))
+    return total / summed(lambda _: one)
 
 
 def _spread_shape(who: str, axes: int):
