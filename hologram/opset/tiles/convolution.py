@@ -27,7 +27,7 @@ from hologram.opset.forms.windows import per_axis
 from hologram.opset.matmul import epilogue_program
 from hologram.opset.tiles import convolution_tile
 from hologram.opset.tiles.columns import convolved, surrounded, weighed
-from hologram.opset.tiles.convolution_tile import convolution_plan
+from hologram.opset.tiles.convolution_tile import convolution_plan, weight_plan
 
 KERNEL = convolution_tile.KERNEL
 COLUMNS = Candidate("columns", (), (0, 0))  # windows laid out as the rows of a product
@@ -230,7 +230,12 @@ class WeightProduct(Windowed):
         x, y = inputs
         assert isinstance(x, Layout)
         assert isinstance(y, Layout)
-        return weighed(x, y, outputs[0], attributes, target) if outputs[0].size else Plan(())
+        if not outputs[0].size:
+            return Plan(())
+        plan = None
+        if y.size and x.size and min(y.shape[1], x.shape[1]) >= LEAST_CHANNELS * attributes["groups"]:
+            plan = weight_plan(x, y, outputs[0], attributes, target.limits)
+        return plan or weighed(x, y, outputs[0], attributes, target)
 
 
 def convolution(kind: type[Operation], **facts: Any) -> Callable[[Callable[..., Any]], Operation]:

@@ -11,11 +11,12 @@ from hologram.foundation.sizes import fixed_range
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Plan, Step, Tile
+from hologram.machine.plan import Plan, Step, Target, Tile
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.reduce import sum_
 
 SCALARS = (
     "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",
@@ -24,6 +25,10 @@ SCALARS = (
     "weight_offset", "weight_row", "weight_column",
     "out_offset", "out_image", "out_channel", "out_place",
 )  # fmt: skip
+WEIGHT_SCALARS = (
+    *SCALARS[:21], "y_offset", "y_image", "y_channel", "y_place",
+    "out_offset", "out_part", "out_row", "out_column", "parts",
+)  # fmt: skip
 # And what they are along no axis.
 MOVES = (
     ("stride", 1),
@@ -31,6 +36,10 @@ MOVES = (
     ("dilation", 1),
 )
 KERNEL = "conv2d"  # of a Problem, and the stem
+WEIGHT_KERNEL = (
+    "conv2d_weight"  # the stem of the weight's product, which a library of the backend's own may have
+)
+SHARES = 4  # of a core: parts of the images that are summed apart
 # Threads of a workgroup along either axis, and taps that it has in workgroup memory at a time.
 SIZES = ((8, 16), (16, 16), (8, 8), (8, 32), (16, 8), (16, 32))
 LARGE = 1 << 20  # results from which on workgroups of 16 x 16 threads leave no compute unit idle
@@ -158,3 +167,46 @@ def convolution_plan(
 def _reads(layout: Layout, dtype: DType) -> bool:
     """Whether the kernel can take elements as they lie: of one dtype, and no stride is negative."""
     return layout.dtype == dtype and min(layout.strides) >= 0
+
+
+def weight_plan(x: Layout, y: Layout, out: Layout, attributes: Attributes, limits: Limits) -> Plan | None:
+    """Steps for out (o, c / groups, taps...), sums of products of y (n, o, places...) with windows of x; none is empty.
+
+    None where the device has no kernel for that.
+    """
+    axes, groups, dtype = x.ndim - 2, attributes["groups"], types.computing(x.dtype)
+    if not limits.own_products or dtype not in limits.tile_dtypes:
+        return None
+    images, channels, *places = y.shape
+    area, m, k = math.prod(places), channels // groups, out.size // channels
+    steps = Steps(3)
+    source = Place(0, x) if _reads(x, dtype) else steps.converted(Place(0, x), dtype)
+    flat = y.reshape((images, channels, area))
+    cotangent = Place(1, flat) if flat is not None and _reads(flat, dtype) else None
+    if cotangent is None:
+        made = steps.converted(Place(1, y), dtype)
+        cotangent = Place(made.position, Layout.contiguous(dtype, (images, channels, area)))
+    units = groups * -(-m // 128) * -(-k // 192)
+    parts = min(images, -(-SHARES * limits.parallelism // units))
+    parts = -(-images // -(-images // parts))
+    matrix = out.reshape((channels, k))
+    direct = parts == 1 and matrix is not None and _reads(matrix, dtype)
+    sums = Place(2, matrix.unsqueeze(0)) if direct and matrix else steps.place(dtype, (parts, channels, k))
+    view = source.layout if axes == 2 else source.layout.unsqueeze(2)
+    sizes = (*_pair(out.shape[2:], axes, 1), area, places[-1])
+    moves = [n for name, absent in MOVES for n in _pair(attributes[name], axes, absent)]
+    lines = [n for i in (view, cotangent.layout, sums.layout) for n in (i.offset, *i.strides)]
+    scalars = (m, k, images * area, out.shape[1], *view.shape[2:], *sizes, *moves, *lines, parts)
+    tile = Tile(
+        stem=WEIGHT_KERNEL,
+        entry=f"atlas_{WEIGHT_KERNEL}",
+        buffers=(("x", dtype, "read"), ("y", dtype, "read"), ("out", dtype, "write")),
+        scalars=tuple((name, u32) for name in WEIGHT_SCALARS),
+    )
+    step = Step(tile, (0, 1, 2), scalars, (1, 1, groups))
+    steps.add(step, (source.position, cotangent.position, sums.position))
+    if not direct:
+        settings = {"axis": 0, "keepdims": False, "dtype": out.dtype}
+        whole = Layout.contiguous(dtype, (parts, *out.shape))
+        steps.extend(sum_.plan((whole,), (out,), settings, Target(limits)), (sums.position, 2))
+    return steps.plan()
