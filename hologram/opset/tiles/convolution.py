@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.program import Program
@@ -70,6 +70,24 @@ def product_plan(
     return convolved(x, weight, out, attributes, target, epilogue)
 
 
+def biased_plan(inputs: Inputs, out: Layout, attributes: Attributes, target: Target) -> Plan | None:
+    """As `product_plan`, for x, weight, bias (or None) and out; places of the window outside of x count as zeros."""
+    x, weight, bias = inputs
+    assert isinstance(x, Layout)
+    assert isinstance(weight, Layout)
+    steps = Steps(4)
+    positions = [0, 1, 3]
+    epilogue = None
+    if isinstance(bias, Layout):
+        positions.insert(2, steps.gathered(Place(2, bias)).position)
+        epilogue = epilogue_program(types.computing(out.dtype), bias.dtype, "none")
+    plan = product_plan(x, weight, out, attributes, target, epilogue)
+    if plan is None:
+        return None
+    steps.extend(plan, positions)
+    return steps.plan()
+
+
 @frozen(eq=False, repr=False)
 class Convolution(Indexed):
     """A reduction over windows which, where tiles apply, is a matrix product."""
@@ -78,20 +96,8 @@ class Convolution(Indexed):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        x, weight, bias = inputs
-        assert isinstance(x, Layout)
-        assert isinstance(weight, Layout)
-        steps = Steps(4)
-        positions = [0, 1, 3]
-        epilogue = None
-        if isinstance(bias, Layout):
-            positions.insert(2, steps.gathered(Place(2, bias)).position)
-            epilogue = epilogue_program(types.computing(outputs[0].dtype), bias.dtype, "none")
-        plan = product_plan(x, weight, outputs[0], attributes, target, epilogue)
-        if plan is None:
-            return super().plan(inputs, outputs, attributes, target)
-        steps.extend(plan, positions)
-        return steps.plan()
+        plan = biased_plan(inputs, outputs[0], attributes, target)
+        return super().plan(inputs, outputs, attributes, target) if plan is None else plan
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """A row for every place of every image, a column for every channel."""
@@ -170,22 +176,44 @@ class TransposedConvolution(Windowed):
                 continue
             own = steps.place(weight.dtype, (out.shape[1], *taps.shape[2:]))
             steps.copy(Place(1, taps), Place(own.position, Layout.contiguous(weight.dtype, taps.shape)))
-            reach = [p.places + (p.taps - 1) * p.dilation for p in parts]
-            source = surrounded(steps, Place(0, x), [p.first for p in parts], reach, target)
             flat = places.reshape((*places.shape[:2], -1))
             value = Place(3, places) if flat is not None else steps.place(out.dtype, places.shape)
-            moves = {
-                "stride": 1,
-                "padding": 0,
-                "dilation": tuple(p.dilation for p in parts),
-                "groups": groups,
-            }
-            given = (source.layout, own.layout, bias)
-            plan = self.forward.plan(given, (value.layout,), moves, target)
-            steps.extend(plan, (source.position, own.position, 2, value.position))
+            settings = {"stride": 1, "dilation": tuple(p.dilation for p in parts), "groups": groups}
+            self._phase(
+                steps,
+                (Place(0, x), own, Place(2, bias) if isinstance(bias, Layout) else None),
+                value,
+                parts,
+                settings,
+                target,
+            )
             if flat is None:
                 steps.copy(value, Place(3, places))
         return steps.plan()
+
+    def _phase(
+        self,
+        steps: Steps,
+        operands: tuple[Place, Place, Place | None],
+        value: Place,
+        parts: Sequence[Phase],
+        settings: Mapping[str, Any],
+        target: Target,
+    ) -> None:
+        """Appends the convolution of stride 1 with the taps of a phase."""
+        x, own, bias = operands
+        assert self.forward is not None
+        rest, view = (own.layout, bias.layout if bias else None), x.layout
+        for axis, part in enumerate(parts, 2):
+            start = min(max(part.first, 0), view.shape[axis])
+            view = view.narrow(axis, start, view.shape[axis] - start)
+        moves = {**settings, "padding": tuple(max(-part.first, 0) for part in parts)}
+        plan = biased_plan((view, *rest), value.layout, moves, target) if view.size else None
+        if plan is None:
+            reach = [p.places + (p.taps - 1) * p.dilation for p in parts]
+            x = surrounded(steps, x, [p.first for p in parts], reach, target)
+            plan = self.forward.plan((x.layout, *rest), (value.layout,), {**settings, "padding": 0}, target)
+        steps.extend(plan, (x.position, own.position, 2, value.position))
 
 
 @frozen

@@ -29,7 +29,7 @@ WORDS = (
     *("row_blocks", "column_blocks"),  # of a product
     *("flags", "rooms", "room_bytes"),  # address of which rooms are in use, how many there are; bytes of one
 )
-DEPTH = 256  # elements along k that are packed together
+DEPTH = 320  # elements along k that are packed together
 MICRO_ROWS = 6
 DOT_COLUMNS = 4
 FUNCTIONS = ("dots", "blocks")
@@ -52,7 +52,10 @@ class Panels(Packing):
 
     def module(self, functions: Sequence[str]) -> str:
         """IR of these functions and of those that they call."""
-        called = [self.convert(), *(self.micro(rows) for rows in range(1, MICRO_ROWS + 1)), self.finish()]
+        micros = range(1, MICRO_ROWS + 1)
+        pointers = ", ".join(f"ptr @micro{max(rows, 1)}" for rows in (0, *micros))
+        table = f"@micros = internal constant [{MICRO_ROWS + 1} x ptr] [{pointers}]"
+        called = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
         metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
         return "\n".join([*called, *functions, *sorted(self.declarations), *metadata, ""])
 
@@ -140,33 +143,31 @@ class Panels(Packing):
         rows, columns, count = sizes
         a, b, sums, sums_row = room
         width = 2 * self._lanes
-        whole = w(f"sub i64 {rows}, {w(f'urem i64 {rows}, {MICRO_ROWS}')}")
-        rest = w(f"sub i64 {rows}, {whole}")
+        groups = w.i64("udiv", w.i64("add", rows, MICRO_ROWS - 1), MICRO_ROWS)
+        tall = w.i64("udiv", w.i64("sub", w.i64("add", rows, groups), 1), groups)
+        low = w.i64(
+            "sub", tall, 1
+        )  # rows of the groups that follow; so few are never left over that they are slow
+        split = w.i64("mul", w.i64("sub", rows, w.i64("mul", groups, low)), tall)
+        heights = [
+            (tall, "0", split),
+            (w.intrinsic("llvm.smax.i64", "i64", ("i64", low), ("i64", "1")), split, rows),
+        ]
+        functions = [w(f"load ptr, ptr {w.element('@micros', 'ptr', h)}, align 8") for h, _, _ in heights]
 
         def panel(c: str, _: list[str]) -> Sequence[str]:
             pack(c, self._least(w, str(width), w(f"sub i64 {columns}, {c}")))
             to = w.element(sums, self._number, c)
+            for function, (height, begin, end) in zip(functions, heights, strict=True):
 
-            def call(height: int, r: str) -> None:
-                left = w.element(a, "i8", w(f"mul i64 {r}, {DEPTH * self._size}"))
-                at = w.element(to, "i8", w(f"mul i64 {r}, {sums_row}"))
-                w.do(
-                    f"call void @micro{height}(ptr {left}, ptr {b}, ptr {at}, i64 {sums_row}, i64 {count}, i1 {first})"
-                )
+                def group(r: str, _: list[str], function: str = function) -> Sequence[str]:
+                    left = w.element(a, "i8", w(f"mul i64 {r}, {DEPTH * self._size}"))
+                    at = w.element(to, "i8", w(f"mul i64 {r}, {sums_row}"))
+                    told = f"ptr {left}, ptr {b}, ptr {at}, i64 {sums_row}, i64 {count}, i1 {first}"
+                    w.do(f"call void {function}({told})")
+                    return ()
 
-            def several(r: str, _: list[str]) -> Sequence[str]:
-                call(MICRO_ROWS, r)
-                return ()
-
-            w.loop("0", whole, str(MICRO_ROWS), (), several)
-            done, heights = w.label("rested"), {h: w.label("rest") for h in range(1, MICRO_ROWS)}
-            cases = " ".join(f"i64 {h}, label %{label}" for h, label in heights.items())
-            w.do(f"switch i64 {rest}, label %{done} [ {cases} ]")
-            for height, label in heights.items():
-                w.place(label)
-                call(height, whole)
-                w.jump(done)
-            w.place(done)
+                w.loop(begin, end, height, (), group)
             return ()
 
         w.loop("0", columns, str(width), (), panel)
