@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -357,7 +358,7 @@ def _weight_reference(x, y, kernel_size, stride=1, padding=0, dilation=1, groups
         for g in range(groups):
             part = x[(slice(None), slice(g * ins, (g + 1) * ins), *cut)]
             some = slice(g * outs, (g + 1) * outs)
-            sides = (side.reshape(*side.shape[:2], -1) for side in (y[:, some], part))
+            sides = (side.reshape(*side.shape[:2], math.prod(side.shape[2:])) for side in (y[:, some], part))
             out[(some, slice(None), *tap)] = np.einsum("nop,ncp->oc", *sides)
     return out
 
