@@ -26,6 +26,8 @@ from hologram.opset.indexing import scatter_add
 from hologram.opset.math import divide
 from hologram.opset.neural.convolution import tapped, within
 
+LONG_ROW = 32
+
 
 def _pool_shape(who: str, axes: int):
     def infer(x, *, kernel_size, stride, padding, dilation=1, **attributes):
@@ -45,8 +47,10 @@ def _pool_shape(who: str, axes: int):
     return infer
 
 
-def _pool_window(x, largest=None, *, kernel_size, **attributes):
-    return swept(per_axis(kernel_size, x.ndim - 2, "pool"))
+def _pool_window(x, largest=None, *, kernel_size, padding, **attributes):
+    """Extents to reduce over; beside padding rows are no even steps through memory, of which short ones make much."""
+    kernel = per_axis(kernel_size, x.ndim - 2, "pool")
+    return kernel if any(integers(padding, "pool: padding")) and x.shape[-1] < LONG_ROW else swept(kernel)
 
 
 def _pooled(x, kernel_size, stride, padding, dilation, fill):
