@@ -96,7 +96,9 @@ def test_launches_are_as_many_as_their_times_are_divided_by(executor: hg.Executo
 def test_numbers_come_back_by_every_way(executor: hg.Executor) -> None:
     array = np.random.default_rng(0).standard_normal(100, dtype=np.float32)
     for name, way in operations.moved(executor, array).items():
-        if name == "to_numpy(copy=False)" and executor.backend == "webgpu":  # whose memory no host may look into
+        if (
+            name == "to_numpy(copy=False)" and executor.backend == "webgpu"
+        ):  # whose memory no host may look into
             with pytest.raises(hg.InteropError, match="copy=False is impossible"):
                 way()
         else:

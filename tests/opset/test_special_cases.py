@@ -97,17 +97,6 @@ def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor
             compare(got, want, signs=operation.name not in EITHER_ZERO)
 
 
-@pytest.mark.parametrize("exponent", [2, 2.0])
-def test_the_second_power_is_a_product(exponent: int | float, executor: hg.Executor) -> None:
-    values = np.array([-3, -0.0, 1.5, 2e19, np.inf, -np.inf, np.nan], np.float32)
-    x = executor.tensor(values)
-    with executor.profile() as profile:
-        for found in (x**exponent, hg.pow(x, exponent), hg.jit(lambda t: t**exponent)(x)):
-            assert found.dtype is x.dtype
-            np.testing.assert_array_equal(found.to_numpy(), values * values)
-    assert not any("pow" in kernel.name for kernel in profile.kernels)
-
-
 def test_the_second_power_has_the_dtype_of_a_power(executor: hg.Executor) -> None:
     whole = executor.tensor(np.array([-3, 4], np.int32))
     assert (whole**2).tolist() == [9, 16]

@@ -13,7 +13,7 @@ import numpy as np
 from hologram.atlas.arithmetic import COMPUTE
 from hologram.atlas.arithmetic import number as array
 from hologram.atlas.opcodes import BITWISE, COMPARISONS, ROUNDINGS, Opcode
-from hologram.compiler.canonical import integers
+from hologram.compiler.canonical import integers, powers
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.rules import Apply, Rule, rule
 from hologram.compiler.canonical.term import Term
@@ -352,6 +352,8 @@ IEEE: tuple[Rule, ...] = (
     rule("x * y + z of integers is exact", O.MAD, integers.mad, WHOLE),
     *(rule("a chain of integers is a set", o, integers.chain(o), DISCRETE) for o in (O.AND, O.OR, O.XOR)),
     *(rule("a chain of integers is a set", o, integers.chain(o), WHOLE) for o in (O.MIN, O.MAX)),
+    rule("powers of integers are products", O.POW, powers.whole, WHOLE),
+    rule("some powers of floats are products, roots or quotients", O.POW, powers.of_float, FLOAT),
     rule("0 div x = 0; x div 1 = x", O.DIV, div_whole_one, WHOLE),
     rule("0 rem x = 0; x rem 1 = 0", O.REM, rem_one, WHOLE),
     rule("x << 0 = x; 0 << x = 0", frozenset({O.SHL, O.SHR}), shift_none, WHOLE),

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.atlas.text import format_program
 from hologram.compiler.canonical.algebra import IEEE
 from hologram.compiler.canonical.linearize import ordered
 from hologram.compiler.canonical.numbering import Numbering, plain_names
 from hologram.compiler.canonical.rules import Rule, table
-from hologram.compiler.passes import Goal, Pass, Stage
+from hologram.compiler.passes import Goal, Pass, Promise, Stage
 
 
 def simplifying(rules: tuple[Rule, ...]) -> Callable[[Program, Goal], Program]:
@@ -32,10 +33,11 @@ def laws_of(rules: tuple[Rule, ...]) -> tuple[str, ...]:
 
 SIMPLIFY = Pass(
     "simplify and order",
-    "laws of algebra that change no bit; what nothing needs goes",
+    "laws of algebra that change no bit, but of powers of floats by numbers; what nothing needs goes",
     Stage.FORM,
     simplifying(IEEE),
     wanted=lambda goal: not goal.fast_math,
+    promise=Promise(frozenset({Opcode.POW}), ulp=2.0),
     laws=laws_of(IEEE),
 )
 

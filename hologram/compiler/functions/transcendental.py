@@ -17,6 +17,7 @@ from hologram.compiler.functions import trigonometric_f64
 from hologram.compiler.functions.exponential import erf, exp, exp2, expm1, tanh
 from hologram.compiler.functions.logarithm import log, log1p, log2, power
 from hologram.compiler.functions.trigonometric import atan, cos, sin, tan
+from hologram.compiler.functions.whole_powers import is_whole, whole_power
 from hologram.compiler.passes import Goal, Pass, Promise, Stage
 from hologram.foundation.dtypes import DType, f32, f64
 
@@ -95,6 +96,7 @@ def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
     f16 and bf16 are computed in f32 and rounded. `wide` is for CPUs: f64 is at full speed, so f32 pow, sin, cos and
     tan compute in it, and IEEE 754 is kept, so sums may serve to round. Integer pow is not meant: see `arithmetic`.
     """
+    constants = {i.result: i.attribute for i in program.body.walk() if i.opcode is Opcode.CONSTANT}
 
     def rule(builder: Builder, instruction: Instruction, operands: list[Value]) -> Value | None:
         opcode = instruction.opcode
@@ -102,7 +104,9 @@ def expand(program: Program, wanted: Wanted, *, wide: bool = False) -> Program:
             return None
         narrow = instruction.type not in (f32, f64)
         arguments = [x.to(f32) for x in operands] if narrow else operands
-        if opcode is Opcode.POW:
+        if opcode is Opcode.POW and is_whole(exponent := constants.get(instruction.operands[1])):
+            y = whole_power(arguments[0], int(exponent), wide=wide)  # type: ignore[arg-type]
+        elif opcode is Opcode.POW:
             y = power(*arguments, wide=wide)
         else:
             made = ON_CPU.get((opcode, arguments[0].dtype)) if wide else None

@@ -8,6 +8,7 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import STRUCTURED, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.analysis import cost
+from hologram.compiler.canonical.form import canonical
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.graph import Node, Read
 from hologram.compiler.fusion.reached import Reached
@@ -64,4 +65,5 @@ def _alone(node: Node) -> Program:
         for k, i in enumerate(node.inputs)
     ]
     node.operation.fused(b, operands, node.inputs, node.settings)
-    return b.build()
+    program = b.build()
+    return canonical(program) if Opcode.POW in program.opcodes else program  # most powers are a few products

@@ -18,7 +18,8 @@ from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Operation
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
-NumberType = tuple[DType]  # the dtype a Python number is passed as
+# The dtype a Python number is passed as, and the number where it is written into the kernel.
+NumberType = tuple[DType] | tuple[DType, Number]
 
 
 @frozen(eq=False, repr=False)
@@ -118,6 +119,10 @@ class Expression(GeneratedOperation):
     def hands_numbers_on(self) -> bool:
         return True
 
+    def writes(self, name: str, number: Number) -> bool:
+        """Whether a number as an operand is written into the kernel, which computes otherwise with it."""
+        return False
+
     def written(
         self,
         builder: Builder,
@@ -159,15 +164,15 @@ class Expression(GeneratedOperation):
     ) -> Plan:
         """The plan of one step over what is there, laid out as given; `ranks` are the program's."""
         static, runtime = self.split_attributes(self.described(attributes))
-        keys = tuple(
-            Address.of(i) if isinstance(i, Layout) else (dtype,)
-            for i, dtype in zip(layouts, computing[0], strict=True)
-        )
         missing = tuple(n for n, i in zip(self.operands, inputs, strict=True) if i is None)
+        names = [n for n in self.operands if n not in missing]
+        keys = tuple(
+            Address.of(i) if isinstance(i, Layout) else (dtype, i) if self.writes(name, i) else (dtype,)
+            for name, i, dtype in zip(names, layouts, computing[0], strict=True)
+        )
         program = _program(
             self, keys, tuple(map(Address.of, targets)), computing, ranks, static, tuple(runtime), missing
         )
-        names = [n for n in self.operands if n not in missing]
         return Plan((self.step(program, inputs, names, layouts, targets, runtime, grid),))
 
     def computing_types(self, inputs: Sequence[Input], attributes: Attributes) -> types.Types:
@@ -203,6 +208,8 @@ def _program(
     for name, address, dtype in zip(names, inputs, computed, strict=True):
         if isinstance(address, Address):
             values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
+        elif len(address) == 2:
+            values[name] = builder.constant(address[1], dtype)
         else:
             values[name] = builder.scalar(name, dtype)
     targets = [

@@ -181,7 +181,7 @@ DIFFERENT: dict[str, tuple[DType, Expression, Expression]] = {
     "sign lost": (i8, lambda x, y, z: x.to(u32).to(f32), lambda x, y, z: x.to(f32)),
     "wide by index": (i64, lambda x, y, z: x.to(index).to(i64), lambda x, y, z: x),
     "functions": (f32, lambda x, y, z: x * sqrt(z.builder.constant(2.0, f32)), lambda x, y, z: x * float(np.sqrt(np.float32(2)))),
-    "power": (f32, lambda x, y, z: x * power(z.builder.constant(2.0, f32), 3.0), lambda x, y, z: x * 8.0),
+    "power": (f32, lambda x, y, z: x * power(z.builder.constant(2.0, f32), 5.0), lambda x, y, z: x * 32.0),
     "nan bits": (u32, lambda x, y, z: x // x.builder.constant(0x7FC00001, u32).bitcast(f32).bitcast(u32), lambda x, y, z: x // 0x7FC00000),
 }  # fmt: skip
 

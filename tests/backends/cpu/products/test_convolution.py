@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hologram.machine.kernel import Binding
 
 import hologram as hg
 from hologram.backends.cpu.products.convolution import block, even
 from hologram.backends.cpu.products.tiles import TileKernel, memory_of
 from hologram.foundation.dtypes import f32
+from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset.neural.convolution import conv2d, conv2d_weight, conv_transpose2d
