@@ -37,6 +37,7 @@ class Limits:
     cheap_launches: bool = False
     # A library of the backend's own multiplies matrices, and chooses its tiles and parts.
     own_products: bool = False
+    own_orders: bool = False  # code of the backend's own puts rows of keys in order
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False

@@ -71,6 +71,9 @@ class Tile:
     shared_bytes: int = 0
 
 
+ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
+
+
 @frozen
 class Step:
     """One launch. `operands` are positions in the operation's inputs, then outputs, then the plan's scratch."""

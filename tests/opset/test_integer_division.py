@@ -1,4 +1,4 @@
-"""Integer division and remainder: exact for every pair of 8 bits, and of wider ones where quotients are nearly whole."""
+"""Integer division and remainder: exact for all of 8 bits, and of wider ones where quotients are nearly whole."""
 
 from __future__ import annotations
 

@@ -20,13 +20,14 @@ from hologram.foundation.config import config
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
-from hologram.machine.plan import Tile
+from hologram.machine.plan import ORDER, Tile
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.products import tiles
+    from hologram.backends.cpu.sorting import kernel as ordering
     from hologram.compiled.machine_code import engine
 else:  # needed to launch, not to open
     engine = lazy.module("hologram.compiled.machine_code.engine")
@@ -35,6 +36,7 @@ else:  # needed to launch, not to open
     workers = lazy.module("hologram.backends.cpu.workers")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
+    ordering = lazy.module("hologram.backends.cpu.sorting.kernel")
 
 
 NAME = "cpu"
@@ -68,6 +70,7 @@ def describe() -> DeviceInfo:
         splits_rows=True,
         cheap_launches=True,
         own_products=True,
+        own_orders=True,
         serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
@@ -161,6 +164,8 @@ class CpuDevice(CompilingDevice[Kernel]):
                 if _compiles()
                 else interpret.InterpretedKernel(kernel)
             )
+        if kernel.stem == ORDER:
+            return ordering.OrderKernel(kernel, self._host if _compiles() else None)
         return tiles.TileKernel(kernel, self.compile, self._host if _compiles() else None)
 
     @functools.cached_property

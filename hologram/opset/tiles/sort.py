@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from hologram.foundation.dtypes import DType, u32
+from hologram.foundation.dtypes import DType, index, u32, u64
 from hologram.machine.layout import Layout
-from hologram.machine.plan import Target
+from hologram.machine.plan import ORDER, Step, Target, Tile
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -16,6 +16,7 @@ from hologram.opset.tiles.scan import chunk_length, scan_steps
 # Rows up to this length are ranked by counting, n comparisons an element; longer ones are merged in workgroup memory,
 # or cost a pass for each digit where there is none.
 SHORT_ROW = 128
+FEW = 16  # likewise where a device has code of its own
 
 
 def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
@@ -40,14 +41,32 @@ def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target, bits:
     `bits`: how many of the last ones differ, if fewer than the dtype has.
     """
     rows, n = keys.layout.shape
+    differing = radix_sort.key_bits(dtype) if bits is None else (0, bits)
+    if n > FEW and target.limits.own_orders:
+        return _own_steps(steps, keys, differing)
     if n > SHORT_ROW and merge_sort.merges(keys, target.limits):
         return merge_sort.merge_steps(steps, keys, target.limits)
     if n > SHORT_ROW:
-        differing = radix_sort.key_bits(dtype) if bits is None else (0, bits)
         return _radix_steps(steps, keys, differing, target)
     order = steps.place(u32, (rows, n))
     ranking = step_of(radix_sort.rank_program(keys.layout.dtype), (0, 1), {}, (rows, n))
     steps.add(ranking, (keys.position, order.position))
+    return order
+
+
+def _own_steps(steps: Steps, keys: Place, bits: tuple[int, int]) -> Place:
+    rows, n = keys.layout.shape
+    key = keys.layout.dtype
+    order = steps.place(u32, (rows, n))
+    pairs = steps.place(u64, (2 * rows * n * key.bits // 32,))  # keys with their positions, twice
+    tile = Tile(
+        stem=ORDER,
+        entry="atlas_order_rows",
+        buffers=(("keys", key, "read"), ("order", u32, "write"), ("pairs", u64, "read_write")),
+        scalars=tuple((name, index) for name in ("rows", "n", "first_bit", "last_bit")),
+    )
+    places = (keys.position, order.position, pairs.position)
+    steps.add(Step(tile, (0, 1, 2), (rows, n, *bits), (rows, 1, 1)), places)
     return order
 
 

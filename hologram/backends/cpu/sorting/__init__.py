@@ -1,0 +1,1 @@
+"""Rows of keys put in order by compiled code of our own."""

@@ -1,0 +1,211 @@
+"""Code for a stable sort by digits, the least significant first: one pass over keys with their positions for each.
+
+Where rows are many, `whole` takes a row through a pass. Where they are few and long, each is cut into chunks that have
+counters of their own: `count` fills them, `scan` makes them places, `move` puts the elements there, chunk by chunk, so
+that equal digits keep their order (Zagha and Blelloch, 1991). The first pass reads keys, and positions are counted; the
+last writes positions alone. In between an element is a key of 32 bits above its position, or one of 64 beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hologram.backends.cpu.llvm.arguments import load_slot
+from hologram.backends.cpu.llvm.writer import Writer
+from hologram.foundation.dtypes import DType
+
+WORDS = ("source", "target", "room", "n", "chunks", "length", "shift", "mask")
+MOST_DIGITS = 2048  # counters of a chunk
+WAYS = (
+    (True, False),
+    (False, False),
+    (False, True),
+    (True, True),
+)  # whether a pass is the first, and the last
+_ATTRIBUTES = "nounwind"
+
+
+def _named(what: str, first: bool, last: bool = False) -> str:
+    return f"{what}{'_first' if first else ''}{'_last' if last else ''}"
+
+
+def functions() -> tuple[str, ...]:
+    """Names of the functions, in order."""
+    both = [_named(what, *way) for what in ("whole", "move") for way in WAYS]
+    return ("scan", *(_named("count", first) for first in (True, False)), *both)
+
+
+def function(what: str, first: bool = False, last: bool = False) -> int:
+    """The number of a function."""
+    return functions().index(_named(what, first, last))
+
+
+def text(key: DType) -> str:
+    """IR for keys of that dtype, u32 or u64."""
+    code = _Code(f"i{key.bits}")
+    written = [code.unit("scan", code.scan)]
+    written += [
+        code.unit(_named("count", f), lambda w, a, u, f=f: code.count(w, a, u, f)) for f in (True, False)
+    ]
+    for what, body in (("whole", code.whole), ("move", code.move)):
+        for way in WAYS:
+            written.append(
+                code.unit(_named(what, *way), lambda w, a, u, body=body, way=way: body(w, a, u, *way))
+            )
+    metadata = [f"!{k} = {node}" for k, node in enumerate(code.metadata)]
+    return "\n".join([*written, *sorted(code.declarations), *metadata, ""])
+
+
+Arguments = dict[str, str]
+
+
+class _Code:
+    """Writes the functions for one dtype of keys."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.packed = key == "i32"
+        self.element = "i64" if self.packed else "{ i64, i64 }"
+        self.declarations: set[str] = set()
+        self.metadata = ["distinct !{}"]
+
+    def unit(self, name: str, body: Callable[[Writer, Arguments, str], None]) -> str:
+        """A function that runs `body` for each unit of a slice."""
+        w = Writer(self.metadata)
+        arguments = {word: load_slot(w, k, "ptr" if k < 3 else "i64") for k, word in enumerate(WORDS)}
+
+        def each(unit: str, _: list[str]) -> list[str]:
+            body(w, arguments, unit)
+            return []
+
+        w.loop("%begin", "%end", "1", [], each)
+        w.do("ret void")
+        self.declarations |= w.declarations
+        return w.function(f"void @{name}(ptr %arguments, i64 %begin, i64 %end)", _ATTRIBUTES)
+
+    def _digit(self, w: Writer, a: Arguments, key: str) -> str:
+        wide = key if not self.packed else w(f"zext i32 {key} to i64")
+        shift, mask = a["shift"], a["mask"]
+        return w(f"and i64 {w(f'lshr i64 {wide}, {shift}')}, {mask}")
+
+    def _key(self, w: Writer, source: str, i: str, first: bool) -> tuple[str, str]:
+        """The key of an element, and its position as an i64."""
+        if first:
+            return w(f"load {self.key}, ptr {w.element(source, self.key, i)}"), i
+        place = w.element(source, self.element, i)
+        if not self.packed:
+            position = w.element(place, "i64", "1")
+            return w(f"load i64, ptr {place}"), w(f"load i64, ptr {position}")
+        pair = w(f"load i64, ptr {place}")
+        return w(f"trunc i64 {w(f'lshr i64 {pair}, 32')} to i32"), w(f"and i64 {pair}, 4294967295")
+
+    def _put(self, w: Writer, target: str, i: str, key: str, position: str, last: bool) -> None:
+        if last:
+            w.do(f"store i32 {w(f'trunc i64 {position} to i32')}, ptr {w.element(target, 'i32', i)}")
+            return
+        place = w.element(target, self.element, i)
+        if self.packed:
+            upper = w(f"shl i64 {w(f'zext i32 {key} to i64')}, 32")
+            w.do(f"store i64 {w(f'or i64 {upper}, {position}')}, ptr {place}")
+            return
+        w.do(f"store i64 {key}, ptr {place}")
+        w.do(f"store i64 {position}, ptr {w.element(place, 'i64', '1')}")
+
+    def _row(self, w: Writer, a: Arguments, name: str, row: str, type_: str) -> str:
+        """Where a row of the source or the target begins."""
+        return w.element(a[name], type_, w(f"mul i64 {row}, {a['n']}"))
+
+    def _rows(self, w: Writer, a: Arguments, row: str, first: bool, last: bool) -> tuple[str, str]:
+        source = self._row(w, a, "source", row, self.key if first else self.element)
+        return source, self._row(w, a, "target", row, "i32" if last else self.element)
+
+    def _counters(self, w: Writer, a: Arguments, unit: str) -> str:
+        return w.element(a["room"], "i32", w(f"mul i64 {unit}, {MOST_DIGITS}"))
+
+    def _chunk(self, w: Writer, a: Arguments, unit: str) -> tuple[str, str, str]:
+        """A unit's row, and its elements from start to stop."""
+        row, chunk = (w(f"{op} i64 {unit}, {a['chunks']}") for op in ("udiv", "urem"))
+        start = w(f"mul i64 {chunk}, {a['length']}")
+        stop = w.intrinsic(
+            "llvm.smin.i64", "i64", ("i64", w(f"add i64 {start}, {a['length']}")), ("i64", a["n"])
+        )
+        return row, start, stop
+
+    def _counted(
+        self, w: Writer, a: Arguments, source: str, span: tuple[str, str], at: str, first: bool
+    ) -> None:
+        """Counters of a chunk, from nothing."""
+
+        def clear(d: str, _: list[str]) -> list[str]:
+            w.do(f"store i32 0, ptr {w.element(at, 'i32', d)}")
+            return []
+
+        def more(i: str, _: list[str]) -> list[str]:
+            counter = w.element(at, "i32", self._digit(w, a, self._key(w, source, i, first)[0]))
+            count = w(f"load i32, ptr {counter}")
+            w.do(f"store i32 {w(f'add i32 {count}, 1')}, ptr {counter}")
+            return []
+
+        w.loop("0", w(f"add i64 {a['mask']}, 1"), "1", [], clear)
+        w.loop(*span, "1", [], more)
+
+    def _moved(
+        self,
+        w: Writer,
+        a: Arguments,
+        rows: tuple[str, str],
+        span: tuple[str, str],
+        at: str,
+        way: tuple[bool, bool],
+    ) -> None:
+        """Elements of a chunk where its counters say, which count on."""
+        source, target = rows
+
+        def move(i: str, _: list[str]) -> list[str]:
+            key, position = self._key(w, source, i, way[0])
+            counter = w.element(at, "i32", self._digit(w, a, key))
+            place = w(f"load i32, ptr {counter}")
+            w.do(f"store i32 {w(f'add i32 {place}, 1')}, ptr {counter}")
+            self._put(w, target, w(f"zext i32 {place} to i64"), key, position, way[1])
+            return []
+
+        w.loop(*span, "1", [], move)
+
+    def count(self, w: Writer, a: Arguments, unit: str, first: bool) -> None:
+        row, *span = self._chunk(w, a, unit)
+        source, _ = self._rows(w, a, row, first, False)
+        self._counted(w, a, source, (span[0], span[1]), self._counters(w, a, unit), first)
+
+    def scan(self, w: Writer, a: Arguments, row: str) -> None:
+        """Counters of a row's chunks become places: by digits, then by chunks."""
+        base = self._counters(w, a, w(f"mul i64 {row}, {a['chunks']}"))
+
+        def digit(d: str, before: list[str]) -> list[str]:
+            def chunk(c: str, sums: list[str]) -> list[str]:
+                counter = w.element(base, "i32", w(f"add i64 {w(f'mul i64 {c}, {MOST_DIGITS}')}, {d}"))
+                count = w(f"load i32, ptr {counter}")
+                w.do(f"store i32 {sums[0]}, ptr {counter}")
+                return [w(f"add i32 {sums[0]}, {count}")]
+
+            return w.loop("0", a["chunks"], "1", [("i32", before[0])], chunk)
+
+        w.loop("0", w(f"add i64 {a['mask']}, 1"), "1", [("i32", "0")], digit)
+
+    def move(self, w: Writer, a: Arguments, unit: str, first: bool, last: bool) -> None:
+        row, *span = self._chunk(w, a, unit)
+        rows = self._rows(w, a, row, first, last)
+        self._moved(w, a, rows, (span[0], span[1]), self._counters(w, a, unit), (first, last))
+
+    def whole(self, w: Writer, a: Arguments, row: str, first: bool, last: bool) -> None:
+        counters = w.alloca("i32", MOST_DIGITS)
+        rows, span = self._rows(w, a, row, first, last), ("0", a["n"])
+        self._counted(w, a, rows[0], span, counters, first)
+
+        def digit(d: str, before: list[str]) -> list[str]:
+            counter = w.element(counters, "i32", d)
+            count = w(f"load i32, ptr {counter}")
+            w.do(f"store i32 {before[0]}, ptr {counter}")
+            return [w(f"add i32 {before[0]}, {count}")]
+
+        w.loop("0", w(f"add i64 {a['mask']}, 1"), "1", [("i32", "0")], digit)
+        self._moved(w, a, rows, span, counters, (first, last))
