@@ -18,7 +18,7 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter
 from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along
-from hologram.opset.tiles.sort import order_steps, pick_steps
+from hologram.opset.tiles.sort import order_steps, pick_steps, value_steps
 
 
 @frozen(eq=False, repr=False)
@@ -60,8 +60,10 @@ class Ordering(Operation):
         view, *targets = along((x, *outputs), attributes["axis"], self.name)
         steps = Steps(1 + self.results)
         source = Place(0, view)
-        first = self.first_steps(steps, source, k, attributes, target)
         places = [Place(position, layout) for position, layout in enumerate(targets, 1)]
+        if not self.positions and value_steps(steps, source, places[0], attributes["descending"], target):
+            return steps.plan()
+        first = self.first_steps(steps, source, k, attributes, target)
         if self.values:
             pick_steps(steps, source, first, places[0])
         if self.positions:

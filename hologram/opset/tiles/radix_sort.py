@@ -35,15 +35,18 @@ def _bitcast(x: Value, dtype: DType) -> Value:
     return x.builder.emit(Opcode.BITCAST, dtype, x)
 
 
-def key_of(x: Value, dtype: DType, descending: bool) -> Value:
-    """A number that orders as x does: -0 as 0, NaN after everything; with `descending`, the other way round."""
+def key_of(x: Value, dtype: DType, descending: bool, signs: bool = False) -> Value:
+    """A number that orders as x does: NaN after everything; with `descending`, the other way round.
+
+    -0 is 0, or with `signs` comes before it, so that all but a NaN follows from its key.
+    """
     wide = key_dtype(dtype)
     top = 1 << (wide.bits - 1)
     if dtype.is_float:
         bits = _bitcast(x, wide)
         magnitude = bits & (top - 1)
         infinity = 0x7F800000 if wide is u32 else 0x7FF0000000000000
-        bits = select(magnitude == 0, 0, bits)
+        bits = bits if signs else select(magnitude == 0, 0, bits)
         key = select(bits >= top, ~bits, bits ^ top)
         key = select(magnitude > infinity, 2 * top - 1, key)
     elif dtype.kind == "int":
@@ -51,22 +54,62 @@ def key_of(x: Value, dtype: DType, descending: bool) -> Value:
         key = _bitcast(x, wide) ^ top if dtype.bits >= 32 else (x.to(dtypes.i32) + half).to(u32)
     else:
         key = x.to(wide)
-    if not descending:
-        return key
-    mask = (1 << (wide.bits if dtype.is_float else max(8, dtype.bits))) - 1
-    return key ^ mask
+    return key ^ _mask(dtype) if descending else key
+
+
+def _mask(dtype: DType) -> int:
+    """The bits of keys of a dtype."""
+    return (1 << (key_dtype(dtype).bits if dtype.is_float else max(8, dtype.bits))) - 1
+
+
+def value_of(key: Value, dtype: DType, descending: bool) -> Value:
+    """The number of a key with signs, as `computed`."""
+    wide = key.dtype
+    top = 1 << (wide.bits - 1)
+    key = key ^ _mask(dtype) if descending else key
+    if dtype.is_float:
+        return _bitcast(select(key >= top, key ^ top, ~key), computed(dtype))
+    if dtype.kind == "int":
+        half = 1 << (dtype.bits - 1)
+        return _bitcast(key ^ top, dtype) if dtype.bits >= 32 else (key.to(dtypes.i32) - half).to(dtype)
+    return key.to(dtype)
+
+
+def zero_keys(dtype: DType, descending: bool) -> tuple[int, int]:
+    """The keys with signs of the zero that comes first, and of the other; the same where there is one."""
+    if not dtype.is_float:
+        return 0, 0
+    top = 1 << (key_dtype(dtype).bits - 1)
+    return (top - 1, top) if not descending else (_mask(dtype) ^ top, _mask(dtype) ^ (top - 1))
+
+
+def computed(dtype: DType) -> DType:
+    """The dtype that keys are made of."""
+    return dtypes.f32 if dtype.is_float and dtype.bits == 16 else dtype
 
 
 @lru_cache(maxsize=256)
-def key_program(x: Address, descending: bool) -> Program:
+def value_program(out: Address, descending: bool) -> Program:
+    """out (rows..., n) of keys with signs, contiguous."""
+    rank = len(out.steps)
+    b = Builder(f"atlas_sort_values_{out.dtype}", rank=rank)
+    at = [b.coordinate(axis) for axis in range(rank)]
+    keys = b.buffer("keys", key_dtype(out.dtype), Access.READ)
+    target = Operand(b, "out", out, Access.WRITE, out.dtype)
+    value = value_of(b.load(keys, b.position(Opcode.LANE)), out.dtype, descending)
+    target.put(value.to(out.dtype), *at)
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def key_program(x: Address, descending: bool, signs: bool = False) -> Program:
     """keys (rows..., n) of x, contiguous."""
     rank = len(x.steps)
     b = Builder(f"atlas_sort_keys_{x.dtype}", rank=rank)
     at = [b.coordinate(axis) for axis in range(rank)]
-    computed = dtypes.f32 if x.dtype.is_float and x.dtype.bits == 16 else x.dtype
-    value = Operand(b, "x", x, Access.READ, computed).at(*at)
+    value = Operand(b, "x", x, Access.READ, computed(x.dtype)).at(*at)
     keys = b.buffer("keys", key_dtype(x.dtype), Access.WRITE)
-    b.store(keys, b.position(Opcode.LANE), key_of(value, x.dtype, descending))
+    b.store(keys, b.position(Opcode.LANE), key_of(value, x.dtype, descending, signs))
     return b.build()
 
 

@@ -25,11 +25,11 @@ def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Pla
     return Place(order.position, Layout.contiguous(u32, x.layout.shape))
 
 
-def key_steps(steps: Steps, x: Place, descending: bool) -> Place:
-    """Appends keys (rows, n) whose unsigned order is that of x (outer..., n)."""
+def key_steps(steps: Steps, x: Place, descending: bool, signs: bool = False) -> Place:
+    """Appends keys (rows, n) whose unsigned order is that of x (outer..., n); see radix_sort.key_of."""
     *outer, n = x.layout.shape
     keys = steps.place(radix_sort.key_dtype(x.layout.dtype), (math.prod(outer), n))
-    program = radix_sort.key_program(Address.of(x.layout), descending)
+    program = radix_sort.key_program(Address.of(x.layout), descending, signs)
     numbers = numbers_of(("x",), (x.layout,), {})
     steps.add(step_of(program, (0, 1), numbers, x.layout.shape), (x.position, keys.position))
     return keys
@@ -54,20 +54,43 @@ def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target, bits:
     return order
 
 
-def _own_steps(steps: Steps, keys: Place, bits: tuple[int, int]) -> Place:
+def _own_steps(
+    steps: Steps, keys: Place, bits: tuple[int, int], zeros: tuple[int, int] | None = None
+) -> Place:
+    """Appends the order of keys, or with `zeros`, the keys of two zeros that stay as they were, keys in order."""
     rows, n = keys.layout.shape
     key = keys.layout.dtype
-    order = steps.place(u32, (rows, n))
-    pairs = steps.place(u64, (2 * rows * n * key.bits // 32,))  # keys with their positions, twice
+    result = u32 if zeros is None else key
+    order = steps.place(result, (rows, n))
+    words = key.bits // 32 * (2 if zeros is None else 1)
+    spare = steps.place(u32, (2 * rows * n * words,))  # elements between passes, twice
     tile = Tile(
         stem=ORDER,
         entry="atlas_order_rows",
-        buffers=(("keys", key, "read"), ("order", u32, "write"), ("pairs", u64, "read_write")),
-        scalars=tuple((name, index) for name in ("rows", "n", "first_bit", "last_bit")),
+        buffers=(("keys", key, "read"), ("order", result, "write"), ("spare", u32, "read_write")),
+        scalars=(
+            *((name, index) for name in ("rows", "n", "first_bit", "last_bit")),
+            *((name, u64) for name in ("zero", "other_zero")),
+        ),
+        constants=(("POSITIONS", zeros is None),),
     )
-    places = (keys.position, order.position, pairs.position)
-    steps.add(Step(tile, (0, 1, 2), (rows, n, *bits), (rows, 1, 1)), places)
+    places = (keys.position, order.position, spare.position)
+    steps.add(Step(tile, (0, 1, 2), (rows, n, *bits, *(zeros or (0, 0))), (rows, 1, 1)), places)
     return order
+
+
+def value_steps(steps: Steps, x: Place, out: Place, descending: bool, target: Target) -> bool:
+    """Appends out = the elements of x (outer..., n) in order, without their positions; False where that is no way."""
+    dtype = x.layout.dtype
+    if x.layout.shape[-1] <= FEW or not target.limits.own_orders:
+        return False
+    keys = key_steps(steps, x, descending, signs=True)
+    zeros = radix_sort.zero_keys(dtype, descending)
+    ordered = _own_steps(steps, keys, radix_sort.key_bits(dtype), zeros)
+    program = radix_sort.value_program(Address.of(out.layout), descending)
+    numbers = numbers_of(("out",), (out.layout,), {})
+    steps.add(step_of(program, (0, 1), numbers, out.layout.shape), (ordered.position, out.position))
+    return True
 
 
 def _radix_steps(steps: Steps, keys: Place, bits: tuple[int, int], target: Target) -> Place:

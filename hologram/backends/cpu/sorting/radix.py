@@ -4,6 +4,7 @@ Where rows are many, `whole` takes a row through a pass. Where they are few and 
 counters of their own: `count` fills them, `scan` makes them places, `move` puts the elements there, chunk by chunk, so
 that equal digits keep their order (Zagha and Blelloch, 1991). The first pass reads keys, and positions are counted; the
 last writes positions alone. In between an element is a key of 32 bits above its position, or one of 64 beside it.
+Where keys themselves are wanted, each pass is the first and the last.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from hologram.backends.cpu.llvm.writer import Writer
 from hologram.foundation.dtypes import DType
 
 WORDS = ("source", "target", "room", "n", "chunks", "length", "shift", "mask")
-MOST_DIGITS = 2048  # counters of a chunk
+MOST_DIGITS = 256  # counters of a chunk
 WAYS = (
     (True, False),
     (False, False),
@@ -32,7 +33,7 @@ def _named(what: str, first: bool, last: bool = False) -> str:
 def functions() -> tuple[str, ...]:
     """Names of the functions, in order."""
     both = [_named(what, *way) for what in ("whole", "move") for way in WAYS]
-    return ("scan", *(_named("count", first) for first in (True, False)), *both)
+    return ("scan", "zeros", *(_named("count", first) for first in (True, False)), *both)
 
 
 def function(what: str, first: bool = False, last: bool = False) -> int:
@@ -40,10 +41,10 @@ def function(what: str, first: bool = False, last: bool = False) -> int:
     return functions().index(_named(what, first, last))
 
 
-def text(key: DType) -> str:
-    """IR for keys of that dtype, u32 or u64."""
-    code = _Code(f"i{key.bits}")
-    written = [code.unit("scan", code.scan)]
+def text(key: DType, positions: bool) -> str:
+    """IR for keys of that dtype, u32 or u64; what is put in order are their `positions`, or they themselves."""
+    code = _Code(f"i{key.bits}", positions)
+    written = [code.unit("scan", code.scan), code.unit("zeros", code.zeros)]
     written += [
         code.unit(_named("count", f), lambda w, a, u, f=f: code.count(w, a, u, f)) for f in (True, False)
     ]
@@ -62,8 +63,10 @@ Arguments = dict[str, str]
 class _Code:
     """Writes the functions for one dtype of keys."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, positions: bool) -> None:
         self.key = key
+        self.positions = positions
+        self.result = "i32" if positions else key
         self.packed = key == "i32"
         self.element = "i64" if self.packed else "{ i64, i64 }"
         self.declarations: set[str] = set()
@@ -100,6 +103,9 @@ class _Code:
         return w(f"trunc i64 {w(f'lshr i64 {pair}, 32')} to i32"), w(f"and i64 {pair}, 4294967295")
 
     def _put(self, w: Writer, target: str, i: str, key: str, position: str, last: bool) -> None:
+        if not self.positions:
+            w.do(f"store {self.key} {key}, ptr {w.element(target, self.key, i)}")
+            return
         if last:
             w.do(f"store i32 {w(f'trunc i64 {position} to i32')}, ptr {w.element(target, 'i32', i)}")
             return
@@ -117,7 +123,7 @@ class _Code:
 
     def _rows(self, w: Writer, a: Arguments, row: str, first: bool, last: bool) -> tuple[str, str]:
         source = self._row(w, a, "source", row, self.key if first else self.element)
-        return source, self._row(w, a, "target", row, "i32" if last else self.element)
+        return source, self._row(w, a, "target", row, self.result if last else self.element)
 
     def _counters(self, w: Writer, a: Arguments, unit: str) -> str:
         return w.element(a["room"], "i32", w(f"mul i64 {unit}, {MOST_DIGITS}"))
@@ -190,6 +196,50 @@ class _Code:
             return w.loop("0", a["chunks"], "1", [("i32", before[0])], chunk)
 
         w.loop("0", w(f"add i64 {a['mask']}, 1"), "1", [("i32", "0")], digit)
+
+    def zeros(self, w: Writer, a: Arguments, row: str) -> None:
+        """Two keys, neighbours, of one number: where a row of the result has both, they get the source's order."""
+        source, target = self._rows(w, a, row, True, True)
+        k = self.key
+        zero, other = (a[x] if k == "i64" else w(f"trunc i64 {a[x]} to i32") for x in ("shift", "mask"))
+
+        def before(bound: str, strict: str) -> str:
+            """How many keys of the result come before, by halves."""
+
+            def halve(_: str, now: list[str]) -> list[str]:
+                low, size = now
+                half = w(f"lshr i64 {size}, 1")
+                place = w.intrinsic(
+                    "llvm.umin.i64", "i64", ("i64", w(f"add i64 {low}, {half}")), ("i64", last)
+                )
+                less = w(f"icmp {strict} {k} {w(f'load {k}, ptr {w.element(target, k, place)}')}, {bound}")
+                right = w(f"and i1 {less}, {w(f'icmp ne i64 {size}, 0')}")
+                rest = w(f"sub i64 {w(f'sub i64 {size}, {half}')}, 1")
+                return [
+                    w(f"select i1 {right}, i64 {w(f'add i64 {place}, 1')}, i64 {low}"),
+                    w(f"select i1 {right}, i64 {rest}, i64 {half}"),
+                ]
+
+            return w.loop("0", turns, "1", [("i64", "0"), ("i64", a["n"])], halve)[0]
+
+        last = w(f"sub i64 {a['n']}, 1")
+        bits = w.intrinsic("llvm.ctlz.i64", "i64", ("i64", a["n"]), ("i1", "false"))
+        turns = w(f"sub i64 64, {bits}")
+        start, middle, end = before(zero, "ult"), before(zero, "ule"), before(other, "ule")
+        both = w(f"and i1 {w(f'icmp ult i64 {start}, {middle}')}, {w(f'icmp ult i64 {middle}, {end}')}")
+        stop = w(f"select i1 {both}, i64 {a['n']}, i64 0")
+
+        def put(i: str, now: list[str]) -> list[str]:
+            key = w(f"load {k}, ptr {w.element(source, k, i)}")
+            found = w(f"or i1 {w(f'icmp eq {k} {key}, {zero}')}, {w(f'icmp eq {k} {key}, {other}')}")
+            # What is no zero leaves what is there.
+            place = w.intrinsic("llvm.umin.i64", "i64", ("i64", now[0]), ("i64", w(f"sub i64 {end}, 1")))
+            address = w.element(target, k, place)
+            kept = w(f"load {k}, ptr {address}")
+            w.do(f"store {k} {w(f'select i1 {found}, {k} {key}, {k} {kept}')}, ptr {address}")
+            return [w(f"add i64 {now[0]}, {w(f'zext i1 {found} to i64')}")]
+
+        w.loop("0", stop, "1", [("i64", start)], put)
 
     def move(self, w: Writer, a: Arguments, unit: str, first: bool, last: bool) -> None:
         row, *span = self._chunk(w, a, unit)

@@ -1,0 +1,75 @@
+"""Orders of long rows and many: stable, NaN last, zeros of either sign as they were, in every dtype and both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hologram.machine.kernel import Binding
+
+import hologram as hg
+from hologram.backends.cpu.memory import Memory
+from hologram.backends.cpu.sorting.kernel import OrderKernel
+from hologram.foundation.dtypes import ALL, DType, dtype, index, u32, u64
+from hologram.machine.plan import ORDER, Tile
+from hologram.opset.sort import orders
+
+SHAPES = [(17,), (1000,), (100_001,), (3, 20_000), (300, 100), (2, 9000), (0,), (5, 0)]
+
+
+def _rows(kind: DType, shape: tuple[int, ...]) -> np.ndarray:
+    x = (np.random.default_rng(2).standard_normal(shape) * 100).astype(kind.numpy)
+    if kind.is_float:
+        for start, step, value in (
+            (0, 7, np.nan),
+            (0, 5, -0.0),
+            (0, 11, 0.0),
+            (3, 50, np.inf),
+            (4, 50, -np.inf),
+        ):
+            x.reshape(-1)[start::step] = value
+    return x
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", [d for d in ALL if d.name != "bf16"], ids=str)
+def test_orders_of_rows(kind: DType, shape: tuple[int, ...], descending: bool, executor: hg.Executor) -> None:
+    if kind not in executor.limits.dtypes:
+        pytest.skip(f"no {kind} here")
+    x = _rows(kind, shape)
+    want = orders(x, -1, descending) if x.size else np.zeros(shape, np.int64)
+    t = executor.tensor(x)
+    np.testing.assert_array_equal(hg.argsort(t, descending=descending).to_numpy(), want)
+    found = hg.sort(t, descending=descending).to_numpy()
+    values = np.take_along_axis(x, want, -1)
+    np.testing.assert_array_equal(found, values)
+    if kind.is_float and kind.bits > 16:
+        known = ~np.isnan(values)
+        np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(values[known]))
+
+
+def test_rows_that_lie_across_memory(executor: hg.Executor) -> None:
+    x = _rows(dtype(np.float32), (300, 100))
+    t = executor.tensor(x)
+    np.testing.assert_array_equal(hg.sort(t.T[::-1, 3:]).to_numpy(), np.sort(x.T[::-1, 3:]))
+    np.testing.assert_array_equal(hg.sort(t, axis=0).to_numpy(), np.sort(x, axis=0))
+
+
+@pytest.mark.parametrize("positions", [True, False])
+def test_orders_without_a_compiler(positions: bool) -> None:
+    keys = np.array([[9, 6, 5, 6, 5], [5, 6, 1, 1, 6]], np.uint32)
+    out = np.zeros((2, 5), np.uint32)
+    buffers = (("keys", u32, "read"), ("order", u32, "write"), ("spare", u32, "read_write"))
+    names = ("rows", "n", "first_bit", "last_bit", "zero", "other_zero")
+    scalars = tuple((name, u64 if "zero" in name else index) for name in names)
+    tile = Tile(ORDER, "atlas_order_rows", buffers, scalars, constants=(("POSITIONS", positions),))
+    arrays = (keys, out, np.zeros(20, np.uint32))
+    memories = [Memory(a.reshape(-1).view(np.uint8), a.ctypes.data, a.nbytes) for a in arrays]
+    zeros = (0, 0) if positions else (5, 6)
+    OrderKernel(tile, None).bind(
+        [Binding(m, 0, m.nbytes) for m in memories], (2, 5, 0, 32, *zeros), (2, 1, 1)
+    )()
+    if positions:
+        assert out.tolist() == [[2, 4, 1, 3, 0], [2, 3, 0, 1, 4]]
+    else:
+        assert out.tolist() == [[6, 5, 6, 5, 9], [1, 1, 5, 6, 6]]
