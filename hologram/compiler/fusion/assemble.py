@@ -13,6 +13,7 @@ from hologram.compiler.fusion.fused import epilogue, kernel
 from hologram.compiler.fusion.graph import Graph, matched
 from hologram.compiler.fusion.groups import Group, ordered
 from hologram.compiler.fusion.prepare import prepared
+from hologram.compiler.fusion.repeated import shared
 from hologram.compiler.fusion.siblings import Siblings
 from hologram.compiler.pipeline import canonical
 from hologram.foundation.frozen import frozen
@@ -60,7 +61,9 @@ def assemble(traced: Graph, target: Target, fast_math: bool = False) -> Assembly
         _emit(group, graph, target, steps, places, pairs, fast_math)
         counts.append(len(steps.steps) - before)
         in_place |= pairs
-    plan, counts = _together(steps.plan(), counts, target.limits, siblings.fusion.most_streams)
+    plan = steps.plan()
+    plan = Plan(shared(plan.steps), plan.scratch)
+    plan, counts = _together(plan, counts, target.limits, siblings.fusion.most_streams)
     donations = {places[v] - len(graph.inputs): places[s] for v, s in in_place.items()}
     donations |= _others(graph, plan, donations)
     return Assembly(traced, graph, groups, plan, tuple(counts), donations)

@@ -38,7 +38,8 @@ class Siblings:
         self.groups: list[Group] = []
         for group in fusion.groups:
             # Those that read the same first: one kernel that alone reads a donated input may overwrite it.
-            order = sorted(self.groups, key=lambda other: other.sources.isdisjoint(group.sources))
+            sources = group.sources
+            order = sorted(self.possible(group), key=lambda other: other.sources.isdisjoint(sources))
             host = next((other for other in order if self.fits(other, group)), None)
             if host is None:
                 self.groups.append(group)
@@ -81,10 +82,17 @@ class Siblings:
         """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""
         return group.streams - len(self.in_place(group))
 
+    def possible(self, group: Group) -> list[Group]:
+        """The groups that may become one with this one by what is asked quickly; in a long chain there are few."""
+        if group.anchor is not None:
+            return []
+        alike = (other for other in self.groups if other.anchor is None and other.reduced == group.reduced)
+        return [other for other in alike if not (self.waits(other, group) or self.waits(group, other))]
+
     def fits(self, host: Group, group: Group) -> bool:
-        """Whether two groups may become one."""
+        """Whether two groups that possibly may do become one."""
         size = math.prod(host.shape)
-        if host.anchor or group.anchor or host.reduced != group.reduced or size != math.prod(group.shape):
+        if size != math.prod(group.shape):
             return False
         if host.reduced and host.shape != group.shape:
             return False
@@ -95,8 +103,6 @@ class Siblings:
         ):
             return False
         if self.fusion.length(host) + self.fusion.length(group) > MOST_INSTRUCTIONS:
-            return False
-        if self.waits(host, group) or self.waits(group, host):
             return False
         most = self.fusion.limits.max_bindings if size <= TINY else self.fusion.most_streams
         if self.streams(host) + self.streams(group) - len(shared) > most:
