@@ -47,7 +47,8 @@ def _rooted(
 
     def power(m: Numbering, d: DType, x: Term) -> Term:
         least = m.make(O.EQ, bool_, x, m.constant(-math.inf, d))
-        value = root(m, d, m.make(O.ADD, d, x, m.constant(0.0, d)))
+        zero = m.constant(0.0, d)  # not x + 0.0, of which Mesa makes x
+        value = root(m, d, m.make(O.SELECT, d, m.make(O.EQ, bool_, x, zero), zero, x))
         return m.make(O.SELECT, d, least, m.constant(limit, d), value)
 
     return power
