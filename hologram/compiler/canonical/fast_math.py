@@ -106,6 +106,6 @@ SIMPLIFY_FAST = Pass(
     Stage.FORM,
     simplifying((*FAST, *IEEE)),
     wanted=lambda goal: goal.fast_math,
-    promise=Promise(frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.MAD, O.CONVERT}), ulp=2.0, finite=True),
+    promise=Promise(frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.MAD, O.CONVERT, O.POW}), ulp=2.0, finite=True),
     laws=laws_of((*FAST, *IEEE)),
 )
