@@ -29,7 +29,7 @@ Compute = Callable[..., Array]
 def number(value: bool | int | float, d: DType) -> Array:
     """A 0-d array of `d` that holds a Python number; integers wrap, floats round to nearest even."""
     if d.is_integer or d is dtypes.index:
-        return np.array(int(value) & (2**d.bits - 1), f"u{d.itemsize}").view(d.numpy)
+        return np.array(int(value) & (2**d.bits - 1), d.unsigned.numpy).view(d.numpy)
     if d.kind == "bool":
         return np.array(bool(value))
     with np.errstate(over="ignore"):
@@ -38,21 +38,16 @@ def number(value: bool | int | float, d: DType) -> Array:
 
 def identity(opcode: Opcode, d: DType) -> bool | int | float:
     """What a reduction of no elements gives."""
-    largest = opcode is Opcode.REDUCE_MIN
-    if opcode in (Opcode.REDUCE_ADD, Opcode.REDUCE_MUL) or d.kind == "bool":
-        one = largest or opcode is Opcode.REDUCE_MUL
-        return {"float": float(one), "bool": one}.get(d.kind, int(one))
-    if d.is_float:
-        return math.inf if largest else -math.inf
-    lowest = 0 if d.kind == "uint" else -1 << (d.bits - 1)
-    return lowest + (1 << d.bits) - 1 if largest else lowest
+    if opcode in (Opcode.REDUCE_ADD, Opcode.REDUCE_MUL):
+        return d.python(opcode is Opcode.REDUCE_MUL)
+    return d.highest if opcode is Opcode.REDUCE_MIN else d.lowest
 
 
 def narrow(x: Array, d: DType) -> Array:
     """Floats in the float dtype `d`, rounded to nearest even once."""
     if x.dtype == d.numpy:
         return x
-    if d is dtypes.bf16 and x.dtype == np.float64:
+    if d.is_foreign and x.dtype == np.float64:
         x = _to_odd_f32(x)
     return x.astype(d.numpy)
 
@@ -230,7 +225,7 @@ def _shr(d: DType, x: Array, count: Array) -> Array:
     last = d.numpy.type(d.bits - 1)
     beyond = _beyond(d, count)
     shifted = np.right_shift(x, np.where(beyond, last, count))
-    return shifted if d.kind == "int" else np.where(beyond, d.numpy.type(0), shifted)
+    return shifted if d.is_signed else np.where(beyond, d.numpy.type(0), shifted)
 
 
 def _select(d: DType, condition: Array, x: Array, y: Array) -> Array:
@@ -246,22 +241,19 @@ def convert(d: DType, x: Array) -> Array:
     if d.kind == "bool":
         return wide(x) != 0
     if d.is_float:
-        if d is dtypes.bf16 and x.dtype.itemsize == 8 and not floating:
+        if d.is_foreign and x.dtype.itemsize == 8 and not floating:
             return narrow(_sticky_f64(x), d)
         # An integer of 32 bits or fewer, as an f32 or narrower float, is exact in float64.
-        return narrow(x if floating or d is not dtypes.bf16 else x.astype(np.float64), d)
+        return narrow(x.astype(np.float64) if d.is_foreign and not floating else x, d)
     if not floating:
         return x.astype(d.numpy)
-    limits = np.iinfo(d.numpy)
     whole = np.trunc(x.astype(np.float64))
-    # A 64-bit max rounds up to 2^63 or 2^64.
     low, high = (
-        whole <= float(limits.min),
-        whole >= float(limits.max),
-    )
+        whole <= float(d.lowest),
+        whole >= float(d.highest),
+    )  # a 64-bit highest rounds up to 2^63 or 2^64
     inside = np.where(low | high | np.isnan(whole), 0.0, whole).astype(d.numpy)
-    minimum, maximum = d.numpy.type(limits.min), d.numpy.type(limits.max)
-    return np.where(low, minimum, np.where(high, maximum, inside))
+    return np.where(low, d.numpy.type(d.lowest), np.where(high, d.numpy.type(d.highest), inside))
 
 
 def _sticky_f64(x: Array) -> Array:

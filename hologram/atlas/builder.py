@@ -138,8 +138,7 @@ class Builder:
         return x
 
     def constant(self, number: Number, dtype: DType) -> Value:
-        convert = {"float": float, "bool": bool}.get(dtype.kind, int)
-        return self.emit(Opcode.CONSTANT, dtype, attribute=convert(number))
+        return self.emit(Opcode.CONSTANT, dtype, attribute=dtype.python(number))
 
     def coordinate(self, axis: int) -> Value:
         return self.emit(Opcode.COORDINATE, dtypes.index, attribute=axis)

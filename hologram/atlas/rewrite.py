@@ -19,7 +19,6 @@ from typing import Any
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program, ScalarParameter, SharedArray
-from hologram.foundation import dtypes
 from hologram.foundation.errors import ProgramError
 from hologram.foundation.frozen import frozen
 
@@ -218,7 +217,7 @@ def _several_at_a_time(
 ) -> tuple[Value, ...]:
     """A loop as one whose turns do so many rounds each, and one for the rounds that are left."""
     start, stop, step = bounds
-    counting = start.dtype if start.dtype.kind != "int" else dtypes.named(f"u{start.dtype.bits}")
+    counting = start.dtype.unsigned if start.dtype.is_integer else start.dtype
     distance = stop.to(counting) - start.to(counting)  # modulo the dtype's range, where it fits
     rounds = select(start < stop, (distance - 1) // step.to(counting) + 1, 0)
 

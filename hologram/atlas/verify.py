@@ -319,13 +319,10 @@ def _nothing(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> No
 
 def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     a, d = i.attribute, i.type
-    kinds = {"float": (int, float), "bool": (bool,)}.get(d.kind, (int,))
-    if not isinstance(a, kinds) or isinstance(a, str) or (isinstance(a, bool) and d.kind != "bool"):
+    if type(a) is not d.python and not (d.is_float and type(a) is int):
         raise verifier.refuse(i, f"the number must be one of {d}, got {a!r}")
-    if d.kind in ("int", "uint", "index"):
-        low = 0 if d.kind == "uint" else -(2 ** (d.bits - 1))
-        if not low <= int(a or 0) < low + 2**d.bits:
-            raise verifier.refuse(i, f"the number must fit {d}, got {a}")
+    if not d.is_float and not d.lowest <= a <= d.highest:  # type: ignore[operator]
+        raise verifier.refuse(i, f"the number must fit {d}, got {a}")
     verifier.constants[i.result] = a
 
 

@@ -134,7 +134,8 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
     """The canonical form, with the program's own names; canonical already, it is returned as it is.
 
     It computes the same to the bit, NaN, infinities, signed zeros and integer wrap included; but powers of floats with
-    some constant exponents (powers.py) differ by 2 ULP at most, and a NaN's sign and payload are not kept. Effects keep their order, loads their place among them, parameters theirs.
+    some constant exponents (powers.py) differ by 2 ULP at most, and a NaN's sign and payload are not kept. Effects keep
+    their order, loads their place among them, parameters theirs.
 
     Args:
         program: a program that `verify` accepts.

@@ -1,7 +1,8 @@
-"""The 13 element types, and how they combine."""
+"""The element types: what is known of each, and how they combine."""
 
 from __future__ import annotations
 
+import math
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -10,37 +11,122 @@ import numpy as np
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 
+# DLDataTypeCode, by NumPy's name of a dtype or by its kind.
+_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "bool": 6}
+
 
 @frozen(eq=False)
 class DType:
-    """An element type: its short name ("f32"), its kind and its width in bits. There is one object of each."""
+    """An element type. There is one object of each. All that differs from dtype to dtype is asked of it.
+
+    Five fields say what it is; the rest follows from them.
+    """
 
     name: str
     kind: str  # "float", "int", "uint", "bool", or "index"
     bits: int
     numpy_name: str
+    mantissa: int = 0  # of floats: the bits of the fraction, as stored
 
-    @property
+    @cached_property
     def itemsize(self) -> int:
         """Bytes of one element in memory; a bool takes one, as in NumPy."""
         return max(self.bits, 8) // 8
 
     @cached_property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype; bfloat16 comes from ml_dtypes, imported on first use."""
-        if self.name == "bf16":
+        """The NumPy dtype."""
+        if self.is_foreign:
             import ml_dtypes
 
-            return np.dtype(ml_dtypes.bfloat16)
+            return np.dtype(getattr(ml_dtypes, self.numpy_name))
         return np.dtype(self.numpy_name)
 
-    @property
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Whether NumPy has it from ml_dtypes, which is imported on first use. NumPy then moves its `unsigned`."""
+        return not hasattr(np, self.numpy_name)
+
+    @cached_property
+    def dlpack(self) -> int:
+        """The DLDataTypeCode of DLPack."""
+        return _DLPACK.get(self.numpy_name) or _DLPACK[self.kind]
+
+    @cached_property
     def is_float(self) -> bool:
         return self.kind == "float"
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Whether it has numbers below 0."""
+        return self.kind in ("int", "float", "index")
+
+    @cached_property
+    def python(self) -> type[Number]:
+        """The type of Python's numbers that are its elements: `d.python(0)` is its zero."""
+        return {"float": float, "bool": bool}.get(self.kind, int)
+
+    @cached_property
+    def lowest(self) -> Number:
+        """What no element is below: a negative infinity, a whole number, or False."""
+        return -math.inf if self.is_float else self.python(-1 << self.bits - 1 if self.is_signed else 0)
+
+    @cached_property
+    def highest(self) -> Number:
+        """What no element is above."""
+        return math.inf if self.is_float else self.python((1 << self.bits - self.is_signed) - 1)
+
+    @cached_property
+    def wide(self) -> DType:
+        """The dtype of 32 bits that holds all its numbers; what a language without arithmetic on it computes in."""
+        stem = {"float": "f", "int": "i", "uint": "u"}.get(self.kind)
+        return _BY_NAME[f"{stem}32"] if stem and self.bits < 32 else self
+
+    @cached_property
+    def computed(self) -> DType:
+        """What expressions on it are computed in, by every device: f32 for narrower floats."""
+        return self.wide if self.is_float else self
+
+    @cached_property
+    def unsigned(self) -> DType:
+        """The unsigned integer of its size, which holds its bits."""
+        return _BY_NAME[f"u{8 * self.itemsize}"]
+
+    @cached_property
+    def signed(self) -> DType:
+        """The signed integer of its size."""
+        return _BY_NAME[f"i{8 * self.itemsize}"]
+
+    # Of floats: a sign, an exponent and a fraction, as IEEE 754 has them.
+
+    @cached_property
+    def digits(self) -> int:
+        """Binary digits of a number, the one before the point included; of others all that they have."""
+        return self.mantissa + 1 if self.is_float else self.bits - (self.kind == "int")
+
+    @cached_property
+    def bias(self) -> int:
+        """What is added to exponents, and the exponent of the largest numbers."""
+        return (1 << self.bits - self.mantissa - 2) - 1
+
+    @cached_property
+    def least_exponent(self) -> int:
+        """Of the numbers with all digits."""
+        return 1 - self.bias
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest finite number."""
+        return math.ldexp(2.0 - 2.0**-self.mantissa, self.bias)
+
+    @cached_property
+    def smallest(self) -> float:
+        """The smallest number above 0, denormal."""
+        return math.ldexp(1.0, self.least_exponent - self.mantissa)
 
     def __repr__(self) -> str:
         return self.name
@@ -56,10 +142,10 @@ def named(name: str) -> DType:
 
 Number = bool | int | float  # what Python has for an element of any of them
 
-f32 = DType("f32", "float", 32, "float32")
-f16 = DType("f16", "float", 16, "float16")
-bf16 = DType("bf16", "float", 16, "bfloat16")
-f64 = DType("f64", "float", 64, "float64")
+f32 = DType("f32", "float", 32, "float32", 23)
+f16 = DType("f16", "float", 16, "float16", 10)
+bf16 = DType("bf16", "float", 16, "bfloat16", 7)
+f64 = DType("f64", "float", 64, "float64", 52)
 i8 = DType("i8", "int", 8, "int8")
 i16 = DType("i16", "int", 16, "int16")
 i32 = DType("i32", "int", 32, "int32")
@@ -81,7 +167,13 @@ DISCRETE = (*INTEGERS, bool_)
 index = DType("index", "index", 64, "int64")
 
 _BY_NAME = {d.name: d for d in ALL} | {d.numpy_name: d for d in ALL}
+_BY_DLPACK = {(d.dlpack, 8 * d.itemsize): d for d in ALL}
 _REFUSED = f"dtype must be one of {' '.join(d.name for d in ALL)} in native byte order, got {{!r}}"
+
+
+def of_dlpack(code: int, bits: int, lanes: int = 1) -> DType | None:
+    """The dtype that DLPack calls so; None where there is none."""
+    return _BY_DLPACK.get((code, bits)) if lanes == 1 else None
 
 
 def dtype(spec: Any) -> DType:

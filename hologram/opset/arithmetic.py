@@ -67,7 +67,7 @@ def fmin(x, y):
 
 def _divisor(x: Value, y: Value) -> Value:
     """The greatest common divisor, by Euclid's algorithm: two steps take off at least a bit."""
-    a, b = (v if v.dtype.kind == "uint" else atlas.absolute(v) for v in (x, y))
+    a, b = (atlas.absolute(v) if v.dtype.is_signed else v for v in (x, y))
 
     def turn(_: Value, a: Value, b: Value) -> tuple[Value, Value]:
         return b, a % b
@@ -77,7 +77,7 @@ def _divisor(x: Value, y: Value) -> Value:
         return found[0], found[1]
 
     found, _ = x.builder.loop(0, x.dtype.bits * 3 // 2, step, first=(a, b))
-    return found if x.dtype.kind == "uint" else atlas.absolute(found)
+    return atlas.absolute(found) if x.dtype.is_signed else found
 
 
 @numpy_elementwise(
@@ -94,7 +94,7 @@ def gcd(x, y):
 def lcm(x, y):
     """The least common multiple, at least 0; 0 where either is 0."""
     divisor = _divisor(x, y)
-    if x.dtype.kind != "uint":
+    if x.dtype.is_signed:
         x, y = atlas.absolute(x), atlas.absolute(y)
     return x // select(divisor == 0, 1, divisor) * y
 

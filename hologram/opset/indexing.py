@@ -16,7 +16,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
-from hologram.opset.forms import types
 from hologram.opset.forms.map import Indexed, IndexedOperand, indexed
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
 from hologram.opset.forms.samples import array
@@ -242,7 +241,7 @@ class ScatterAdd(Indexed):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        dtype = types.computing(outputs[0].dtype)
+        dtype = outputs[0].dtype.computed
         if dtype not in ATOMIC or target.limits.serial_workgroups:
             return updates.plan(inputs, outputs, attributes["dim"], _sum, Opcode.REDUCE_ADD, target)
 

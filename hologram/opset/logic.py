@@ -47,8 +47,7 @@ def _held(number: int, beside: Any) -> int | float:
     if not isinstance(known, DType):
         return number
     dtype = dtypes.weak(known, number)
-    lowest = -(1 << dtype.bits - 1) if dtype.kind == "int" else 0
-    fits = not dtype.is_integer or 0 <= number - lowest < 1 << dtype.bits
+    fits = not dtype.is_integer or dtype.lowest <= number <= dtype.highest
     return number if fits else math.inf if number > 0 else -math.inf
 
 

@@ -70,7 +70,7 @@ def floor_divide(x, y):
     """The largest integer not above x / y, as in NumPy: of integers 0 where y is 0, of an infinite x NaN."""
     if not x.dtype.is_float:
         quotient, left = x // y, x % y
-        if x.dtype.kind == "uint":
+        if not x.dtype.is_signed:
             return quotient
         return quotient - ((left != 0) & ((left ^ y) < 0)).to(x.dtype)
     left = x % y
@@ -93,7 +93,7 @@ def _beyond(left: Value, y: Value) -> Value:
 def remainder(x, y):
     """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
     left = x % y
-    if x.dtype.kind == "uint":
+    if not x.dtype.is_signed:
         return left
     if not x.dtype.is_float:
         return select((left != 0) & ((left ^ y) < 0), left + y, left)
@@ -177,7 +177,7 @@ def signed(cotangent, x):
 )
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
-    return x if x.dtype.kind == "uint" else atlas.absolute(x)
+    return atlas.absolute(x) if x.dtype.is_signed else x
 
 
 @numpy_elementwise(types=types.number, dtypes=NUMBERS, aten=("neg",), out_names=("vector_neg",))
@@ -197,7 +197,7 @@ def positive(x):
     gradient={"x": None})  # fmt: skip
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
-    if x.dtype.kind == "uint":
+    if not x.dtype.is_signed:
         return select(x > 0, 1, x)
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))
 

@@ -273,7 +273,7 @@ def epilogue_program(dtype: DType, bias: DType | None, activation: str) -> Progr
     """
     if bias is None and activation == "none":
         return None
-    computed = types.computing(dtype)
+    computed = dtype.computed
     b = Builder(f"atlas_epilogue_{activation}_{computed}", rank=2)
     place = b.position(Opcode.LANE)
     value = b.load(b.buffer("value", computed, Access.READ), place)
@@ -361,7 +361,7 @@ def _linear(x, weight, bias=None, *, activation="none"):
 
 
 def _linear_parts(operation, x, weight, bias, *, activation):
-    if types.computing(x.dtype) != x.dtype:
+    if x.dtype.computed != x.dtype:
         return None  # 16-bit floats are rounded once, at the end
     product = matmul(x, weight.permute(1, 0))
     return ACTIVATIONS[activation](product if bias is None else add(product, bias))

@@ -100,14 +100,13 @@ def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`x` converted as CONVERT does: floats to integers truncate and saturate, NaN gives 0."""
     x = np.asarray(x)
     if dtype.is_integer and x.dtype.kind not in "iub":
-        info = np.iinfo(dtype.numpy)
+        low, high = int(dtype.lowest), int(dtype.highest)
         wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
         inside = np.clip(
-            np.trunc(wide), float(info.min), np.nextafter(float(info.max), 0) if info.bits > 53 else info.max
+            np.trunc(wide), float(low), np.nextafter(float(high), 0) if dtype.digits > 52 else high
         )
-        result = inside.astype(dtype.numpy)
-        result = np.where(wide >= float(info.max), info.max, result)
-        return np.where(wide <= float(info.min), info.min, result).astype(dtype.numpy)
+        result = np.where(wide >= float(high), high, inside.astype(dtype.numpy))
+        return np.where(wide <= float(low), low, result).astype(dtype.numpy)
     return x.astype(dtype.numpy)
 
 

@@ -25,7 +25,6 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import integers
 from hologram.machine.layout import Layout
-from hologram.opset.forms import types
 from hologram.opset.forms.map import IndexedOperand, indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.logic import where
@@ -110,7 +109,7 @@ def linear(at: tuple[Value, ...]) -> Value:
 
 def bits_of(dtype: DType) -> int:
     """How many bits make a float in [0, 1): no more than the dtype has, so that none rounds to 1."""
-    return {dtypes.f16: 11, dtypes.bf16: 8, dtypes.f64: 53}.get(dtype, 24)
+    return min(dtype.digits, 53) if dtype.is_float else 24
 
 
 def unit(word: Value, dtype: DType, bits: int = 24) -> Value:
@@ -242,7 +241,7 @@ def _units(key: Key, element: DType, bits: int, *, shape: Any, offset: Any, word
     """Numbers in [0, 1) from so many bits, in the dtype that such elements are computed in."""
     words, size = ("u64", 64) if element is dtypes.f64 else ("u32", 32)
     drawn = random_words(key.words, shape=shape, offset=offset, word=word, dtype=words)
-    return (drawn >> (size - bits)).astype(types.computing(element)) * 2.0**-bits
+    return (drawn >> (size - bits)).astype(element.computed) * 2.0**-bits
 
 
 def _uniform_parts(operation, *, shape, low, high, seed, offset, dtype):
@@ -291,7 +290,7 @@ def random_uniform(
 
 def _normal_bits(dtype: DType) -> int:
     """Narrow dtypes are computed in f32."""
-    return bits_of(types.computing(dtype))
+    return bits_of(dtype.computed)
 
 
 def _normal_reference(shape, mean=0.0, std=1.0, seed=0, offset=0, dtype="f32"):

@@ -23,7 +23,6 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
 from hologram.opset import math as arithmetic
 from hologram.opset.factors import beside
-from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
@@ -67,7 +66,7 @@ class RunningFold(Operation):
         layouts = along((x, *outputs), attributes["axis"], self.name)
         places = [Place(k, layout) for k, layout in enumerate(layouts)]
         steps = Steps(len(places))
-        _append(steps, self, places[:1], places[1:], types.computing(x.dtype), target)
+        _append(steps, self, places[:1], places[1:], x.dtype.computed, target)
         return steps.plan()
 
 

@@ -60,7 +60,7 @@ class Running(Operation):
             return Plan(())
         x, out = along((x, outputs[0]), attributes["axis"], self.name)
         steps = Steps(2)
-        scan_steps(steps, Place(0, x), Place(1, out), types.computing(dtype), target, self.products)
+        scan_steps(steps, Place(0, x), Place(1, out), dtype.computed, target, self.products)
         return steps.plan()
 
 

@@ -14,7 +14,6 @@ from hologram.foundation.errors import ShapeError
 from hologram.machine.layout import Layout
 from hologram.opset import indexing, logic, sort
 from hologram.opset import math as arithmetic
-from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
@@ -84,7 +83,7 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     An x1 of several axes is searched along the last one, in the row that x2 has the place of. NaN is the largest
     number; without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
     """
-    common = types.computing(promote(x1.dtype, x2.dtype))
+    common = promote(x1.dtype, x2.dtype).computed
     common = u32 if common.kind == "bool" else common
     wanted = x2.at(*at).to(common)
     row = at[:-1] if x1.ndim > 1 else ()

@@ -13,7 +13,6 @@ from typing import Any
 from torch._decomp.decompositions import Reduction
 
 import hologram as hg
-from hologram.opset.forms import types
 from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import add, implements
 
@@ -74,7 +73,7 @@ def threshold_backward(cotangent: Any, x: Any, threshold: Any) -> Any:
 @fused
 def lerp(start: Any, end: Any, weight: Any) -> Any:
     """start + weight (end - start), from the end that is nearer."""
-    wide = types.computing(start.dtype)
+    wide = start.dtype.computed
     first, last = (x.astype(wide, copy=False) for x in (start, end))
     between = last - first
     found = first + between * weight if abs(weight) < 0.5 else last - between * (1 - weight)
@@ -85,7 +84,7 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
 @fused
 def elu(x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
     """scale * x above 0, scale * alpha * (exp(x * input_scale) - 1) elsewhere."""
-    wide = x.astype(types.computing(x.dtype), copy=False)
+    wide = x.astype(x.dtype.computed, copy=False)
     return hg.where(hg.greater(wide, 0.0), wide * scale, hg.expm1(wide * input_scale) * (alpha * scale))
 
 
@@ -101,7 +100,7 @@ def shrink_backward(cotangent: Any, x: Any, lambd: Any) -> Any:
 @fused
 def logit_backward(cotangent: Any, x: Any, eps: Any = None) -> Any:
     """cotangent / (x (1 - x)); 0 where x was clamped to [eps, 1 - eps], NaN outside of [0, 1] without eps."""
-    wide, low = x.astype(types.computing(x.dtype), copy=False), 0.0 if eps is None else eps
+    wide, low = x.astype(x.dtype.computed, copy=False), 0.0 if eps is None else eps
     outside = hg.logical_or(hg.less(wide, low), hg.greater(wide, 1.0 - low))
     slope = hg.where(outside, float("nan") if eps is None else 0.0, cotangent / (wide * (1.0 - wide)))
     return slope.astype(x.dtype, copy=False)
@@ -111,7 +110,7 @@ def logit_backward(cotangent: Any, x: Any, eps: Any = None) -> Any:
 @fused
 def smooth_l1_loss_backward(cotangent: Any, x: Any, target: Any, reduction: int, beta: float) -> Any:
     """The cotangent times the difference over beta, which is kept within -1 and 1; a mean's is divided by the size."""
-    difference = x.astype(types.computing(x.dtype), copy=False) - target
+    difference = x.astype(x.dtype.computed, copy=False) - target
     slope = hg.where(hg.greater_equal(difference, beta), 1.0, difference / beta if beta else difference)
     slope = hg.where(hg.less_equal(difference, -beta), -1.0, slope)
     share = 1.0 / max(x.size, 1) if reduction == Reduction.MEAN.value else 1.0

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 import hologram as hg
-from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram_torch.aten.indexing.positions import refuse
@@ -204,13 +203,9 @@ def nextafter(x: Any, y: Any) -> Any:
     return _neighbour(dtype, *wide)
 
 
-# Of 16 bits: how many of these are the fraction's, and the exponent of the smallest number that has them all.
-FRACTIONS = {dtypes.f16: (10, -14), dtypes.bf16: (7, -126)}
-
-
 def _neighbour(dtype: Any, x: Any, y: Any) -> Any:
     """The next number of a narrow dtype, computed in f32: half a unit in the last place further rounds to it."""
-    digits, least = FRACTIONS[dtype]
+    digits, least = dtype.mantissa, dtype.least_exponent
     power = hg.where(hg.equal(x, 0.0), least, hg.maximum(hg.exponent(x) - 1, least))
     upwards = hg.greater(y, x)
     shrinks = hg.not_equal(hg.greater(x, 0.0), upwards)
@@ -219,8 +214,7 @@ def _neighbour(dtype: Any, x: Any, y: Any) -> Any:
     )
     unit = hg.exp2((power - digits - border.astype("i32")).astype("f32"))
     moved = hg.where(upwards, x + unit, x - unit)
-    largest = float(torch.finfo(getattr(torch, dtype.numpy_name)).max)
-    back = hg.where(hg.equal(hg.abs(x), math.inf), hg.multiply(hg.sign(x), largest), moved)
+    back = hg.where(hg.equal(hg.abs(x), math.inf), hg.multiply(hg.sign(x), dtype.largest), moved)
     found = hg.where(hg.equal(x, y), y, back)
     found = hg.where(hg.logical_and(hg.equal(found, 0.0), hg.less(x, 0.0)), -0.0, found)
     return hg.where(hg.logical_or(hg.isnan(x), hg.isnan(y)), math.nan, found).astype(dtype)

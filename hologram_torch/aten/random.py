@@ -14,7 +14,6 @@ from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.device.generator import draw
-from hologram_torch.kernels.numbers import highest
 from hologram_torch.kernels.registry import register
 from hologram_torch.kernels.results import write
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -176,7 +175,7 @@ register(
 def random_(x: torch.Tensor, *, generator: Generator) -> Tensor:
     own = hologram_tensor(x).dtype
     digits = torch.finfo(x.dtype).eps if own.is_float else 0
-    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else int(highest(own)) + 1, generator)
+    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else int(own.highest) + 1, generator)
 
 
 def _range(x: torch.Tensor, low: int, high: int | None = None) -> str | None:
@@ -198,7 +197,7 @@ def random_from(
     x: torch.Tensor, low: int, high: int | None = None, *, generator: Generator, **named: Any
 ) -> Tensor:
     own = hologram_tensor(x).dtype
-    return _integers(x, low, int(highest(own)) + 1 if high is None else high, generator)
+    return _integers(x, low, int(own.highest) + 1 if high is None else high, generator)
 
 
 def _integers(x: torch.Tensor, low: int, high: int, generator: Generator) -> Tensor:

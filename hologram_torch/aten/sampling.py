@@ -14,7 +14,6 @@ import torch
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram.opset.random import Key
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.device.generator import draw
@@ -43,7 +42,7 @@ def drawn(
         key = seed.words
     else:
         key, offset = own[0].executor.tensor(np.array([seed, offset], np.uint64)), 0
-    wide = [x.astype(types.computing(x.dtype), copy=False) for x in own]
+    wide = [x.astype(x.dtype.computed, copy=False) for x in own]
     return sample(*wide, key, offset=offset).astype(own[0].dtype, copy=False)
 
 

@@ -19,7 +19,6 @@ from hologram.foundation.errors import HologramError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram.runtime.dispatch import Dispatch, deferred
 from hologram.runtime.memory.allocation import BufferSpec
 from hologram.runtime.memory.buffer import Buffer
@@ -214,7 +213,7 @@ def _is_whole(x: Tensor) -> bool:
 
 def wide(x: Tensor) -> Tensor:
     """In the dtype that sums of its dtype are computed in."""
-    return x.astype(types.computing(x.dtype), copy=False)
+    return x.astype(x.dtype.computed, copy=False)
 
 
 def alike(lists: Sequence[Sequence[torch.Tensor]]) -> bool:

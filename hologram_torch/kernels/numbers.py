@@ -14,12 +14,10 @@ from hologram_torch.tensors.dtypes import torch_dtype
 
 def converted(value: bool | int | float, dtype: DType) -> bool | int | float:
     """A number as PyTorch converts it: integers wrap round, fractions are cut off."""
-    if dtype.kind == "bool":
-        return bool(value)
     if not dtype.is_integer:
-        return float(value)
-    low, span = lowest(dtype), 1 << dtype.bits
-    return (int(value) - int(low)) % span + int(low)
+        return dtype.python(value)
+    low, span = int(dtype.lowest), 1 << dtype.bits
+    return (int(value) - low) % span + low
 
 
 @functools.cache
@@ -27,8 +25,7 @@ def bounds(dtype: DType) -> tuple[float, float]:
     """The numbers between which a dtype holds all, but for their fractions."""
     if dtype.kind == "bool":
         return -math.inf, math.inf
-    info = torch.finfo(torch_dtype(dtype)) if dtype.is_float else torch.iinfo(torch_dtype(dtype))
-    return info.min, info.max
+    return (-dtype.largest, dtype.largest) if dtype.is_float else (dtype.lowest, dtype.highest)
 
 
 def is_within(value: bool | int | float, dtype: DType) -> bool:
@@ -50,17 +47,3 @@ def element(value: bool | int | float, like: Tensor) -> bool | int | float:
 def scalar(x: Tensor, value: bool | int | float) -> Tensor:
     """A number as a tensor without axes, of the dtype of another and beside it."""
     return x.executor.full((), converted(value, x.dtype), x.dtype)
-
-
-def lowest(dtype: DType) -> int | float:
-    """What every number of a dtype is at least."""
-    if dtype.is_float:
-        return -math.inf
-    return -(1 << dtype.bits - 1) if dtype.kind == "int" else 0
-
-
-def highest(dtype: DType) -> int | float:
-    """What every number of a dtype is at most."""
-    if dtype.is_float:
-        return math.inf
-    return (1 << dtype.bits - (dtype.kind == "int")) - 1

@@ -9,6 +9,7 @@ import torch
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import UnsupportedDType
+from hologram.runtime.interchange.dlpack import as_numpys_own
 
 MOST_AXES = 64  # of an array of NumPy's, and of what PyTorch reduces
 DTYPES: dict[torch.dtype, DType] = {getattr(torch, d.numpy_name): d for d in dtypes.ALL}
@@ -31,17 +32,16 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 
 def host_array(tensor: torch.Tensor) -> Any:
-    """A NumPy view of a tensor on the host, bfloat16 included; a copy where it has lazy negations."""
+    """A NumPy view of a tensor on the host; a copy where it has lazy negations."""
     if tensor.ndim > MOST_AXES:
         raise RuntimeError(f"hologram: tensors of up to {MOST_AXES} axes are supported, got {tensor.ndim}")
     plain = tensor.detach().resolve_neg()
-    if tensor.dtype == torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(dtypes.bf16.numpy)
+    dtype = DTYPES.get(tensor.dtype)
+    if dtype is not None and dtype.is_foreign:
+        return plain.view(TORCH_DTYPES[dtype.unsigned]).numpy().view(dtype.numpy)
     return plain.numpy()
 
 
 def host_tensor(array: Any) -> torch.Tensor:
-    """A tensor on the host over the memory of an array, bfloat16 included."""
-    if array.dtype == dtypes.bf16.numpy:
-        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
-    return torch.from_numpy(array)
+    """A tensor on the host over the memory of an array."""
+    return torch.from_numpy(as_numpys_own(array)).view(TORCH_DTYPES[dtypes.dtype(array.dtype)])

@@ -36,8 +36,6 @@ as_strided = torch.ops.aten.as_strided.default._handle.redispatch_boxed
 
 TOKEN_BITS = 36  # of a storage's address: below the number of its memory, so that no two ranges meet
 EXTENSION = 12  # DLPack's kDLExtDev, which is PyTorch's PrivateUse1
-CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}  # DLDataTypeCode
-BFLOAT = 4
 
 
 class _Managed(ctypes.Structure):
@@ -97,8 +95,7 @@ def strides(layout: Layout) -> tuple[int, ...]:
 
 
 def _element(dtype: DType) -> int:
-    code = BFLOAT if dtype.name == "bf16" else CODES[dtype.kind]
-    return code | dtype.itemsize * 8 << 8 | 1 << 16
+    return dtype.dlpack | dtype.itemsize * 8 << 8 | 1 << 16
 
 
 class _Python:

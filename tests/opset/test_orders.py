@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hologram.machine.kernel import Binding
 
 import hologram as hg
 from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.sorting.kernel import OrderKernel
 from hologram.foundation.dtypes import ALL, DType, dtype, index, u32, u64
+from hologram.machine.kernel import Binding
 from hologram.machine.plan import ORDER, Tile
 from hologram.opset.sort import orders
 

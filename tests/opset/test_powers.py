@@ -9,8 +9,8 @@ import hologram as hg
 from hologram.atlas.builder import Builder, Value, power
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
-from hologram.compiler.canonical.form import canonical
 from hologram.compiler.canonical.powers import FLOATS
+from hologram.compiler.pipeline import canonical
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.opset.math import pow_

@@ -133,18 +133,9 @@ def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     if not y.constant or not isinstance(y.attribute, float) or not math.isfinite(y.attribute):
         return None
     fraction, exponent = math.frexp(y.attribute)
-    if abs(fraction) != 0.5 or not lowest_exponent(d) <= 1 - exponent <= highest_exponent(d):
+    if abs(fraction) != 0.5 or not d.least_exponent <= 1 - exponent <= d.bias:
         return None
     return m.make(O.MUL, d, x, m.constant(math.ldexp(math.copysign(1.0, fraction), 1 - exponent), d))
-
-
-def lowest_exponent(d: DType) -> int:
-    """Of the normal numbers."""
-    return {"f16": -14, "f64": -1022}.get(d.name, -126)
-
-
-def highest_exponent(d: DType) -> int:
-    return {"f16": 15, "f64": 1023}.get(d.name, 127)
 
 
 def neg_neg(m: Numbering, d: DType, x: Term) -> Term | None:
@@ -188,9 +179,8 @@ def compare_widened(opcode: Opcode) -> Apply:
             narrow = wide.operands[0].type if wide.opcode is O.CONVERT else None
             if wide.type is None or narrow is None or not other.constant or not _holds_all(wide.type, narrow):
                 continue
-            least, most = _bounds(narrow)
             number = int(other.attribute or 0)
-            if least <= number <= most:
+            if narrow.lowest <= number <= narrow.highest:
                 sides = wide.operands[0], m.constant(number, narrow)
             else:  # beyond all of them, as it is beyond 0
                 sides = m.constant(0, wide.type), other
@@ -203,13 +193,8 @@ def compare_widened(opcode: Opcode) -> Apply:
 
 def _holds_all(wide: DType, narrow: DType) -> bool:
     """Whether an integer dtype holds all numbers of another."""
-    if wide.kind == "int":
-        return narrow.kind in ("int", "uint") and narrow.bits < wide.bits
-    return wide.kind == "uint" and narrow.kind == "uint" and narrow.bits < wide.bits
-
-
-def _bounds(d: DType) -> tuple[int, int]:
-    return (-(1 << (d.bits - 1)), (1 << (d.bits - 1)) - 1) if d.kind == "int" else (0, (1 << d.bits) - 1)
+    both = wide.is_integer and narrow.is_integer
+    return both and wide.lowest <= narrow.lowest and narrow.highest < wide.highest
 
 
 _OPPOSITE = {O.EQ: O.NE, O.NE: O.EQ}
@@ -276,21 +261,15 @@ def _holds(w: DType, s: DType) -> bool:
         return True
     if s.is_float or w.is_float:
         return s.is_float and w.is_float and (w.bits > s.bits)
-    if s.kind == "index" or w.kind == "bool":
-        return False
-    if s.kind == "bool":
-        return w.kind != "index"
-    if w.kind == "index":  # of 32 bits at least
-        return s.bits < 32 or s is dtypes.i32
-    if s.kind == w.kind:
-        return w.bits >= s.bits
-    return w.kind == "int" and w.bits > s.bits
+    if s.kind == "index" or "bool" in (s.kind, w.kind):
+        return s.kind == "bool" and w.kind != "index"
+    w = dtypes.i32 if w.kind == "index" else w  # of 32 bits at least
+    return w.lowest <= s.lowest and s.highest <= w.highest
 
 
 def _exact_float(w: DType, s: DType) -> bool:
     """Whether float `w` holds every integer of `s`."""
-    digits = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}.get(w.name, 0)
-    return s.kind in ("int", "uint", "bool") and s.bits - (s.kind == "int") <= digits
+    return w.is_float and s.kind in DISCRETE and s.digits <= w.digits
 
 
 def convert_twice(m: Numbering, d: DType, x: Term) -> Term | None:

@@ -12,10 +12,10 @@ from hologram.compiler.canonical.rules import Rule, rule
 from hologram.compiler.canonical.term import Term
 from hologram.compiler.lowering.lower import widen
 from hologram.compiler.passes import Pass, Promise, Stage
-from hologram.foundation.dtypes import DType, bf16, f16
+from hologram.foundation.dtypes import FLOATS, DType
 
 O = Opcode
-NARROW = frozenset({f16, bf16})
+NARROW = frozenset(d for d in FLOATS if d.computed is not d)
 
 
 def add_product(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:

@@ -14,7 +14,7 @@ from hologram.atlas.arithmetic import number as array
 from hologram.atlas.opcodes import Opcode
 from hologram.compiler.canonical.numbering import Numbering
 from hologram.compiler.canonical.term import Term
-from hologram.foundation.dtypes import DType
+from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.frozen import frozen
 
 LONGEST = 8
@@ -47,7 +47,7 @@ def _signed(value: int, d: DType) -> int:
 
 def _held(value: int, d: DType) -> int:
     """The number of the dtype that is congruent."""
-    return value % (1 << d.bits) if d.kind == "uint" else _signed(value, d)
+    return _signed(value, d) if d.is_signed else value % (1 << d.bits)
 
 
 def _as_sum(t: Term) -> Sum:
@@ -216,15 +216,12 @@ def _together(m: Numbering, opcode: Opcode, d: DType, constants: Sequence[Term])
     return m.constant(folded.item(), d)
 
 
-def _special(opcode: Opcode, d: DType) -> tuple[int | bool | None, int | bool | None]:
+def _special(opcode: Opcode, d: DType) -> tuple[Number | None, Number | None]:
     """The number that changes nothing, and the one that nothing changes."""
     if d.kind == "index":
         return None, None
-    low, high = (-(1 << (d.bits - 1)), (1 << (d.bits - 1)) - 1) if d.kind == "int" else (0, (1 << d.bits) - 1)
-    if d.kind == "bool":
-        low, high = False, True
-    ones = -1 if d.kind == "int" else high
-    zero = False if d.kind == "bool" else 0
+    low, high, zero = d.lowest, d.highest, d.python(0)
+    ones = -1 if d.is_signed else high
     return {
         Opcode.AND: (ones, zero),
         Opcode.OR: (zero, ones),

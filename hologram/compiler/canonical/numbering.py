@@ -50,7 +50,7 @@ def rounded(number: object, d: DType) -> Number:
     """A constant's number as its dtype holds it."""
     if d.is_float:
         return float(arithmetic.number(float(number), d))  # type: ignore[arg-type]
-    return bool(number) if d.kind == "bool" else int(number)  # type: ignore[call-overload]
+    return d.python(number)  # type: ignore[arg-type]
 
 
 def plain_names(program: Program) -> dict[str, str]:

@@ -26,7 +26,7 @@ class Layout:
         return (2 * self.bias + 1) << self.mantissa
 
 
-LAYOUTS = {dtypes.f32: Layout(dtypes.i32, 23, 127, 12), dtypes.f64: Layout(dtypes.i64, 52, 1023, 27)}
+LAYOUTS = {d: Layout(d.signed, d.mantissa, d.bias, (d.digits + 1) // 2) for d in (dtypes.f32, dtypes.f64)}
 
 
 def layout(x: Value) -> Layout:

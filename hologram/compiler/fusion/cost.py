@@ -8,10 +8,10 @@ from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import STRUCTURED, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.analysis import cost
-from hologram.compiler.canonical.form import canonical
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.graph import Node, Read
 from hologram.compiler.fusion.reached import Reached
+from hologram.compiler.pipeline import canonical
 from hologram.foundation.dtypes import DType
 from hologram.machine.layout import Layout
 

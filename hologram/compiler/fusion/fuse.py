@@ -25,7 +25,6 @@ from hologram.compiler.fusion.groups import (
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import compose
-from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 
 CHEAP = 4  # instructions that are rather computed twice than kept in memory
@@ -234,8 +233,8 @@ class Fusion:
         if group.anchor is not None or group.reduced or group.reads or len(group.stores) != 1:
             return None, "what follows is no single element-wise result"
         (stored,) = group.stores
-        accumulated = types.computing(layout.dtype)
-        if not accumulated == types.computing(self.graph.layouts[stored].dtype) in self.limits.tile_dtypes:
+        accumulated = layout.dtype.computed
+        if not accumulated == self.graph.layouts[stored].dtype.computed in self.limits.tile_dtypes:
             return None, f"kernels that finish products of {layout.dtype} are not here"
         lanes, along = lanes_in_order(group, group.needs[value][0])
         numbering = compose(lanes, matrix) if along == 1 and math.prod(group.shape) == layout.size else None

@@ -16,7 +16,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.axes import row_major
 from hologram.machine.layout import Layout
 from hologram.machine.merging import collapse, collapse_apart, compose
-from hologram.opset.forms import types
 from hologram.opset.forms.row import Row
 
 MOST_NAMES = 4  # operations that a kernel is named after
@@ -184,7 +183,7 @@ class _Writer:
     def epilogue(self, product: int) -> Kernel:
         (stored, at), b = next(iter(self.group.stores.items())), self.builder
         dtype = self.graph.layouts[product].dtype
-        accumulated = types.computing(dtype)
+        accumulated = dtype.computed
         lane = b.position(Opcode.LANE)
         # Rounded as if it had been stored.
         value = b.load(b.buffer("value", accumulated, Access.READ), lane).to(dtype)

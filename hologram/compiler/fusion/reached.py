@@ -10,7 +10,6 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
-from hologram.opset.forms import types
 
 
 def scalar(builder: Builder, kind: str, number: int, scalars: dict[str, int]) -> Value:
@@ -45,7 +44,7 @@ class Reached:
 
     @property
     def computed(self) -> DType:
-        return types.computing(self.layout.dtype)
+        return self.layout.dtype.computed
 
     def extent(self, axis: int) -> Value:
         """Size along an axis, as an index."""
@@ -81,4 +80,4 @@ class Pulled:
 
     def at(self, *coordinates: Value) -> Value:
         """The element, in the dtype that kernels compute with."""
-        return self.value.to(types.computing(self.value.dtype))
+        return self.value.to(self.value.dtype.computed)

@@ -12,7 +12,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
 from hologram.compiler.passes import Pass, Stage
-from hologram.foundation.dtypes import DType, dtype, f32, i32, index, u32
+from hologram.foundation.dtypes import DType, f32, i32, index, u32
 
 
 def multiply_high(x: Value, y: Value) -> Value:
@@ -35,7 +35,7 @@ def integer_power(x: Value, y: Value) -> Value:
         return select((rest & 1) == 1, result * base, result), base * base, rest >> 1
 
     result, _, _ = b.loop(0, x.dtype.bits, square, first=(one, x, y))
-    if x.dtype.kind == "uint":
+    if not x.dtype.is_signed:
         return result
     sign = select((y & 1) == 1, x, one)  # for x = 1 or -1
     return select(y < 0, select((x == 1) | (x == -1), sign, 0), result)
@@ -49,7 +49,7 @@ def float_remainder(x: Value, y: Value) -> Value:
     if x.dtype not in LAYOUTS:  # the remainder is a multiple of both units: exact in f16 and bf16, too
         return float_remainder(x.to(f32), y.to(f32)).to(x.dtype)
     b, form = x.builder, layout(x)
-    whole = dtype(f"u{form.bits.bits}")
+    whole = form.bits.unsigned
     spare = whole.bits - form.mantissa - 1
 
     def parts(v: Value) -> tuple[Value, Value]:

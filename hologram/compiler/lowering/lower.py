@@ -12,13 +12,10 @@ from hologram.atlas.rewrite import rewrite
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.passes import Goal, Pass, Stage
-from hologram.foundation.dtypes import DType, bf16, f16, f32, f64, i8, i16, i32, u8, u16, u32
+from hologram.foundation.dtypes import ALL, DType, f32, f64
 from hologram.foundation.errors import UnsupportedDType
 
-# What a language without an arithmetic of its own for a dtype computes it in.
-WIDE: dict[DType, DType] = {i8: i32, i16: i32, u8: u32, u16: u32, f16: f32, bf16: f32}
 _COMPUTING = COMPARISONS | BINARY | TERNARY | UNARY
-_SAME_BITS = {i8: u8, i16: u16, f16: u16, bf16: u16}
 
 
 def refuse(program: Program, dialect: Dialect) -> None:
@@ -47,10 +44,10 @@ def widen(program: Program, narrow: frozenset[DType], direct: Container[tuple[DT
         if i.opcode is Opcode.BITCAST:
             return _bitcast(operands[0], i.type, narrow)
         if i.opcode in REDUCTIONS and i.type in narrow:
-            return builder.emit(i.opcode, WIDE[i.type], operands[0].to(WIDE[i.type])).to(i.type)
+            return builder.emit(i.opcode, i.type.wide, operands[0].to(i.type.wide)).to(i.type)
         if i.opcode not in _COMPUTING or operands[-1].dtype not in narrow:
             return None
-        wide = [x.to(WIDE[x.dtype]) for x in operands]
+        wide = [x.to(x.dtype.wide) for x in operands]
         result = builder.emit(i.opcode, wide[0].dtype if i.type in narrow else i.type, *wide)
         return result.to(i.type)
 
@@ -60,34 +57,31 @@ def widen(program: Program, narrow: frozenset[DType], direct: Container[tuple[DT
 def _convert(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
     """A conversion by way of the wide dtypes; None where it is one of those already."""
     source = x.dtype
-    if source in narrow and WIDE[source] != target:
-        return _into(x.to(WIDE[source]), target, narrow)
-    return _into(x, target, narrow) if target in narrow and WIDE[target] != source else None
+    if source in narrow and source.wide != target:
+        return _into(x.to(source.wide), target, narrow)
+    return _into(x, target, narrow) if target in narrow and target.wide != source else None
 
 
 def _into(x: Value, target: DType, narrow: frozenset[DType]) -> Value:
     if target not in narrow:
         return x.to(target)
-    wide = WIDE[target]
-    if x.dtype.is_float and not target.is_float:
-        # Saturates at the bounds of the narrow dtype.
-        low = -(2 ** (target.bits - 1)) if target.kind == "int" else 0
-        whole = minimum(maximum(x.to(wide), low), low + 2**target.bits - 1)
-        return whole.to(target)
+    wide = target.wide
+    if x.dtype.is_float and not target.is_float:  # saturates
+        return minimum(maximum(x.to(wide), target.lowest), target.highest).to(target)
     return (rounded_to_odd(x) if x.dtype == f64 and wide == f32 else x.to(wide)).to(target)
 
 
 def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
     """By way of the unsigned dtype of that width, where both sides are something else."""
-    middle = _SAME_BITS.get(x.dtype)
-    if x.dtype not in narrow or middle is None or target in (middle, x.dtype):
+    middle = x.dtype.unsigned
+    if x.dtype not in narrow or target in (middle, x.dtype):
         return None
     return x.bitcast(middle).bitcast(target)
 
 
 def _apply(program: Program, goal: Goal) -> Program:
     assert goal.dialect is not None
-    narrow = frozenset(d for d in WIDE if goal.lacks(Opcode.ADD, d))
+    narrow = frozenset(d for d in ALL if d.wide is not d and goal.lacks(Opcode.ADD, d))
     if not narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
         return program
     return widen(program, narrow, goal.dialect.conversions)

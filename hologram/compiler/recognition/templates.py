@@ -15,7 +15,6 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
-from hologram.opset.forms import types
 
 Sizes = tuple[int, ...]
 Grid = tuple[int, ...]
@@ -87,7 +86,7 @@ def _looped(lanes: Lanes, order: str, how: str) -> Spelling:
         m, k, n = sizes
         b = Builder("atlas_product", rank=len(lanes.grid(m, n)))
         pair, store = _operands(b, lanes, ORDERS[order], dtype, sizes)
-        zero = b.constant(0, types.computing(dtype))
+        zero = b.constant(0, dtype.computed)
         store(_carry(b, k, lambda i, total: accumulate(total, *pair(i)), zero))
         return b.build()
 
@@ -119,7 +118,7 @@ def _operands(
     left, right = (b.buffer(name, dtype, Access.READ) for name in "ab")
     out = b.buffer("out", dtype, Access.WRITE)
     row, column = lanes.place(b, n)
-    computed = types.computing(dtype)
+    computed = dtype.computed
 
     def pair(i: Value) -> tuple[Value, Value]:
         x = b.load(left, i * m + row if transposed[0] else row * k + i)
@@ -158,7 +157,7 @@ def _softmax(largest: str, share: str, *, kept: bool) -> Spelling:
 
     def write(dtype: DType, sizes: Sizes) -> Program:
         _, n = sizes
-        d = types.computing(dtype)
+        d = dtype.computed
         b = Builder("atlas_softmax")
         x = b.buffer("x", dtype, Access.READ)
         out = b.buffer("out", dtype, Access.READ_WRITE if kept else Access.WRITE)
@@ -199,7 +198,7 @@ SOFTMAXES = tuple(_softmax(f, s, kept=k) for f, s, k in product(LARGEST, SHARES,
 def _running(dtype: DType, sizes: Sizes) -> Program:
     """A lane a row."""
     _, n = sizes
-    d = types.computing(dtype)
+    d = dtype.computed
     b = Builder("atlas_prefix")
     x, out = b.buffer("x", dtype, Access.READ), b.buffer("out", dtype, Access.WRITE)
     base = b.coordinate(0) * n
@@ -215,7 +214,7 @@ def _running(dtype: DType, sizes: Sizes) -> Program:
 
 def _quadratic(dtype: DType, sizes: Sizes) -> Program:
     """A lane an element, which sums all up to its own."""
-    d = types.computing(dtype)
+    d = dtype.computed
     b = Builder("atlas_prefix")
     x, out = b.buffer("x", dtype, Access.READ), b.buffer("out", dtype, Access.WRITE)
     lane = b.coordinate(0)

@@ -20,7 +20,6 @@ from hologram.atlas.ssa import has_effect, named, sources
 from hologram.compiler.analysis.phases import rows
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.lowering.arithmetic import expand_unsupported
-from hologram.compiler.lowering.lower import WIDE
 from hologram.compiler.passes import Goal, Pass, Promise, Stage, Trial
 from hologram.compiler.scheduling.schedule import UNROLLED
 from hologram.foundation.dtypes import DType, bool_, index, u32
@@ -77,7 +76,7 @@ def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Plan:
 
 def _carrier(dtype: DType) -> DType:
     """The dtype partial results are kept in: wide enough, and never packed."""
-    return u32 if dtype == bool_ else WIDE.get(dtype, dtype)
+    return u32 if dtype == bool_ else dtype.wide
 
 
 class _Splitter:

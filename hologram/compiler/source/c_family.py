@@ -62,7 +62,7 @@ def literal(names: Names, dtype: DType, number: Number) -> str:
         return "true" if number else "false"
     if not dtype.is_float:
         value, suffix = int(number), names.suffixes[dtype]
-        if dtype.kind != "int" and dtype != index:
+        if not dtype.is_signed:
             return f"{value}{suffix}"
         if dtype == index and suffix == "u":
             return f"{value & 0xFFFFFFFF}u"
@@ -164,10 +164,8 @@ def _function(
 
 def _saturated(names: Names, source: DType, target: DType) -> str:
     """A float truncated to an integer; the bounds that count are powers of two, which floats hold exactly."""
-    lowest = -(2 ** (target.bits - 1)) if target.kind == "int" else 0
-    above = float(lowest + 2**target.bits)
-    low, high = literal(names, target, lowest), literal(names, target, lowest + 2**target.bits - 1)
-    bounds = [literal(names, source, b) for b in (float(lowest), above)]
+    low, high = literal(names, target, target.lowest), literal(names, target, target.highest)
+    bounds = [literal(names, source, float(b)) for b in (target.lowest, target.highest + 1)]
     return f"x != x ? 0 : x <= {bounds[0]} ? {low} : x >= {bounds[1]} ? {high} : ({names.types[target]})x"
 
 
@@ -186,8 +184,7 @@ def conversions(names: Names) -> dict[tuple[DType, DType], str]:
             found[d, f32] = names.to_f32[d]
             found |= {(a, d): names.from_float[a, d] for a in floats if (a, d) in names.from_float}
         else:
-            wide = i32 if d.kind == "int" else u32
-            found |= {(d, wide): f"({types[wide]}){{0}}", (wide, d): f"({types[d]}){{0}}"}
+            found |= {(d, d.wide): f"({types[d.wide]}){{0}}", (d.wide, d): f"({types[d]}){{0}}"}
     return found
 
 

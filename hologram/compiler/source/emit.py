@@ -267,15 +267,14 @@ class Emitter:
             self._define(i, text)
             return
         self.names[i.result] = f"v{i.result}"
-        self.var(self.names[i.result], i.type, self.literal({"float": 0.0}.get(i.type.kind, 0), i.type))
+        self.var(self.names[i.result], i.type, self.literal(i.type.python(0), i.type))
         with self.scope(f"if ({self.guard}) {{"):
             self.line(f"{self.names[i.result]} = {text};")
 
     def _if(self, i: Instruction, condition: str) -> None:
         for result, dtype in zip(i.results, i.types, strict=True):
             self.names[result] = f"v{result}"
-            zero = {"float": 0.0, "bool": False}.get(dtype.kind, 0)
-            self.var(f"v{result}", dtype, self.literal(zero, dtype))
+            self.var(f"v{result}", dtype, self.literal(dtype.python(0), dtype))
         then, orelse = i.blocks
         has_else = bool(orelse.instructions or orelse.yields)
         with self.scope(f"if ({condition}) {{", "} else {" if has_else else "}"):

@@ -72,7 +72,7 @@ def _zeroes(emitter: Emitter, schedule: Schedule) -> None:
     """Fills the shared arrays with what Atlas says they begin with. So does WGSL say, but not wgpu-native 29."""
     index, step = dtypes.index, emitter.number(schedule.workgroup)
     for array in emitter.program.shared:
-        zero = emitter.literal({"float": 0.0, "bool": False}.get(array.dtype.kind, 0), array.dtype)
+        zero = emitter.literal(array.dtype.python(0), array.dtype)
         with emitter.loop("place", index, emitter.index("thread_index"), emitter.number(array.size), step):
             emitter.line(emitter.shared_store(array.name, array.dtype, "place", zero))
     emitter.line(emitter.dialect.barrier)

@@ -50,8 +50,8 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 _KINDS = {
     "bool": lambda d: d is dtypes.bool_,
-    "signed integer": lambda d: d.kind == "int",
-    "unsigned integer": lambda d: d.kind == "uint",
+    "signed integer": lambda d: d.is_integer and d.is_signed,
+    "unsigned integer": lambda d: d.is_integer and not d.is_signed,
     "integral": lambda d: d.is_integer,
     "real floating": lambda d: d.is_float,
     "complex floating": lambda d: False,
@@ -96,9 +96,8 @@ def finfo(type: Any, /) -> FloatInfo:
     dtype = _dtype(type)
     if not dtype.is_float:
         raise UnsupportedDType(f"finfo: a float dtype is needed, got {dtype}")
-    mantissa, exponent = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127), "f64": (52, 1023)}[dtype.name]
-    largest = math.ldexp(2.0 - 2.0**-mantissa, exponent)
-    return FloatInfo(dtype.bits, 2.0**-mantissa, largest, -largest, math.ldexp(1.0, 1 - exponent), dtype)
+    least, largest = math.ldexp(1.0, dtype.least_exponent), dtype.largest
+    return FloatInfo(dtype.bits, 2.0**-dtype.mantissa, largest, -largest, least, dtype)
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
@@ -106,8 +105,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype(type)
     if not dtype.is_integer:
         raise UnsupportedDType(f"iinfo: an integer dtype is needed, got {dtype}")
-    info = np.iinfo(dtype.numpy)
-    return IntegerInfo(dtype.bits, int(info.max), int(info.min), dtype)
+    return IntegerInfo(dtype.bits, int(dtype.highest), int(dtype.lowest), dtype)
 
 
 class Info:

@@ -182,7 +182,7 @@ class Expression(GeneratedOperation):
     def attribute_dtype(self, computing: types.Types) -> DType:
         """The dtype of attributes that are passed at launch, unless `scalars` says another."""
         computed, result = computing
-        return types.computing(computed[-1]) if computed else result
+        return computed[-1].computed if computed else result
 
     def described(self, attributes: Attributes) -> Mapping[str, Any]:
         """The attributes that the declaration is given."""

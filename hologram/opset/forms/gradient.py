@@ -204,7 +204,7 @@ def _partial(use: Use) -> Partial | None:
         return Partial()
     operation, present, computing, runtime = use.operation, use.present, use.computing, use.runtime
     computed, result = computing
-    kinds = {"cotangent": types.computing(result), "result": types.computing(result)}
+    kinds = {"cotangent": result.computed, "result": result.computed}
     kinds |= zip(present, computed, strict=True)
     arranged = isinstance(operation, Row) and operation.arrange is not None
     # How rows lie follows from all the operands.
@@ -267,7 +267,7 @@ def _fragment(use: Use) -> Fragment | None:
     attributes = operation.scalar_values(
         builder, use.static, operation.attribute_dtype(computing), use.runtime
     )
-    cotangent, known = (builder.scalar(n, types.computing(result)) for n in ("cotangent", "result"))
+    cotangent, known = (builder.scalar(n, result.computed) for n in ("cotangent", "result"))
     if wanted in operation.gradient:
         rule = operation.gradient[wanted]
         given = {"cotangent": cotangent, "result": known, **operands, **attributes}

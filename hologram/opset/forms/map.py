@@ -21,7 +21,6 @@ from hologram.machine.axes import broadcast
 from hologram.machine.layout import Layout
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Target
-from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import (
     Expression,
@@ -118,7 +117,7 @@ class Indexed(GeneratedOperation):
         scalars = self.runtime_scalars()
         found = dict(static)
         for name, number in runtime.items():
-            found[name] = converted(builder, number, scalars[name] or types.computing(result))
+            found[name] = converted(builder, number, scalars[name] or result.computed)
         return converted(builder, self.function(tuple(at), *operands, **found), result)
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
@@ -220,15 +219,15 @@ def _indexed_program(
     builder = Builder(f"atlas_{operation.name}_{result.name}", rank=rank + window, reduced=window)
     coordinates = tuple(builder.coordinate(axis) for axis in range(rank + window))
     values: dict[str, IndexedOperand] = {
-        name: IndexedOperand(builder, name, address, Access.READ, types.computing(address.dtype))
+        name: IndexedOperand(builder, name, address, Access.READ, address.dtype.computed)
         for name, address in zip(names, inputs, strict=True)
     }
     access = Access.READ_WRITE if operation.over else Access.WRITE
     targets = [
-        IndexedOperand(builder, name, address, access, types.computing(address.dtype))
+        IndexedOperand(builder, name, address, access, address.dtype.computed)
         for name, address in zip(output_names(len(outputs)), outputs, strict=True)
     ]
-    attributes = operation.scalar_values(builder, static, types.computing(result), runtime)
+    attributes = operation.scalar_values(builder, static, result.computed, runtime)
     at = coordinates[:rank]
     hidden: list[Any] = [at]
     if operation.window:

@@ -59,7 +59,7 @@ class Row(Expression):
         wanted = attributes.get("dtype")
         if wanted is not None:
             result = dtypes.dtype(wanted)
-            computed = (types.computing(result),) * len(computed)
+            computed = (result.computed,) * len(computed)
         return computed, result
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
@@ -118,7 +118,7 @@ class Row(Expression):
         return self.step_plan(inputs, layouts, list(ordered), attributes, computing, ranks, grid)
 
     def attribute_dtype(self, computing: types.Types) -> DType:
-        return types.computing(computing[0][0])
+        return computing[0][0].computed
 
     def described(self, attributes: Attributes) -> Mapping[str, Any]:
         """Without those that are spent on the arrangement."""

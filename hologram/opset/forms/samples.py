@@ -36,15 +36,12 @@ def array(
     if dtype.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_integer:
-        info = np.iinfo(dtype.numpy)
-        first, last = max(int(np.ceil(low)), int(info.min)), min(int(high), int(info.max))
+        first, last = max(int(np.ceil(low)), int(dtype.lowest)), min(int(high), int(dtype.highest))
         values = np.asarray(rng.integers(first, last, shape, endpoint=True)).astype(dtype.numpy)
-        extremes: list[Any] = [info.min, info.max, 0, 1]
+        extremes: list[Any] = [dtype.lowest, dtype.highest, 0, 1]
     else:
         values = np.asarray(rng.uniform(low, high, shape)).astype(dtype.numpy)
-        largest = 3.0e38 if dtype.name == "bf16" else np.finfo(dtype.numpy).max
-        smallest = 1e-40 if dtype.name == "bf16" else np.finfo(dtype.numpy).smallest_subnormal
-        extremes = [np.nan, np.inf, -np.inf, 0.0, -0.0, largest, -largest, smallest]
+        extremes = [np.nan, np.inf, -np.inf, 0.0, -0.0, dtype.largest, -dtype.largest, dtype.smallest]
     if special and values.size > 1:
         places = rng.permutation(values.size)[: max(1, min(values.size // 4, 3 * len(extremes)))]
         with np.errstate(over="ignore", invalid="ignore"):

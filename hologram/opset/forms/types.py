@@ -26,11 +26,6 @@ def promoted(operands: Sequence[OperandType]) -> DType:
     return dtype
 
 
-def computing(dtype: DType) -> DType:
-    """The dtype an expression on `dtype` is computed in."""
-    return f32 if dtype.is_float and dtype.bits == 16 else dtype
-
-
 def _require(who: str, dtype: DType, kinds: str) -> None:
     if dtype.kind not in kinds.split():
         raise UnsupportedDType(f"{who}: dtype must be {kinds.replace(' ', ' or ')}, got {dtype}")
@@ -39,7 +34,7 @@ def _require(who: str, dtype: DType, kinds: str) -> None:
 def same(who: str, operands: Sequence[OperandType]) -> Types:
     """Any dtype; the result has it."""
     dtype = promoted(operands)
-    return (computing(dtype),) * len(operands), dtype
+    return (dtype.computed,) * len(operands), dtype
 
 
 def number(who: str, operands: Sequence[OperandType]) -> Types:
@@ -52,7 +47,7 @@ def floating(who: str, operands: Sequence[OperandType]) -> Types:
     """Integers and bools become f32, as in PyTorch; the result is a float."""
     dtype = promoted(operands)
     dtype = dtype if dtype.is_float else f32
-    return (computing(dtype),) * len(operands), dtype
+    return (dtype.computed,) * len(operands), dtype
 
 
 def predicate(who: str, operands: Sequence[OperandType]) -> Types:
@@ -88,7 +83,7 @@ def total(who: str, operands: Sequence[OperandType]) -> Types:
     dtype = promoted(operands)
     if not dtype.is_float:
         dtype = u64 if dtype.kind == "uint" else i64
-    return (computing(dtype),) * len(operands), dtype
+    return (dtype.computed,) * len(operands), dtype
 
 
 def position(who: str, operands: Sequence[OperandType]) -> Types:

@@ -157,7 +157,7 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     mask, batch = _counted(q, k, mask, causal), cotangent.shape[:-2]
     scale = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     shapes = [x.shape[:-2] for x in (k, v)]
-    computed = types.computing(q.dtype)
+    computed = q.dtype.computed
     cotangent, q, k, v = (x.astype(computed, copy=False) for x in (cotangent, q, k, v))
     found = weights(matmul(q.expand((*batch, *q.shape[-2:])), k.mT), mask, scale=scale)
     grown = {"v": transposed_product(found, cotangent, shapes[1])} if "v" in wanted else {}

@@ -118,7 +118,7 @@ def _class_types(who: str, operands: Sequence[types.OperandType]) -> types.Types
         raise UnsupportedDType(f"{who}: logits must be floats, got {logits}")
     if not isinstance(target, DType) or not target.is_integer:
         raise UnsupportedDType(f"{who}: the target must hold class numbers, got {target}")
-    return (types.computing(logits), target), logits
+    return (logits.computed, target), logits
 
 
 def _nll_reference(logits, target, ignore_index=-100):
@@ -205,7 +205,7 @@ def _kept_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
     losses, target = operands
     assert isinstance(losses, DType)
     assert isinstance(target, DType)
-    return (types.computing(losses), target), losses
+    return (losses.computed, target), losses
 
 
 def _kept_mean(losses, target, *, axis=None, ignore_index=-100):

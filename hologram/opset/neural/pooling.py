@@ -17,7 +17,6 @@ from hologram.foundation.dtypes import FLOATS, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import integers
 from hologram.machine.layout import Layout
-from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
@@ -66,7 +65,7 @@ def _pooled(x, kernel_size, stride, padding, dilation, fill):
 
 
 def _max_pool_reference(x, kernel_size, stride=None, padding=0, dilation=1):
-    lowest = -np.inf if np.asarray(x).dtype.kind == "f" else np.iinfo(x.dtype).min
+    lowest = dtypes.dtype(np.asarray(x).dtype).lowest
     return _pooled(x, kernel_size, stride, padding, dilation, lowest).max(axis=0)
 
 
@@ -90,17 +89,13 @@ def _pool_samples(axes: int, **extra: Any):
     return make
 
 
-def _lowest(dtype: DType) -> float | int:
-    return -math.inf if dtype.is_float else int(np.iinfo(dtype.numpy).min)
-
-
 def _largest(at, window, x, kernel_size, stride, padding, dilation, who):
     """The largest element of the window, and a function of a tap: whether it lies on x, its places, and the element."""
     stride = kernel_size if stride is None else stride
 
     def taken(tap):
         inside, source = tapped(x, at[2:], tap, stride, padding, dilation, who)
-        return inside, source, within(inside, x.at(*at[:2], *source), _lowest(x.computed))
+        return inside, source, within(inside, x.at(*at[:2], *source), x.computed.lowest)
 
     kernel = per_axis(kernel_size, x.ndim - 2, who)
     return folded(window, kernel, reduce_max, maximum, lambda tap: taken(tap)[-1]), taken
@@ -151,7 +146,7 @@ def _position_samples(axes: int):
 
 def _position_reference(x, largest=None, kernel_size=1, stride=None, padding=0, dilation=1):
     settings = (kernel_size, stride, padding, dilation)
-    lowest = -np.inf if np.asarray(x).dtype.kind == "f" else np.iinfo(x.dtype).min
+    lowest = dtypes.dtype(np.asarray(x).dtype).lowest
     places = np.broadcast_to(np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:]), x.shape)
     first = _pooled(x, *settings, lowest).argmax(axis=0)
     return np.take_along_axis(_pooled(places, *settings, -1), first[None], 0)[0]
@@ -275,7 +270,7 @@ def _avg_pool_gradient(cotangent, inputs, kernel_size, stride, padding, count_in
     pool, spread = ((avg_pool1d, avg_pool1d_gradient), (avg_pool2d, avg_pool2d_gradient))[axes - 1]
     settings = {"kernel_size": kernel_size, "stride": stride, "padding": padding}
     if not count_include_pad:  # the share of a window that lies inside
-        ones = cotangent.executor.full((1, 1, *shape), 1, types.computing(cotangent.dtype))
+        ones = cotangent.executor.full((1, 1, *shape), 1, cotangent.dtype.computed)
         cotangent = divide(cotangent, pool(ones, **settings))
     return spread(cotangent, shape=shape, **settings)
 

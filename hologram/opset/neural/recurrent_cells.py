@@ -12,7 +12,6 @@ from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Step
-from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -273,7 +272,7 @@ def _program(kind: Kind, way: Way, described: tuple[tuple[str, Address, Access],
     dtype = described[0][1].dtype
     builder = Builder(f"atlas_{kind.name}_{way.__name__}_{dtype}", rank=2)
     operands = {
-        name: Operand(builder, name, address, access, types.computing(address.dtype))
+        name: Operand(builder, name, address, access, address.dtype.computed)
         for name, address, access in described
     }
     way(kind, Cell(builder, operands, builder.coordinate(0), builder.coordinate(1)))

@@ -17,7 +17,6 @@ from hologram.foundation.dtypes import FLOATS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
-from hologram.opset.forms import types
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
@@ -51,7 +50,7 @@ def _resample_reference(x, positions, weights, axis):
 def _resample_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape, axis, results, taps in (((9,), 0, 5, 2), ((4, 7), 1, 12, 3), ((3, 5, 6), -2, 4, 1)):
         positions = rng.integers(-2, shape[axis] + 1, (results, taps)).astype(np.int32)
-        weights = array(rng, types.computing(dtype), (results, taps), -2, 2)
+        weights = array(rng, dtype.computed, (results, taps), -2, 2)
         yield Sample((array(rng, dtype, shape), positions, weights), {"axis": axis})
 
 

@@ -18,7 +18,6 @@ from hologram.machine.choices import Candidate, Problem, chosen
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
-from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -78,7 +77,7 @@ def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, tar
         if unit_steps(steps, (found.q, found.k, found.v), found.mask, out, causal, scale, target.limits, way):
             return steps.plan()
         way = next(c for c in possible if c.stem != UNITS)
-    computed = types.computing(found.dtype)
+    computed = found.dtype.computed
     q, k, v = (
         Place(p, i) if i.dtype == computed else steps.converted(Place(p, i), computed)
         for p, i in enumerate((found.q, found.k, found.v))

@@ -8,7 +8,6 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile
-from hologram.opset.forms import types
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 
@@ -26,7 +25,7 @@ TILE_SCALARS = (
 
 def tile_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
     """The kernel's tiles that a device has room for; none where it does not apply."""
-    computed = types.computing(dtype)
+    computed = dtype.computed
     if (
         computed is not f32
         or computed not in limits.tile_dtypes

@@ -12,7 +12,6 @@ from hologram.foundation.sizes import fixed_range
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.creation import fill
-from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
@@ -104,7 +103,7 @@ def convolved(
         return None  # it counts the rows of all images, a product those of its own
     steps = Steps(3 + len(reads))
     view = windowed(steps, Place(0, x), weight.shape[2:], places, attributes, target)
-    memory = Memory(steps, types.computing(x.dtype), together * taps * area)
+    memory = Memory(steps, x.dtype.computed, together * taps * area)
     share = channels // groups
     for group in range(groups):
         rows = matrix.narrow(0, group * share, share).permute((1, 0))
@@ -125,7 +124,7 @@ def weighed(x: Layout, y: Layout, out: Layout, attributes: Attributes, target: T
     """Steps for out (o, c / groups, window...), the sums of the products of y (n, o, ...) with the windows of x."""
     images, channels, *places = y.shape
     groups, taps, area = attributes["groups"], math.prod(out.shape[1:]), math.prod(places)
-    dtype, steps = types.computing(x.dtype), Steps(3)
+    dtype, steps = x.dtype.computed, Steps(3)
     if not y.size:
         steps.extend(fill.plan((), (out,), {"value": 0}, target), (2,))
         return steps.plan()

@@ -18,7 +18,6 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.creation import fill
-from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
 from hologram.opset.forms.map import Indexed
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
@@ -42,7 +41,7 @@ def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
 
 def _without_bias(operation: Operation, x: Any, weight: Any, bias: Any, **attributes: Any) -> Any:
     """A convolution with a bias as one without, and an addition; 16-bit floats are rounded once, after it."""
-    if bias is None or types.computing(x.dtype) != x.dtype:
+    if bias is None or x.dtype.computed != x.dtype:
         return None
     return operation(x, weight, **attributes) + bias.reshape(-1, *(1 for _ in x.shape[2:]))
 
@@ -56,7 +55,7 @@ def product_plan(
     epilogue: Program | None = None,
 ) -> Plan | None:
     """The plan by the tile kernel, else by a matrix product; None where neither applies."""
-    dtype = types.computing(x.dtype)
+    dtype = x.dtype.computed
     channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
     small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
     if small or dtype not in target.limits.tile_dtypes:
@@ -80,7 +79,7 @@ def biased_plan(inputs: Inputs, out: Layout, attributes: Attributes, target: Tar
     epilogue = None
     if isinstance(bias, Layout):
         positions.insert(2, steps.gathered(Place(2, bias)).position)
-        epilogue = epilogue_program(types.computing(out.dtype), bias.dtype, "none")
+        epilogue = epilogue_program(out.dtype.computed, bias.dtype, "none")
     plan = product_plan(x, weight, out, attributes, target, epilogue)
     if plan is None:
         return None

@@ -12,7 +12,6 @@ from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Step, Target, Tile
-from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
@@ -55,7 +54,7 @@ def problem(x: Layout, weight: Layout, out: Layout, groups: int) -> Problem:
     """What calls share that are tuned together: the product's sizes, of one group, and whether windows have one tap."""
     m, k = weight.shape[0] // groups, weight.size // weight.shape[0]
     places = out.size // out.shape[1]
-    return Problem(KERNEL, types.computing(x.dtype), (groups, m, k, places), (k == weight.shape[1],))
+    return Problem(KERNEL, x.dtype.computed, (groups, m, k, places), (k == weight.shape[1],))
 
 
 def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
@@ -124,7 +123,7 @@ def convolution_plan(
     is empty. Other dtypes than the computing one, and layouts the kernel cannot describe, go through scratch.
     """
     axes, groups = x.ndim - 2, attributes["groups"]
-    dtype = types.computing(x.dtype)
+    dtype = x.dtype.computed
     images, channels, *places = out.shape
     area = math.prod(places)
     m, k = channels // groups, weight.size // channels
@@ -174,7 +173,7 @@ def weight_plan(x: Layout, y: Layout, out: Layout, attributes: Attributes, limit
 
     None where the device has no kernel for that.
     """
-    axes, groups, dtype = x.ndim - 2, attributes["groups"], types.computing(x.dtype)
+    axes, groups, dtype = x.ndim - 2, attributes["groups"], x.dtype.computed
     if not limits.own_products or dtype not in limits.tile_dtypes:
         return None
     images, channels, *places = y.shape

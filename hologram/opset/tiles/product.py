@@ -88,7 +88,7 @@ def _tiled(
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     limits = target.limits
-    used = dtype if dtype in limits.product_dtypes else types.computing(dtype)
+    used = dtype if dtype in limits.product_dtypes else dtype.computed
     out = final.layout
     if used not in limits.product_dtypes or not a.shape[-1] or _is_skinny(a, b, out, limits):
         return False
@@ -98,7 +98,7 @@ def _tiled(
     if candidate is None:
         return False
     slices = product_tile.slices(candidate, sizes, limits.max_workgroups)
-    summed = types.computing(used)
+    summed = used.computed
     widens = used in limits.panel_dtypes
     stored = (used, summed) if widens or candidate.stem in product_tile.WIDENING else (used,)
     if widens and epilogue is not None:  # which works on sums, in f32

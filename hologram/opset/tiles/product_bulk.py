@@ -10,7 +10,6 @@ from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import TensorMap, Tile
-from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
 
 BULK = "matmul_bulk"  # the kernel's stem
@@ -110,7 +109,7 @@ def tile(
             *epilogue_reads(epilogue),
         ),
         scalars=tuple((name, u32) for name in SCALARS),
-        types=(("T", dtype), ("ACC", types.computing(dtype)), ("OUT", out.dtype)),
+        types=(("T", dtype), ("ACC", dtype.computed), ("OUT", out.dtype)),
         constants=(*candidate.constants, *lying, ("OUT_PAIRS", pairs)),
         workgroup=(*candidate.threads, 1),
         epilogue=epilogue,

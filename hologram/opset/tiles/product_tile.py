@@ -15,7 +15,6 @@ from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Target, Tile
-from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.opset.tiles import product_bulk, product_library
 from hologram.opset.tiles.product_bulk import BULK
@@ -188,7 +187,7 @@ def candidates(sizes: tuple[int, int, int, int], dtype: DType, limits: Limits) -
     most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.own_products else 1
     for tile in _tiles(dtype, limits):
         # Parts are kept, and added up, in the dtype of sums; this kernel alone writes another than it reads.
-        cut = tile.stem in WIDENING or types.computing(dtype) == dtype
+        cut = tile.stem in WIDENING or dtype.computed == dtype
         counts = [least, *(p for p in (2, 4, 8, 16) if cut and least < p <= most)]
         for parts in counts:
             yield replace(tile, parts=parts)
@@ -206,7 +205,7 @@ def _tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
             yield from _unit_tiles(dtype, limits)
         if limits.copies_ahead and dtype is f32:
             yield from _ahead_tiles(limits)
-        itemsize = types.computing(dtype).itemsize
+        itemsize = dtype.computed.itemsize
         for x, y, m, n, depth in WORKGROUPS:
             needed = depth * 4 * (m * y + 1 + n * x + 1) * itemsize
             if x * y <= limits.max_workgroup_threads and needed <= limits.shared_bytes:
@@ -295,7 +294,7 @@ def tile(candidate: Candidate, product: Product, epilogue: Program | None) -> tu
 def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> Tile:
     dtype = product.a.dtype
     constants: tuple[tuple[str, int | bool], ...] = candidate.constants
-    names = (("T", dtype), ("ACC", types.computing(dtype)))
+    names = (("T", dtype), ("ACC", dtype.computed))
     if candidate.stem == LIBRARY:
         names = (*names, ("OUT", product.out.dtype))
     if candidate.stem == UNITS:

@@ -107,7 +107,7 @@ def key_program(x: Address, descending: bool, signs: bool = False) -> Program:
     rank = len(x.steps)
     b = Builder(f"atlas_sort_keys_{x.dtype}", rank=rank)
     at = [b.coordinate(axis) for axis in range(rank)]
-    value = Operand(b, "x", x, Access.READ, computed(x.dtype)).at(*at)
+    value = Operand(b, "x", x, Access.READ, x.dtype.computed).at(*at)
     keys = b.buffer("keys", key_dtype(x.dtype), Access.WRITE)
     b.store(keys, b.position(Opcode.LANE), key_of(value, x.dtype, descending, signs))
     return b.build()

@@ -23,7 +23,6 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.creation import fill
-from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Inputs, Layouts
@@ -102,7 +101,7 @@ def plan_with(
     steps = Steps(4)
     if not x.size:
         return steps.plan()
-    computed = types.computing(x.dtype)
+    computed = x.dtype.computed
     given = Place(3, outputs[0])
     whole = given.layout.dtype == computed and (anywhere or _whole(given.layout))
     result = given if whole else steps.place(computed, x.shape)
@@ -192,7 +191,7 @@ def ordered_step(
 def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
     b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps))
     computed = addresses[2].dtype
-    kinds = (types.computing(addresses[0].dtype), computed, computed)
+    kinds = (addresses[0].dtype.computed, computed, computed)
     accesses = (Access.READ, Access.READ, Access.READ_WRITE)
     positions, source, out = (
         Operand(b, name, address, access, kind)
@@ -265,7 +264,7 @@ def _spread(
 def _places_program(address: Address, axis: int) -> Program:
     """The number of each update's place among the elements of out, twice; `none` where it has no place."""
     b = Builder("atlas_update_places", rank=len(address.steps))
-    positions = Operand(b, "positions", address, Access.READ, types.computing(address.dtype))
+    positions = Operand(b, "positions", address, Access.READ, address.dtype.computed)
     at = [b.coordinate(k) for k in range(b.rank)]
     inside, at[axis] = inside_of(positions.at(*at), b.scalar("size", index))
     place = b.constant(0, index)

@@ -18,7 +18,6 @@ from hologram.foundation.errors import InteropError, ShapeError, UnsupportedDTyp
 from hologram.machine.device import HOST_MEMORY, Device
 
 _HOST_ADDRESSABLE = (HOST_MEMORY[0], 3)  # device types: kDLCPU, and pinned memory of it, kDLCUDAHost
-_UINT, _BFLOAT = 1, 4  # DLDataTypeCode
 MAJOR = 1  # of DLPack's versions
 READ_ONLY, _IS_COPIED = 1 << 0, 1 << 1  # bits of DLManagedTensorVersioned.flags
 
@@ -175,7 +174,7 @@ def host_array(source: Any, copy: bool | None = None) -> np.ndarray:
             elsewhere = source.__dlpack_device__()[0] not in _HOST_ADDRESSABLE
             producer = _Producer(source, {"dl_device": HOST_MEMORY} if elsewhere else {})
             array = np.from_dlpack(producer, copy=None if elsewhere else copy)
-            return array.view(dtypes.bf16.numpy) if producer.bfloat else array
+            return array if producer.foreign is None else array.view(producer.foreign.numpy)
         return np.array(source, copy=copy)
     except UnsupportedDType:
         raise
@@ -205,17 +204,22 @@ def _without_copy(buffer: Holder) -> tuple[np.ndarray, bool]:
     return array, array.base is None
 
 
+def as_numpys_own(array: np.ndarray) -> np.ndarray:
+    """The array, with the bits of its elements in place of those that NumPy has from elsewhere."""
+    dtype = dtypes.dtype(array.dtype)
+    return array.view(dtype.unsigned.numpy) if dtype.is_foreign else array
+
+
 def _capsule(
     array: np.ndarray,
     max_version: tuple[int, int] | None,
     device: tuple[int, int] | None = None,
     copied: bool = False,
 ) -> Any:
-    bfloat = array.dtype == dtypes.bf16.numpy
-    capsule = (array.view(np.uint16) if bfloat else array).__dlpack__(max_version=max_version)
+    dtype = dtypes.dtype(array.dtype)
+    capsule = as_numpys_own(array).__dlpack__(max_version=max_version)
     tensor, versioned = inside(capsule)
-    if bfloat:
-        tensor.code = _BFLOAT
+    tensor.code = dtype.dlpack
     if device is not None:
         tensor.device_type, tensor.device_id = device
     if copied and versioned is not None:
@@ -236,19 +240,20 @@ def inside(capsule: Any) -> tuple[_DLTensor, _Versioned | None]:
 
 
 class _Producer:
-    """Another library's object, whose bfloat16 NumPy sees as uint16."""
+    """Another library's object, whose elements NumPy sees as unsigned integers where they are foreign to it."""
 
     def __init__(self, source: Any, more: dict[str, Any]) -> None:
         self.source = source
         self.more = more  # arguments that NumPy does not give
-        self.bfloat = False
+        self.foreign: DType | None = None
 
     def __dlpack__(self, **arguments: Any) -> Any:
         capsule = self.source.__dlpack__(**{**arguments, **self.more})
         tensor, _ = inside(capsule)
-        if tensor.code == _BFLOAT and tensor.lanes == 1:
-            tensor.code = _UINT
-            self.bfloat = True
+        dtype = dtypes.of_dlpack(tensor.code, tensor.bits, tensor.lanes)
+        if dtype is not None and dtype.is_foreign:
+            tensor.code = dtype.unsigned.dlpack
+            self.foreign = dtype
         return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -14,8 +14,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.device import HOST_MEMORY, Device
 from hologram.runtime.interchange.dlpack import READ_ONLY, contiguous_strides, inside
 
-CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 6: "b"}  # DLDataTypeCode
-
 
 @frozen(eq=False)
 class ForeignArray:
@@ -69,10 +67,10 @@ def _of_capsule(source: Any, device: Device) -> ForeignArray:
     shape = tuple(lengths.from_address(tensor.shape)) if tensor.ndim else ()
     given = tensor.ndim and tensor.strides
     strides = tuple(lengths.from_address(tensor.strides)) if given else contiguous_strides(shape)
-    name = f"{CODES.get(tensor.code, '?')}{tensor.bits if tensor.code != 6 else 'ool'}"
-    found = next((d for d in dtypes.ALL if d.name == name and tensor.lanes == 1), None)
+    found = dtypes.of_dlpack(tensor.code, tensor.bits, tensor.lanes)
     if found is None:
-        raise UnsupportedDType(f"from_dlpack: hologram has no elements of {tensor.lanes} x {name}")
+        kind = f"{tensor.lanes} x {tensor.bits} bits of DLPack's code {tensor.code}"
+        raise UnsupportedDType(f"from_dlpack: hologram has no elements of {kind}")
     readonly = versioned is not None and bool(versioned.flags & READ_ONLY)
     address = (tensor.data or 0) + tensor.byte_offset
     return ForeignArray(address, shape, strides, found, readonly, (capsule, source))

@@ -16,7 +16,7 @@ from hologram.machine.axes import whole
 
 if TYPE_CHECKING:
     from hologram.atlas import arithmetic
-else:  # for bf16 alone
+else:  # for what NumPy lacks
     arithmetic = lazy.module("hologram.atlas.arithmetic")
 
 
@@ -34,7 +34,7 @@ def held(numbers: Any, dtype: DType, who: str) -> np.ndarray:
                         raise TypeError(f"{one!r} is no number")
             if dtype.is_float:
                 exact = np.asarray(exact, np.float64)
-                return arithmetic.narrow(exact, dtype) if dtype is dtypes.bf16 else exact.astype(dtype.numpy)
+                return arithmetic.narrow(exact, dtype) if dtype.is_foreign else exact.astype(dtype.numpy)
             found = np.asarray(numbers, dtype.numpy)
         except (OverflowError, TypeError, ValueError) as error:  # a NaN is a ValueError
             raise UnsupportedDType(f"{who}: {dtype} cannot hold {_briefly(numbers)}: {error}") from error
@@ -66,16 +66,10 @@ def fitted(value: Any, dtype: DType, who: str) -> Number:
             raise UnsupportedDType(
                 f"{who}: {dtype} cannot hold an integer of {int(value).bit_length()} bits"
             ) from error
-    low, high = _range(dtype)
-    if (isinstance(value, float) and not value.is_integer()) or not low <= value <= high:
+    inside = dtype.lowest <= value <= dtype.highest
+    if (isinstance(value, float) and not value.is_integer()) or not inside:
         raise UnsupportedDType(f"{who}: {dtype} cannot hold {value}")
     return int(value) if isinstance(value, float) else value + 0
-
-
-def _range(dtype: DType) -> tuple[int, int]:
-    if dtype.kind == "uint":
-        return 0, (1 << dtype.bits) - 1
-    return -(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1
 
 
 def cache_key(value: Any) -> Any:

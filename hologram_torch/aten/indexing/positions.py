@@ -24,11 +24,10 @@ def check(
     if not index.size:
         return
     low = -extent if from_the_end else 0
-    largest = (1 << index.dtype.bits - (index.dtype.kind == "int")) - 1
-    if extent > largest:
-        if low < 0 or index.dtype.kind == "uint":
+    if extent > index.dtype.highest:
+        if low < 0 or not index.dtype.is_signed:
             return
-        extent = largest
+        extent = int(index.dtype.highest)
     beyond = f"is out of bounds for an axis of size {extent}"
 
     def words() -> str:
@@ -72,7 +71,7 @@ def named(name: str, mask: Tensor) -> Tensor:
 
 def from_the_front(index: Tensor, extent: int) -> Tensor:
     """Positions that are counted from the end where they are negative, counted from the front."""
-    if index.dtype.kind == "uint":
+    if not index.dtype.is_signed:
         return index
     return hg.where(hg.less(index, 0), index + extent, index)
 

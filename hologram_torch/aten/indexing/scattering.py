@@ -10,7 +10,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.aten.indexing.writing import Into, copied, over
-from hologram_torch.kernels.numbers import highest, lowest, scalar
+from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
 
 
@@ -75,8 +75,8 @@ NEUTRAL = {
     "sum": lambda dtype: 0,
     "mean": lambda dtype: 0,
     "prod": lambda dtype: 1,
-    "amin": highest,
-    "amax": lowest,
+    "amin": lambda d: d.highest,
+    "amax": lambda d: d.lowest,
 }
 
 

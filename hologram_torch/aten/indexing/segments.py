@@ -8,11 +8,17 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import check
 from hologram_torch.aten.indexing.scattering import reduced
-from hologram_torch.kernels.numbers import highest, lowest, scalar
+from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
 
 WORDS = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
-EMPTY = {"sum": lambda d: 0, "mean": lambda d: 0, "prod": lambda d: 1, "max": lowest, "min": highest}
+EMPTY = {
+    "sum": lambda d: 0,
+    "mean": lambda d: 0,
+    "prod": lambda d: 1,
+    "max": lambda d: d.lowest,
+    "min": lambda d: d.highest,
+}
 
 
 @implements("segment_reduce", inferred=False)

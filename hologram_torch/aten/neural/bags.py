@@ -9,7 +9,6 @@ import numpy as np
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.aten.indexing import positions as places
 from hologram_torch.aten.indexing.scattering import reduced
 from hologram_torch.kernels.fused import fused
@@ -37,7 +36,7 @@ def _bags(
     bag = (hg.searchsorted(offsets, number, side="right") - 1).astype(index.dtype)
     rows = hg.embedding(index, weight)
     if mode != MAX:
-        rows = rows.astype(types.computing(rows.dtype), copy=False)
+        rows = rows.astype(rows.dtype.computed, copy=False)
     rows = rows if factors is None else rows * factors.unsqueeze(1).astype(rows.dtype, copy=False)
     kept = hg.not_equal(index, padding) if padding >= 0 else None
     counts = _counts(bag, kept, bags)

@@ -8,7 +8,6 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 
@@ -93,7 +92,7 @@ def convolved(
             return DIRECT[axes][1](x, weight, bias, output_padding=output_padding, **settings)
         return DIRECT[axes][0](x, weight, bias, **settings)
     # For the sum over the depth.
-    wide, kernel = (v.astype(types.computing(v.dtype), copy=False) for v in (x, weight))
+    wide, kernel = (v.astype(v.dtype.computed, copy=False) for v in (x, weight))
     if transposed:
         found = deep_transposed(wide, kernel, stride, padding, dilation, output_padding, groups)
     else:

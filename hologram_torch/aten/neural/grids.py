@@ -10,7 +10,6 @@ from typing import Any
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 
@@ -75,7 +74,7 @@ def taps(place: Tensor, mode: int) -> Taps:
 def interpolated(x: Tensor, along: Sequence[Taps]) -> Tensor:
     """Sums of what is read of x (N, C, ..., H, W), 0 outside, for taps (N, ...) along each axis: (N, C, ...)."""
     lengths, points = x.shape[2:], along[0][0][0].shape
-    computed = types.computing(x.dtype)
+    computed = x.dtype.computed
     rows = x.reshape(*x.shape[:2], math.prod(lengths))
     count = math.prod(points[1:])
     total: Any = None
@@ -104,7 +103,7 @@ def interpolated(x: Tensor, along: Sequence[Taps]) -> Tensor:
 def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> Tensor:
     """x (N, C, ..., H, W) at points (N, ..., 2 or 3), whose first coordinate is of the last axis."""
     axes = grid.shape[-1]
-    points = grid.astype(types.computing(x.dtype), copy=False)
+    points = grid.astype(x.dtype.computed, copy=False)
     along = []
     for k, length in enumerate(x.shape[2:]):
         place = _pixels(points.select(points.ndim - 1, axes - 1 - k), length, aligned)

@@ -10,7 +10,6 @@ import numpy as np
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import implements
@@ -30,7 +29,7 @@ def _kept(
     number = target.astype(dtypes.i64, copy=False).reshape(*x.shape[:axis], 1, *x.shape[axis + 1 :])
     kept = hg.not_equal(number, ignore_index)
     number = hg.where(kept, number, 0)
-    dtype = types.computing(x.dtype)
+    dtype = x.dtype.computed
     factor = kept.astype(dtype)
     if weight is not None:
         chosen = hg.index_select(weight, number.reshape(-1), axis=0).reshape(number.shape)
@@ -161,7 +160,7 @@ def _labels(target: Tensor) -> tuple[Tensor, Tensor]:
 def _multilabel_margins(x: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     rows, labels = (v if v.ndim == 2 else v.reshape(1, -1) for v in (x, target))
     known, number = _labels(labels)
-    rows = rows.astype(types.computing(x.dtype), copy=False)
+    rows = rows.astype(x.dtype.computed, copy=False)
     classes = x.executor.tensor(np.arange(rows.shape[1], dtype=np.int64))
     is_target = hg.any(hg.logical_and(known.unsqueeze(2), hg.equal(number.unsqueeze(2), classes)), axis=1)
     over = 1.0 - hg.gather(rows, number, dim=1).unsqueeze(2) + rows.unsqueeze(1)
@@ -226,7 +225,7 @@ def multilabel_margin_loss_backward(
     other = hg.equal(marks, 0)
     over = 1.0 - hg.gather(rows, number, dim=1).unsqueeze(2) + rows.unsqueeze(1)
     counts = hg.logical_and(known.unsqueeze(2), other.unsqueeze(1))
-    hit = hg.where(hg.logical_and(counts, hg.greater(over, 0)), 1.0, 0.0).astype(types.computing(x.dtype))
+    hit = hg.where(hg.logical_and(counts, hg.greater(over, 0)), 1.0, 0.0).astype(x.dtype.computed)
     lowered = hg.scatter_add(
         x.executor.full((), 0, hit.dtype).expand(rows.shape), number, hg.sum(hit, axis=2), dim=1
     )

@@ -8,7 +8,6 @@ import torch
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 from hologram_torch.kernels.results import write
@@ -16,7 +15,7 @@ from hologram_torch.kernels.results import write
 
 def standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """x less its mean over its standard deviation along axes; the mean, the variance, and 1 over that deviation."""
-    wide = x.astype(types.computing(x.dtype), copy=False)
+    wide = x.astype(x.dtype.computed, copy=False)
     mean = hg.mean(wide, axis=axes, keepdims=True)
     centred = wide - mean
     variance = hg.mean(centred * centred, axis=axes, keepdims=True)
@@ -57,7 +56,7 @@ def layer_norm_backward(
     """To the input, the weight and the bias, of which are wanted; d x = (g - mean(g) - y mean(g y)) / deviation."""
     outer = tuple(range(x.ndim - len(normalized_shape)))
     axes = tuple(range(-len(normalized_shape), 0))
-    wide = types.computing(x.dtype)
+    wide = x.dtype.computed
     cotangent = cotangent.astype(wide, copy=False)
     y = (x.astype(wide, copy=False) - mean) * inverse
     g = cotangent if weight is None else cotangent * weight.astype(wide, copy=False)
@@ -110,7 +109,7 @@ def _trained(x: Tensor, weight: Any, bias: Any, running: Any, momentum: float, e
 
 @fused
 def _applied(x: Tensor, weight: Any, bias: Any, mean: Tensor, variance: Tensor, eps: float) -> Tensor:
-    wide = x.astype(types.computing(x.dtype), copy=False)
+    wide = x.astype(x.dtype.computed, copy=False)
     parts: list[Any] = [_by_channel(v, x.ndim) for v in (mean, variance, weight, bias)]
     return scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:]).astype(x.dtype, copy=False)
 
@@ -128,7 +127,7 @@ def batch_norm(
 ) -> Any:
     """Over the batch, whose statistics the running ones then follow; or by the running ones, which alone are kept."""
     if not training:
-        nothing = x.executor.empty((0,), types.computing(x.dtype))
+        nothing = x.executor.empty((0,), x.dtype.computed)
         return _applied(x, weight, bias, running_mean, running_var, eps), nothing, nothing.clone()
     running = [running_mean, running_var]
     y, mean, inverse, moved = _trained(x, weight, bias, running, momentum, eps)

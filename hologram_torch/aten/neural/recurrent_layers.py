@@ -11,7 +11,6 @@ import hologram as hg
 from hologram.foundation.errors import HologramError
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram.opset.neural.recurrence import KINDS, recurrence_gradients, recurrences
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.fused import fused
@@ -55,7 +54,7 @@ def _biases(kind: str, b_ih: Any, b_hh: Any) -> tuple[Any, Any]:
 
 def _wide(*tensors: Any) -> list[Any]:
     """In the dtype that is computed in: 16 bits are rounded once a layer."""
-    return [x if x is None else x.astype(types.computing(x.dtype), copy=False) for x in tensors]
+    return [x if x is None else x.astype(x.dtype.computed, copy=False) for x in tensors]
 
 
 @fused

@@ -11,7 +11,6 @@ import numpy as np
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram.opset.neural.resampling import resample
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.launches.recording import constant
@@ -41,7 +40,7 @@ def _along(x: Tensor, axes: list[int], kept: list[Any]) -> Tensor:
         if weights is None:
             x = hg.index_select(x, positions, axis=axis)
         else:
-            x = resample(x.astype(types.computing(x.dtype), copy=False), positions, weights, axis=axis)
+            x = resample(x.astype(x.dtype.computed, copy=False), positions, weights, axis=axis)
     return x
 
 
@@ -50,7 +49,7 @@ def resampled(x: Tensor, found: Sequence[Table]) -> Tensor:
     if x.dtype.is_integer and any(t.weights is not None for t in found):
         x = x.astype(dtypes.f64 if x.dtype.bits > 16 else dtypes.f32)
     make = _made if deferred() else _kept
-    kept = [list(make(x.executor, t, types.computing(x.dtype))) for t in found]
+    kept = [list(make(x.executor, t, x.dtype.computed)) for t in found]
     for each in kept:
         for own in each:
             if own is not None:

@@ -15,7 +15,6 @@ import torch
 import hologram as hg
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.opset.forms import types
 from hologram_torch.aten.neural.grids import LINEAR, interpolated, taps
 from hologram_torch.aten.vision import implements, refuse_but_floats
 from hologram_torch.kernels.fused import fused
@@ -53,7 +52,7 @@ def _convolved(x: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, settings
     images, channels = x.shape[:2]
     kernel, results = weight.shape[2:], offset.shape[2:]
     number, groups = math.prod(kernel), settings.offset_groups
-    moved = offset.astype(types.computing(x.dtype), copy=False).reshape(images * groups, number, 2, *results)
+    moved = offset.astype(x.dtype.computed, copy=False).reshape(images * groups, number, 2, *results)
     along = [
         taps(moved.select(2, k) + x.executor.tensor(place.astype(moved.dtype.numpy)), LINEAR)
         for k, place in enumerate(settings.places(kernel, results))

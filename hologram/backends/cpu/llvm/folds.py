@@ -67,7 +67,7 @@ class Fold:
         if not self.dtype.is_float:
             if self.operation in ("add", "mul"):
                 return w(f"{self.operation} {t} {x}, {y}")
-            sign = "s" if self.dtype.kind in ("int", "index") else "u"
+            sign = "s" if self.dtype.is_signed else "u"
             return w.intrinsic(f"llvm.{sign}{self.operation}.{t}", t, (t, x), (t, y))
         if self.rounds:
             return w(f"f{self.operation} reassoc {t} {x}, {y}")

@@ -19,10 +19,6 @@ Spelling = Callable[..., str]
 ROUNDED = TRANSCENDENTALS | {O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MAD, O.FMA, O.POW}
 
 
-def _signed(dtype: DType) -> bool:
-    return dtype.kind in ("int", "index")
-
-
 def _suffix(dtype: DType) -> str:
     """As in llvm.fabs.f32, llvm.abs.i16."""
     if dtype.is_float:
@@ -49,18 +45,18 @@ def _division(w: Writer, d: DType, x: str, y: str, remainder: bool) -> str:
     if d.is_float:
         return w(f"{'frem' if remainder else 'fdiv'} {register_type(d)} {x}, {y}")
     t = register_type(d)
-    operation = ("s" if _signed(d) else "u") + ("rem" if remainder else "div")
+    operation = ("s" if d.is_signed else "u") + ("rem" if remainder else "div")
     if _is_constant(y) and int(y) not in (0, -1):
         return w(f"{operation} {t} {x}, {y}")
     zero = w(f"icmp eq {t} {y}, 0")
-    minus = w(f"icmp eq {t} {y}, -1") if _signed(d) else "false"
+    minus = w(f"icmp eq {t} {y}, -1") if d.is_signed else "false"
     inverted = d.kind != "index" and d.bits <= 32
     if inverted:
         quotient = _times_inverse(w, d, x, y)
     else:
         unsafe = w(f"or i1 {zero}, {minus}")
         quotient = w(f"{operation} {t} {x}, {w(f'select i1 {unsafe}, {t} 1, {t} {y}')}")
-    if _signed(d):
+    if d.is_signed:
         special = "0" if remainder and not inverted else w(f"sub {t} 0, {x}")
         quotient = w(f"select i1 {minus}, {t} {special}, {t} {quotient}")
     if inverted and remainder:
@@ -77,7 +73,7 @@ def _times_inverse(w: Writer, d: DType, x: str, y: str) -> str:
     """
     wide = dtypes.f64 if d.bits == 32 else dtypes.f32
     t, f = register_type(d), register_type(wide)
-    sign = "s" if _signed(d) else "u"
+    sign = "s" if d.is_signed else "u"
     inverse = w(
         f"fdiv {f} {literal(1 + 2.0 ** (-51 if d.bits == 32 else -22), wide)}, {w(f'{sign}itofp {t} {y} to {f}')}"
     )
@@ -103,7 +99,7 @@ def _extreme(larger: bool) -> Spelling:
             return w(f"select i1 {w(f'fcmp uno {t} {x}, {x}')}, {t} {x}, {t} {chosen}")
         if d.kind == "bool":
             return w(f"{'or' if larger else 'and'} i1 {x}, {y}")
-        name = f"llvm.{'s' if _signed(d) else 'u'}{'max' if larger else 'min'}.{t}"
+        name = f"llvm.{'s' if d.is_signed else 'u'}{'max' if larger else 'min'}.{t}"
         return w.intrinsic(name, t, (t, x), (t, y))
 
     return spell
@@ -113,7 +109,7 @@ def _absolute(w: Writer, d: DType, x: str) -> str:
     t = register_type(d)
     if d.is_float:
         return w.intrinsic(f"llvm.fabs.{_suffix(d)}", t, (t, x))
-    return w.intrinsic(f"llvm.abs.{t}", t, (t, x), ("i1", "false")) if _signed(d) else x
+    return w.intrinsic(f"llvm.abs.{t}", t, (t, x), ("i1", "false")) if d.is_signed else x
 
 
 def _negate(w: Writer, d: DType, x: str) -> str:
@@ -131,7 +127,7 @@ def _shift(left: bool) -> Spelling:
     def spell(w: Writer, d: DType, x: str, count: str) -> str:
         t = register_type(d)
         inside = w(f"icmp ult {t} {count}, {d.bits}")
-        if not left and _signed(d):
+        if not left and d.is_signed:
             return w(f"ashr {t} {x}, {w(f'select i1 {inside}, {t} {count}, {t} {d.bits - 1}')}")
         shifted = w(f"{'shl' if left else 'lshr'} {t} {x}, {w(f'and {t} {count}, {d.bits - 1}')}")
         return w(f"select i1 {inside}, {t} {shifted}, {t} 0")
@@ -141,7 +137,7 @@ def _shift(left: bool) -> Spelling:
 
 def _multiply_high(w: Writer, d: DType, x: str, y: str) -> str:
     t, wide = register_type(d), f"i{2 * d.bits}"
-    extend = "sext" if _signed(d) else "zext"
+    extend = "sext" if d.is_signed else "zext"
     product = w(f"mul {wide} {w(f'{extend} {t} {x} to {wide}')}, {w(f'{extend} {t} {y} to {wide}')}")
     return w(f"trunc {wide} {w(f'lshr {wide} {product}, {d.bits}')} to {t}")
 
@@ -167,7 +163,7 @@ def _integer_power(w: Writer, d: DType, x: str, y: str) -> str:
     """By squaring; a negative exponent leaves 1 for 1, the sign for -1, else 0."""
     t = register_type(d)
     before, head, body, done = w.block, w.label("head"), w.label("body"), w.label("done")
-    negative = w(f"icmp slt {t} {y}, 0") if _signed(d) else "false"
+    negative = w(f"icmp slt {t} {y}, 0") if d.is_signed else "false"
     start = w(f"select i1 {negative}, {t} 0, {t} {y}")
     w.jump(head)
     w.place(head)
@@ -183,7 +179,7 @@ def _integer_power(w: Writer, d: DType, x: str, y: str) -> str:
     w.do(f"{following[2]} = lshr {t} {rest}, 1")
     w.jump(head)
     w.place(done)
-    if not _signed(d):
+    if not d.is_signed:
         return result
     one = w(f"icmp eq {t} {x}, 1")
     minus = w(f"icmp eq {t} {x}, -1")
@@ -197,7 +193,7 @@ def _compare(ordered: str, integers: str) -> Spelling:
     def spell(w: Writer, d: DType, x: str, y: str) -> str:
         if d.is_float:
             return w(f"fcmp {ordered} {register_type(d)} {x}, {y}")
-        sign = "" if integers in ("eq", "ne") else "s" if _signed(d) else "u"
+        sign = "" if integers in ("eq", "ne") else "s" if d.is_signed else "u"
         return w(f"icmp {sign}{integers} {register_type(d)} {x}, {y}")
 
     return spell
@@ -295,7 +291,7 @@ def convert(w: Writer, x: str, source: DType, target: DType) -> str:
     if source.is_float and target.is_float:
         return _between_floats(w, x, source, target)
     if target.is_float:
-        operation = "sitofp" if _signed(source) else "uitofp"
+        operation = "sitofp" if source.is_signed else "uitofp"
         return round_to(w, w(f"{operation} {s} {x} to {t}"), target)
     if source.is_float:
         return _saturated(w, x, source, target)
@@ -304,7 +300,7 @@ def convert(w: Writer, x: str, source: DType, target: DType) -> str:
         return x
     if narrow > wide:
         return w(f"trunc {s} {x} to {t}")
-    return w(f"{'sext' if _signed(source) else 'zext'} {s} {x} to {t}")
+    return w(f"{'sext' if source.is_signed else 'zext'} {s} {x} to {t}")
 
 
 def _saturated(w: Writer, x: str, source: DType, target: DType) -> str:
@@ -314,8 +310,8 @@ def _saturated(w: Writer, x: str, source: DType, target: DType) -> str:
     """
     s, t = register_type(source), register_type(target)
     exact = dtypes.f64 if source == dtypes.f64 else dtypes.f32
-    signed = _signed(target)
-    lowest, beyond = (-(1 << target.bits - 1), 1 << target.bits - 1) if signed else (0, 1 << target.bits)
+    signed = target.is_signed
+    lowest, beyond = target.lowest, target.highest + 1
     plain = w(f"fpto{'s' if signed else 'u'}i {s} {x} to {t}")
     below = w(f"fcmp ole {s} {x}, {literal(float(lowest), exact)}")
     above = w(f"fcmp oge {s} {x}, {literal(float(beyond), exact)}")
@@ -349,10 +345,10 @@ def _between_floats(w: Writer, x: str, source: DType, target: DType) -> str:
 def bitcast(w: Writer, x: str, source: DType, target: DType) -> str:
     """The same bits as another dtype of that width."""
     from_type, to_type = register_type(source), register_type(target)
-    if source.name in ("f16", "bf16"):
+    if source.computed is not source:
         x = _bits16(w, x, source)
         from_type = "i16"
-    if target.name in ("f16", "bf16"):
+    if target.computed is not target:
         return _float16(w, x, target)
     return x if from_type == to_type else w(f"bitcast {from_type} {x} to {to_type}")
 

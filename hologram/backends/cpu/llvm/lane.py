@@ -185,7 +185,7 @@ class Lane:
                 w, w(f"atomicrmw xchg ptr {address}, {t} {to_memory(w, value, d)} seq_cst, align {align}"), d
             )
         if d.is_integer:
-            unsigned = "u" if d.kind == "uint" and i.opcode in (O.ATOMIC_MIN, O.ATOMIC_MAX) else ""
+            unsigned = "u" if not d.is_signed and i.opcode in (O.ATOMIC_MIN, O.ATOMIC_MAX) else ""
             operation = unsigned + i.opcode.value.removeprefix("atomic_")
             return w(f"atomicrmw {operation} ptr {address}, {t} {value} seq_cst, align {align}")
         return self._compare_and_swap(i, d, address, value)
@@ -252,7 +252,7 @@ class Lane:
         results = self.w.loop(
             start, stop, step, list(zip(types, first, strict=True)), body,
             counter=register_type(counter),
-            less="ult" if counter.kind == "uint" else "slt",
+            less="slt" if counter.is_signed else "ult",
             flags=" nsw" if counter == dtypes.index else "",
         )  # fmt: skip
         self.values |= dict(zip(i.results, results, strict=True))

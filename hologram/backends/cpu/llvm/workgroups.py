@@ -176,7 +176,7 @@ class _Workgroup:
 
         start, stop, step = (self.same(v) for v in i.operands[:3])
         d = block.argument_types[0]
-        less = "ult" if d.kind == "uint" else "slt"
+        less = "slt" if d.is_signed else "ult"
         self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
 
     def _if(self, whole: Whole) -> None:
@@ -195,7 +195,7 @@ def _stored(d: DType) -> str:
 
 
 def _bytes(d: DType) -> int:
-    return 4 if d.name in ("f16", "bf16") else d.itemsize
+    return d.computed.itemsize
 
 
 def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:

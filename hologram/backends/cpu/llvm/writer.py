@@ -13,7 +13,7 @@ from hologram.atlas import arithmetic
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 
-REGISTER = {"f32": "float", "f16": "float", "bf16": "float", "f64": "double", "bool": "i1", "index": "i64"}
+REGISTER = {"f32": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}
 
 _ONCE = '!{!"llvm.loop.unroll.runtime.disable"}'  # loops whose length is known are still unrolled whole
@@ -25,7 +25,7 @@ _LANES = (
 
 def register_type(dtype: DType) -> str:
     """The LLVM type of a value."""
-    return REGISTER.get(dtype.name) or f"i{dtype.bits}"
+    return REGISTER.get(dtype.computed.name) or f"i{dtype.bits}"
 
 
 def memory_type(dtype: DType) -> str:

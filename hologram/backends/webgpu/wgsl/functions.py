@@ -116,14 +116,13 @@ INTEGERS = SIGNED + UNSIGNED
 
 def _saturating(source: DType, target: DType) -> str:
     """A function that converts to an integer; WGSL leaves what does not fit to the implementation."""
-    low = 0 if target.kind == "uint" else -(2 ** (target.bits - 1))
-    high = low + 2**target.bits
-    s, t = literal(source, float(low)), literal(source, float(high))
+    low, high = target.lowest, target.highest
+    s, t = literal(source, float(low)), literal(source, float(high + 1))
     return f"""fn {target}_of_{source}(x: {source}) -> {target} {{
     // False for NaN, which gives 0.
     let fits = x > {s} && x < {t};
     let converted = {target}(select({literal(source, 0.0)}, x, fits));
-    return select(select(converted, {literal(target, high - 1)}, x >= {t}), {literal(target, low)}, x <= {s});
+    return select(select(converted, {literal(target, high)}, x >= {t}), {literal(target, low)}, x <= {s});
 }}"""
 
 
