@@ -16,6 +16,8 @@ from hologram.foundation.dtypes import (
     f16 as f16,
     f32 as f32,
     f64 as f64,
+    f8e4m3fn as f8e4m3fn,
+    f8e5m2 as f8e5m2,
     i8 as i8,
     i16 as i16,
     i32 as i32,
@@ -108,6 +110,8 @@ if _typing.TYPE_CHECKING:
         u32 as uint32,
         u64 as uint64,
         bool_ as bool,
+        f8e4m3fn as float8_e4m3fn,
+        f8e5m2 as float8_e5m2,
     )
     from math import e as e, inf as inf, nan as nan, pi as pi
 

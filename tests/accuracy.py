@@ -9,17 +9,14 @@ import numpy as np
 
 from hologram.foundation.dtypes import DType
 
-MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "f64": 52}
-LOWEST_EXPONENT = {"f32": -126, "f16": -14, "bf16": -126, "f64": -1022}
-
 
 def unit_in_last_place(dtype: DType, reference: np.ndarray) -> np.ndarray:
     """The distance between neighbours of `dtype` around each reference value."""
     magnitude = np.abs(reference)
     usable = np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0)
-    exponent = np.maximum(np.floor(np.log2(usable)), LOWEST_EXPONENT[dtype.name])
-    exponent = np.where(magnitude == 0, LOWEST_EXPONENT[dtype.name], exponent)
-    return np.exp2(exponent - MANTISSA_BITS[dtype.name])
+    exponent = np.maximum(np.floor(np.log2(usable)), dtype.least_exponent)
+    exponent = np.where(magnitude == 0, dtype.least_exponent, exponent)
+    return np.exp2(exponent - dtype.mantissa)
 
 
 def widened(operand: Any, integers: bool = False) -> Any:
@@ -65,11 +62,11 @@ def check(
         margin = max(ulp, 0.5) * unit_in_last_place(dtype, want)
         read = max([o.size for o in operands if isinstance(o, np.ndarray)], default=1)
         terms = min(max(read // max(got.size, 1), 1), 2048)
-        margin = margin + absolute * terms * largest(operands) * 2.0 ** -MANTISSA_BITS[dtype.name]
+        margin = margin + absolute * terms * largest(operands) * 2.0**-dtype.mantissa
         wrong = ~same & ~(np.abs(result - want) <= margin * (1 + 1e-6))
         # A value that rounds to infinity may also be the largest finite one, and the reverse, within the margin.
-        edge = float(np.finfo(dtype.numpy).max) if dtype.name != "bf16" else 3.3895313892515355e38
-        near = np.abs(want) >= edge * (1 - 2.0 ** -MANTISSA_BITS[dtype.name] * (ulp + 1))
+        edge = dtype.largest
+        near = np.abs(want) >= edge * (1 - 2.0**-dtype.mantissa * (ulp + 1))
         wrong &= ~(near & (np.sign(result) == np.sign(want)) & (np.abs(result) >= edge * (1 - 1e-2)))
     assert not wrong.any(), _difference(got, want, wrong, operands)
 

@@ -132,7 +132,7 @@ class _Writer:
 @st.composite
 def programs(
     draw: st.DrawFn,
-    known: tuple[DType, ...] = dtypes.ALL,
+    known: tuple[DType, ...] = dtypes.COMPUTED,
     *,
     exact: bool = False,
     division: bool | None = None,

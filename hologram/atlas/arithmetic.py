@@ -49,7 +49,13 @@ def narrow(x: Array, d: DType) -> Array:
         return x
     if d.is_foreign and x.dtype == np.float64:
         x = _to_odd_f32(x)
-    return x.astype(d.numpy)
+    return x.astype(d.numpy) if d.computes else _coded(x, d)
+
+
+def _coded(x: Array, d: DType) -> Array:
+    """Floats as codes: what is too large is infinity or the largest number, every NaN has all bits but its sign's."""
+    bits = (np.clip(x, -d.largest, d.largest) if d.finite else x).astype(d.numpy).view(d.unsigned.numpy)
+    return np.where(np.isnan(x), bits | bits.dtype.type(d.signed.highest), bits).view(d.numpy)
 
 
 def _to_odd_f32(x: Array) -> Array:
@@ -64,8 +70,8 @@ def _to_odd_f32(x: Array) -> Array:
 
 
 def wide(x: Array) -> Array:
-    """f16 and bf16 as f32, everything else as it is."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
+    """Narrower floats as f32, everything else as it is."""
+    return x.astype(np.float32) if x.dtype.itemsize <= 2 and x.dtype.kind not in "iub" else x
 
 
 # Two-term sums and products (Knuth, Dekker), and fma from them (Boldo and Melquiond, 2008).

@@ -1,6 +1,6 @@
 """Every instruction of Atlas: one enum, and the groups other modules ask about.
 
-A value has one of the 13 dtypes or `index`. Operands are earlier values; an attribute is known when the program is
+A value has one of the dtypes or `index`. Operands are earlier values; an attribute is known when the program is
 written. Where C leaves a case undefined, Atlas does not: see the comment beside the opcode.
 """
 

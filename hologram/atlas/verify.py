@@ -31,11 +31,14 @@ from hologram.foundation.frozen import frozen
 _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
 _INDEX = frozenset({dtypes.index})
 _ANY = frozenset(dtypes.ALL) | _INDEX
+_ORDERED = frozenset(dtypes.COMPUTED) | _INDEX
 _BOOL = frozenset({dtypes.bool_})
 _FLOATS = frozenset(dtypes.FLOATS)
 _INTEGERS = frozenset(dtypes.INTEGERS)
 _NUMBERS = _FLOATS | _INTEGERS
+_BITS = _NUMBERS | frozenset(dtypes.STORED)
 _ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
+_NOT_INDEXABLE = _FLOATS | _BOOL | frozenset(dtypes.STORED)
 
 
 @frozen
@@ -62,7 +65,7 @@ RULES: dict[Opcode, Rule] = {
     O.SHARED_STORE: Rule("index M", ""),
     **dict.fromkeys(ATOMICS, Rule("index M", "M")),
     O.CONVERT: Rule("S", "T", _ANY),
-    O.BITCAST: Rule("S", "T", _NUMBERS),
+    O.BITCAST: Rule("S", "T", _BITS),
     **dict.fromkeys((O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX), Rule("T T", "T", _NUMBERS | _INDEX)),
     O.MULHI: Rule("T T", "T", frozenset({dtypes.i32, dtypes.u32})),
     O.MAD: Rule("T T T", "T", _NUMBERS | _INDEX),
@@ -74,7 +77,7 @@ RULES: dict[Opcode, Rule] = {
     O.NOT: Rule("T", "T", _INTEGERS | _BOOL),
     O.SHL: Rule("T T", "T", _INTEGERS),
     O.SHR: Rule("T T", "T", _INTEGERS),
-    **dict.fromkeys(COMPARISONS, Rule("T T", "bool", _ANY)),
+    **dict.fromkeys(COMPARISONS, Rule("T T", "bool", _ORDERED)),
     O.SELECT: Rule("bool T T", "T", _ANY),
     O.BARRIER: Rule("", ""),
     **dict.fromkeys(REDUCTIONS, Rule("T", "T", _NUMBERS)),
@@ -122,7 +125,7 @@ def _verify_declarations(program: Program) -> None:
         seen.add(name)
     for line, p in enumerate(parameters, 2):
         if p.dtype is dtypes.index and p not in program.scalars:
-            raise refuse(line, f"memory must hold one of the 13 dtypes, got index for {p.name}")
+            raise refuse(line, f"memory must hold one of the dtypes, got index for {p.name}")
     for line, s in enumerate(program.shared, 2 + len(program.buffers) + len(program.scalars)):
         if s.size < 1 or program.workgroup is None:
             raise refuse(
@@ -328,7 +331,8 @@ def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> N
 
 def _convert(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     source, target = scope[i.operands[0]], i.type
-    if (source is dtypes.index and target in _BOOL) or (target is dtypes.index and source in _FLOATS | _BOOL):
+    wordless = target is dtypes.index and source in _NOT_INDEXABLE
+    if wordless or (source is dtypes.index and target in _NOT_INDEXABLE - _FLOATS):
         raise verifier.refuse(
             i, f"index converts to numbers, and only integers convert to it, got {source} to {target}"
         )
@@ -336,7 +340,7 @@ def _convert(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> No
 
 def _bitcast(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     source = scope[i.operands[0]]
-    if source not in _NUMBERS or source.bits != i.type.bits:
+    if source not in _BITS or source.bits != i.type.bits:
         raise verifier.refuse(i, f"both dtypes must be numbers of one width, got {source} to {i.type}")
 
 

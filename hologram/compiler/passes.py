@@ -26,6 +26,7 @@ Subject = Program | Step | Plan
 class Stage(Enum):
     """When a pass runs, and so what its goal knows."""
 
+    HELD = "held"  # first of all; knows nothing
     PLAN = "plan"  # a step becomes several; knows the device's limits
     LAUNCH = "launch"  # before a program is recognised; knows a launch's grid and numbers
     FORM = "form"  # again and again until nothing changes; knows whether fast math is allowed

@@ -23,6 +23,7 @@ from hologram.compiler.functions.transcendental import EXPAND
 from hologram.compiler.lowering.aliasing import MERGE
 from hologram.compiler.lowering.arithmetic import SPELL_OUT
 from hologram.compiler.lowering.bounds import GUARD
+from hologram.compiler.lowering.codes import HOLD
 from hologram.compiler.lowering.lower import WIDEN, refuse
 from hologram.compiler.lowering.nan_guards import NAN_GUARDS
 from hologram.compiler.lowering.paging import PAGE
@@ -42,6 +43,7 @@ else:  # needed where HOLOGRAM_CHECK asks for it
     checking = lazy.module("hologram.compiler.checking")
 
 PASSES: tuple[Pass, ...] = (
+    HOLD,
     SPREAD,
     KNOWN,
     DECIDED,
@@ -128,6 +130,11 @@ def lower(program: Program, goal: Goal | Dialect) -> Program:
     if goal.dialect is not None:
         refuse(program, goal.dialect)
     return run(Stage.LANGUAGE, program, goal)
+
+
+def held(program: Program) -> Program:
+    """A program whose elements all have an arithmetic; see lowering/codes.py."""
+    return run(Stage.HELD, program, Goal())
 
 
 def canonical(program: Program, *, fast_math: bool = False) -> Program:

@@ -12,14 +12,16 @@ from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 
 # DLDataTypeCode, by NumPy's name of a dtype or by its kind.
-_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "bool": 6}
+_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "bool": 6} | {
+    "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3fn": 10, "float8_e5m2": 12,
+}  # fmt: skip
 
 
 @frozen(eq=False)
 class DType:
     """An element type. There is one object of each. All that differs from dtype to dtype is asked of it.
 
-    Five fields say what it is; the rest follows from them.
+    The fields say what it is; the rest follows from them.
     """
 
     name: str
@@ -27,6 +29,10 @@ class DType:
     bits: int
     numpy_name: str
     mantissa: int = 0  # of floats: the bits of the fraction, as stored
+    computes: bool = True  # False: it is stored, moved and converted, and has no arithmetic
+    finite: bool = (
+        False  # a float without infinities: what is too large becomes the largest, and all ones is its NaN
+    )
 
     @cached_property
     def itemsize(self) -> int:
@@ -89,7 +95,7 @@ class DType:
     @cached_property
     def computed(self) -> DType:
         """What expressions on it are computed in, by every device: f32 for narrower floats."""
-        return self.wide if self.is_float else self
+        return self.wide if self.is_float and self.computes else self
 
     @cached_property
     def unsigned(self) -> DType:
@@ -110,7 +116,7 @@ class DType:
 
     @cached_property
     def bias(self) -> int:
-        """What is added to exponents, and the exponent of the largest numbers."""
+        """What is added to exponents, and the largest exponent where the code above it is infinity's."""
         return (1 << self.bits - self.mantissa - 2) - 1
 
     @cached_property
@@ -121,7 +127,7 @@ class DType:
     @cached_property
     def largest(self) -> float:
         """The largest finite number."""
-        return math.ldexp(2.0 - 2.0**-self.mantissa, self.bias)
+        return math.ldexp(2.0 - 2.0 ** (self.finite - self.mantissa), self.bias + self.finite)
 
     @cached_property
     def smallest(self) -> float:
@@ -155,10 +161,14 @@ u16 = DType("u16", "uint", 16, "uint16")
 u32 = DType("u32", "uint", 32, "uint32")
 u64 = DType("u64", "uint", 64, "uint64")
 bool_ = DType("bool", "bool", 1, "bool")
+f8e4m3fn = DType("f8e4m3fn", "float", 8, "float8_e4m3fn", 3, computes=False, finite=True)
+f8e5m2 = DType("f8e5m2", "float", 8, "float8_e5m2", 2, computes=False)
 
-ALL = (f32, f16, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool_)
-FLOATS = tuple(d for d in ALL if d.is_float)
-INTEGERS = tuple(d for d in ALL if d.is_integer)
+ALL = tuple(d for d in tuple(globals().values()) if isinstance(d, DType))
+COMPUTED = tuple(d for d in ALL if d.computes)
+STORED = tuple(d for d in ALL if not d.computes)
+FLOATS = tuple(d for d in COMPUTED if d.is_float)
+INTEGERS = tuple(d for d in COMPUTED if d.is_integer)
 NUMBERS = INTEGERS + FLOATS
 DISCRETE = (*INTEGERS, bool_)
 
@@ -215,10 +225,12 @@ def promote(a: DType, b: DType) -> DType:
 
     Within a kind, and between signed and unsigned integers, as in the Python array API standard; u64 with a signed
     integer is refused, no integer dtype holds both. Between kinds the higher kind wins, as in PyTorch and JAX (i32
-    with f16 is f16): a GPU that lacks f64 must not meet it by accident.
+    with f16 is f16): a GPU that lacks f64 must not meet it by accident. Dtypes without arithmetic promote to nothing.
     """
     if a == b:
         return a
+    if not (a.computes and b.computes):
+        raise UnsupportedDType(f"no dtype is computed in for {a} and {b}: convert one of them first")
     if _RANK[a.kind] < _RANK[b.kind]:
         a, b = b, a
     if a.kind == b.kind:

@@ -9,7 +9,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, NUMBERS
+from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
 from hologram.opset.forms.map import elementwise
@@ -40,7 +40,7 @@ def _beside_nan(cotangent: Value, chosen: Value) -> Value:
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=ALL,
+    types=types.same, dtypes=COMPUTED,
     gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x >= y) | (y != y)),
               "y": lambda cotangent, x, y: _beside_nan(cotangent, (y > x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmax(x, y):
@@ -53,7 +53,7 @@ def fmax(x, y):
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=ALL,
+    types=types.same, dtypes=COMPUTED,
     gradient={"x": lambda cotangent, x, y: _beside_nan(cotangent, (x <= y) | (y != y)),
               "y": lambda cotangent, x, y: _beside_nan(cotangent, (y < x) | ((x != x) & (y == y)))})  # fmt: skip
 def fmin(x, y):

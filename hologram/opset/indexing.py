@@ -284,7 +284,9 @@ def _put(at, out, index, source, unless=None):
 
 
 # What assigning at positions is outside of a graph, in which it is a scatter; it has no name outside.
-put = Put(name="put", function=_put, reference=lambda: None, samples=lambda rng, d: (), over="index")
+put = Put(
+    name="put", function=_put, reference=lambda: None, samples=lambda rng, d: (), over="index", dtypes=ALL
+)
 
 
 def _pack(at, out, ends, x, *, length):

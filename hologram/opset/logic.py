@@ -11,7 +11,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, DISCRETE, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPUTED, DISCRETE, INTEGERS, NUMBERS, STORED, DType
 from hologram.foundation.frozen import frozen
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise, elementwise
@@ -55,7 +55,7 @@ def comparison(aten: str) -> Callable[[Callable[..., Any]], Operation]:
     """Declares a comparison."""
     names = (f"{aten}.Tensor", f"{aten}.Scalar")
     return numpy_elementwise(
-        Comparison, types=types.comparison, dtypes=ALL, samples=binary(-2, 2), aten=names
+        Comparison, types=types.comparison, dtypes=COMPUTED, samples=binary(-2, 2), aten=names
     )
 
 
@@ -99,19 +99,19 @@ def greater_equal(x, y):
     return _ordered(x) >= _ordered(y)
 
 
-@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isnan",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isnan",))
 def isnan(x):
     """Whether x is NaN."""
     return x != x
 
 
-@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isinf",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isinf",))
 def isinf(x):
     """Whether x is infinite."""
     return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
 
 
-@numpy_elementwise(types=types.comparison, dtypes=ALL, aten=("isfinite",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isfinite",))
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
     return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
@@ -129,7 +129,7 @@ def _where_reference(condition, x, y):
     return np.where(np.asarray(condition).astype(bool), x, y)
 
 
-@elementwise(types=types.choice, dtypes=NUMBERS, reference=_where_reference, samples=_where_samples,
+@elementwise(types=types.choice, dtypes=NUMBERS + STORED, reference=_where_reference, samples=_where_samples,
              aten=("where.self",))  # fmt: skip
 def where(condition, x, y):
     """x where the condition holds (is not 0), else y."""
@@ -139,25 +139,25 @@ def where(condition, x, y):
 # Logic and bits.
 
 
-@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_and",))
+@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_and",))
 def logical_and(x, y):
     """Whether both are true (not 0)."""
     return x & y
 
 
-@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_or",))
+@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_or",))
 def logical_or(x, y):
     """Whether either is true (not 0)."""
     return x | y
 
 
-@numpy_elementwise(types=types.logical, dtypes=ALL, samples=binary(-1, 1), aten=("logical_xor",))
+@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_xor",))
 def logical_xor(x, y):
     """Whether exactly one is true (not 0)."""
     return x ^ y
 
 
-@numpy_elementwise(types=types.logical, dtypes=ALL, samples=unary(-1, 1), aten=("logical_not",))
+@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=unary(-1, 1), aten=("logical_not",))
 def logical_not(x):
     """Whether it is false (0)."""
     return ~x

@@ -10,7 +10,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, NUMBERS, DType, Number
+from hologram.foundation.dtypes import COMPUTED, NUMBERS, DType, Number
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.opset.forms import types
@@ -22,7 +22,7 @@ from hologram.opset.forms.samples import binary, ternary, unary
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=ALL, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add")
+    types=types.same, dtypes=COMPUTED, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add")
 )
 def add(x, y):
     """x + y; of bools, whether either is true."""
@@ -38,7 +38,7 @@ def subtract(x, y):
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=ALL, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul")
+    types=types.same, dtypes=COMPUTED, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul")
 )
 def multiply(x, y):
     """x * y; of bools, whether both are true."""
@@ -155,13 +155,13 @@ def pow_(x, y):
     return atlas.power(x, y)
 
 
-@numpy_elementwise(types=types.same, dtypes=ALL, aten=("minimum",), out_names=("vector_min",))
+@numpy_elementwise(types=types.same, dtypes=COMPUTED, aten=("minimum",), out_names=("vector_min",))
 def minimum(x, y):
     """The smaller; NaN if either is."""
     return x & y if x.dtype.kind == "bool" else atlas.minimum(x, y)
 
 
-@numpy_elementwise(types=types.same, dtypes=ALL, aten=("maximum",), out_names=("vector_max",))
+@numpy_elementwise(types=types.same, dtypes=COMPUTED, aten=("maximum",), out_names=("vector_max",))
 def maximum(x, y):
     """The larger; NaN if either is."""
     return x | y if x.dtype.kind == "bool" else atlas.maximum(x, y)

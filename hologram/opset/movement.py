@@ -99,6 +99,8 @@ copy = register(
 def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     """`x` converted as CONVERT does: floats to integers truncate and saturate, NaN gives 0."""
     x = np.asarray(x)
+    if dtype.finite:
+        x = np.clip(x.astype(np.float64), -dtype.largest, dtype.largest)
     if dtype.is_integer and x.dtype.kind not in "iub":
         low, high = int(dtype.lowest), int(dtype.highest)
         wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)

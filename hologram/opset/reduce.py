@@ -11,7 +11,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, FLOATS, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
 from hologram.machine.axes import normalize_axes
 from hologram.opset import factors, logic
 from hologram.opset.forms import types
@@ -24,7 +24,7 @@ from hologram.opset.forms.samples import array, cases, reduction
 
 @row(
     types=types.total,
-    dtypes=ALL,
+    dtypes=COMPUTED,
     reference=np.sum,
     samples=reduction(),
     ulp=2,
@@ -71,7 +71,7 @@ def _prod_gradient(cotangent, result, x, inputs, axis):
     return found.reshape(moved.shape).permute(tuple(order.index(k) for k in range(x.ndim)))
 
 
-@row(types=types.total, dtypes=ALL, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
+@row(types=types.total, dtypes=COMPUTED, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
      aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient})  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
@@ -81,14 +81,14 @@ def prod(x, *, axis=None, keepdims=False, dtype=None):
 _divided = replace(prod, gradient={})  # its rule follows from the expression
 
 
-@row(types=types.same, dtypes=ALL, reference=np.min, samples=reduction(special=True, empty=False), empty=False,
+@row(types=types.same, dtypes=COMPUTED, reference=np.min, samples=reduction(special=True, empty=False), empty=False,
      aten=("amin",), out_names=("reduce_min",))  # fmt: skip
 def min_(x, *, axis=None, keepdims=False):
     """The smallest element; NaN if any is. A row without elements raises ShapeError."""
     return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_min(x)
 
 
-@row(types=types.same, dtypes=ALL, reference=np.max, samples=reduction(special=True, empty=False), empty=False,
+@row(types=types.same, dtypes=COMPUTED, reference=np.max, samples=reduction(special=True, empty=False), empty=False,
      aten=("amax",), out_names=("reduce_max",))  # fmt: skip
 def max_(x, *, axis=None, keepdims=False):
     """The largest element; NaN if any is. A row without elements raises ShapeError."""
@@ -173,13 +173,21 @@ def argmax(x, *, axis=None, keepdims=False):
     return _first_of(x, reduce_max(x))
 
 
-@row(types=types.logical, dtypes=ALL, samples=reduction(-1, 1), reference=np.any, aten=("any", "any.dims"))
+@row(
+    types=types.logical, dtypes=COMPUTED, samples=reduction(-1, 1), reference=np.any, aten=("any", "any.dims")
+)
 def any_(x, *, axis=None, keepdims=False):
     """Whether any element is true (not 0)."""
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_)
 
 
-@row(types=types.logical, dtypes=ALL, samples=reduction(0.2, 5), reference=np.all, aten=("all", "all.dims"))
+@row(
+    types=types.logical,
+    dtypes=COMPUTED,
+    samples=reduction(0.2, 5),
+    reference=np.all,
+    aten=("all", "all.dims"),
+)
 def all_(x, *, axis=None, keepdims=False):
     """Whether all elements are true (not 0)."""
     return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_)
@@ -206,7 +214,7 @@ def logsumexp(x, *, axis=None, keepdims=False):
     return atlas.log(reduce_add(atlas.exp(x - top))) + top
 
 
-@composite(dtypes=ALL, aten=("count_nonzero", "count_nonzero.dim_IntList"),
+@composite(dtypes=COMPUTED, aten=("count_nonzero", "count_nonzero.dim_IntList"),
            reference=lambda x, axis=None, keepdims=False: np.count_nonzero(x, axis=axis, keepdims=keepdims),
            samples=cases(((4, 5), {"axis": 1, "keepdims": True}), ((4, 5), {}), ((4, 5), {"axis": (0,)}),
                           ((0,), {})))  # fmt: skip

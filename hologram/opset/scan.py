@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, NUMBERS, DType
+from hologram.foundation.dtypes import COMPUTED, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
@@ -104,7 +104,7 @@ def _cumsum(x, *, axis=-1, dtype=None):
 
 cumsum = register(
     Running(
-        name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=ALL, ulp=4,
+        name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED, ulp=4,
         absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end},
     )
 )  # fmt: skip
@@ -152,8 +152,8 @@ def _cumprod(x, *, axis=-1, dtype=None):
 
 cumprod = register(
     Running(
-        name="cumprod", function=_cumprod, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=ALL, ulp=4,
-        absolute=1024.0, aten=("cumprod",), products=True,
+        name="cumprod", function=_cumprod, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED,
+        ulp=4, absolute=1024.0, aten=("cumprod",), products=True,
         gradient={"x": _cumprod_gradient},
     )
 )  # fmt: skip
@@ -174,7 +174,7 @@ def _run(running: Any, empty: Any, x: Any, axis: int | None, dtype: Any, include
     return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=found.dtype), found], axis=k)
 
 
-@composite(dtypes=ALL, ulp=4, absolute=1024.0, samples=_RUNS,
+@composite(dtypes=COMPUTED, ulp=4, absolute=1024.0, samples=_RUNS,
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
 def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
@@ -182,7 +182,8 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     return _run(cumsum, sum_, x, axis, dtype, include_initial)
 
 
-@composite(dtypes=ALL, ulp=8, absolute=64.0, samples=cases(((6,), {"include_initial": True}), ((3, 7), {"axis": 0})),
+@composite(dtypes=COMPUTED, ulp=8, absolute=64.0,
+           samples=cases(((6,), {"include_initial": True}), ((3, 7), {"axis": 0})),
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
 def cumulative_prod(x, *, axis=None, dtype=None, include_initial=False):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.foundation.dtypes import ALL, DType, f32, i64, index, promote, u32
+from hologram.foundation.dtypes import COMPUTED, DType, f32, i64, index, promote, u32
 from hologram.foundation.errors import ShapeError
 from hologram.machine.layout import Layout
 from hologram.opset import indexing, logic, sort
@@ -75,7 +75,7 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
     return found
 
 
-@indexed(shape_of=_searchsorted_shape, dtypes=ALL, samples=_searchsorted_samples,
+@indexed(shape_of=_searchsorted_shape, dtypes=COMPUTED, samples=_searchsorted_samples,
          reference=_searchsorted_reference)  # fmt: skip
 def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
@@ -118,7 +118,7 @@ def _isin_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
             yield Sample((array(rng, dtype, a, special=True), array(rng, dtype, b)), {"invert": invert})
 
 
-@composite(dtypes=ALL, samples=_isin_samples,
+@composite(dtypes=COMPUTED, samples=_isin_samples,
            reference=lambda x1, x2, invert=False: np.isin(x1, x2, invert=invert))  # fmt: skip
 def isin(x1, x2, *, invert=False):
     """Whether each element of x1 is among those of x2 (or, with `invert`, is not); NaN never is."""

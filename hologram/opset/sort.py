@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hologram.foundation.dtypes import ALL, DType, i64
+from hologram.foundation.dtypes import COMPUTED, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
@@ -121,13 +121,13 @@ def _sort_gradient(cotangent, x, axis, descending):
 
 sort = register(
     Ordering(
-        name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=ALL,
+        name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=COMPUTED,
         gradient={"x": _sort_gradient},
     )
 )  # fmt: skip
 argsort = register(
     Ordering(
-        name="argsort", function=_argsort, reference=argsort_reference, samples=_samples, dtypes=ALL, values=False,
+        name="argsort", function=_argsort, reference=argsort_reference, samples=_samples, dtypes=COMPUTED, values=False,
         positions=True, aten=("argsort",),
     )
 )  # fmt: skip

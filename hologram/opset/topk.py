@@ -10,7 +10,7 @@ import numpy as np
 
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
-from hologram.foundation.dtypes import ALL, DType, index, u32
+from hologram.foundation.dtypes import COMPUTED, DType, index, u32
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target
 from hologram.opset.forms.expression import step_of
@@ -129,7 +129,7 @@ def _topk(x, *, k, axis=-1, largest=True, sorted=True):
 
 topk = register(
     First(
-        name="topk", function=_topk, reference=_reference, samples=_samples, dtypes=ALL, positions=True,
+        name="topk", function=_topk, reference=_reference, samples=_samples, dtypes=COMPUTED, positions=True,
         aten=("topk",), gradient={
             "x": lambda cotangent, results, inputs, axis: returned(cotangent, results[1], inputs[0].shape, axis)
         },

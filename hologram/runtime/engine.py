@@ -136,7 +136,7 @@ class Engine(Structures):
         self.described(views, key, arguments)
         if attributes and attributes is not operation.attributes:
             key += map(cache_key, attributes.values())
-        checks.check_dtypes(self, operation.name, views)
+        checks.check_dtypes(self, operation, views)
         return self._learned(tuple(key), operation, views, None, attributes, arguments)
 
     def _update(self, operation: Operation, operands: Sequence[View | Number], target: View) -> bool:
@@ -192,7 +192,7 @@ class Engine(Structures):
             apart = [self._disjoint(operation, v, targets) for v in views]
             if any(v is not a for v, a in zip(views, apart, strict=True)):
                 return self._compute(operation, apart, targets, attributes)
-            checks.check_dtypes(self, operation.name, [*apart, *targets])
+            checks.check_dtypes(self, operation, [*apart, *targets])
             layouts = [t.layout.placed(self._alignment)[0] for t in targets]
             found = self._learned(key, operation, apart, layouts, attributes, arguments)
         if not recordings or launching(found, arguments):

@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 import hologram as hg
+from hologram.atlas.arithmetic import convert
 from hologram.frontend.jit.traced import Storage
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import row_major
@@ -151,7 +153,8 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
     if not target.size:
         return
     if array.dtype != target.dtype.numpy and array.size <= target.size:
-        array = array.astype(target.dtype.numpy)
+        with np.errstate(all="ignore"):
+            array = convert(target.dtype, array)  # as the device does
     if not deferred() and array.shape == target.shape and target.layout is target.buffer.kind.layout:
         target.buffer.from_numpy(array)
         return

@@ -34,8 +34,12 @@ from hologram_torch.tensors.memory import is_ours, torch_tensor
 
 Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
 MAX_SIGNATURES = 4096  # of one operator
-_SPOKEN = "Float Half BFloat16 Double Char Short Int Long Byte UInt16 UInt32 UInt64 Bool"
-NAMES = dict(zip(DTYPES, _SPOKEN.split(), strict=True))  # of dtypes, in PyTorch's messages
+# Of dtypes, in PyTorch's messages; the others' are NumPy's.
+_SPOKEN = {
+    "f32": "Float", "f16": "Half", "bf16": "BFloat16", "f64": "Double", "i8": "Char", "i16": "Short", "i32": "Int",
+    "i64": "Long", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64",
+}  # fmt: skip
+NAMES = {theirs: _SPOKEN.get(d.name) or d.numpy_name.capitalize() for theirs, d in DTYPES.items()}
 
 
 @frozen

@@ -12,7 +12,9 @@ from hologram.foundation.errors import UnsupportedDType
 from hologram.runtime.interchange.dlpack import as_numpys_own
 
 MOST_AXES = 64  # of an array of NumPy's, and of what PyTorch reduces
-DTYPES: dict[torch.dtype, DType] = {getattr(torch, d.numpy_name): d for d in dtypes.ALL}
+DTYPES: dict[torch.dtype, DType] = {
+    getattr(torch, d.numpy_name): d for d in dtypes.ALL if hasattr(torch, d.numpy_name)
+}
 TORCH_DTYPES: dict[DType, torch.dtype] = {own: theirs for theirs, own in DTYPES.items()}
 
 

@@ -19,7 +19,7 @@ from tests.runtime.arrays import sample
 
 torch = pytest.importorskip("torch")
 
-NUMPY_TAKES = [d for d in dtypes.ALL if d is not dtypes.bf16]
+NUMPY_TAKES = [d for d in dtypes.ALL if not d.is_foreign]
 
 
 @pytest.fixture(name="executor")

@@ -12,7 +12,7 @@ from hologram.atlas.rewrite import rewrite
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.passes import Goal, Pass, Stage
-from hologram.foundation.dtypes import ALL, DType, f32, f64
+from hologram.foundation.dtypes import COMPUTED, DType, f32, f64
 from hologram.foundation.errors import UnsupportedDType
 
 _COMPUTING = COMPARISONS | BINARY | TERNARY | UNARY
@@ -81,7 +81,7 @@ def _bitcast(x: Value, target: DType, narrow: frozenset[DType]) -> Value | None:
 
 def _apply(program: Program, goal: Goal) -> Program:
     assert goal.dialect is not None
-    narrow = frozenset(d for d in ALL if d.wide is not d and goal.lacks(Opcode.ADD, d))
+    narrow = frozenset(d for d in COMPUTED if d.wide is not d and goal.lacks(Opcode.ADD, d))
     if not narrow & {*program.types.values(), *(b.dtype for b in program.buffers)}:
         return program
     return widen(program, narrow, goal.dialect.conversions)

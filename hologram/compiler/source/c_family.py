@@ -35,7 +35,7 @@ KEYWORDS = frozenset(WORDS.split())
 SIGNED = (i32, i64)
 UNSIGNED = (u32, u64)
 INTEGERS = SIGNED + UNSIGNED
-NARROW = tuple(d for d in dtypes.ALL if d.bits < 32 and d != bool_)
+NARROW = tuple(d for d in dtypes.COMPUTED if d.bits < 32 and d != bool_)
 
 
 @frozen(eq=False)

@@ -298,7 +298,7 @@ class Recorder:
             if isinstance(number, (bool, int, float)) and not dtype.is_float:
                 fitted(number, dtype, f"{operation.name}, {name}")  # as a launch would refuse it
         for layout in (*(o.layout for o in operands if isinstance(o, Traced)), *layouts):
-            self.executor.supported(layout.dtype, operation.name)
+            checks.check_dtype(self.executor, operation, layout.dtype)
         return layouts
 
     def _record(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import ALL, f32
+from hologram.foundation.dtypes import ALL, COMPUTED, f32
 from hologram.foundation.dtypes import dtype as dtype_of
 from hologram.foundation.errors import GradientError
 from hologram.machine.layout import Layout
@@ -33,7 +33,8 @@ def text(operation: Operation) -> str:
 
 def dtypes(operation: Operation) -> str:
     """What it is computed in."""
-    return "all" if len(operation.dtypes) == len(ALL) else " ".join(d.name for d in operation.dtypes)
+    known = {ALL: "all", COMPUTED: "all with arithmetic"}
+    return known.get(operation.dtypes) or " ".join(d.name for d in operation.dtypes)
 
 
 def accuracy(operation: Operation) -> str:

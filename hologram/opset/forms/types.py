@@ -19,7 +19,8 @@ Rule = Callable[[str, Sequence[OperandType]], Types]
 
 def promoted(operands: Sequence[OperandType]) -> DType:
     """The dtype that all tensors among the operands promote to, adapted to the numbers; of numbers alone, theirs."""
-    dtype = reduce(promote, (d for d in operands if isinstance(d, DType)), bool_)
+    known = [d for d in operands if isinstance(d, DType)]
+    dtype = reduce(promote, known) if known else bool_
     for number in operands:
         if not isinstance(number, DType):
             dtype = weak(dtype, number)

@@ -105,10 +105,11 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 def strided(array: np.ndarray, shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
     """A view of a contiguous array: shape, strides and offset in elements. It keeps the array's memory alive."""
-    flat = array.reshape(-1)
+    flat = as_numpys_own(array).reshape(-1)  # NumPy asks for a type by its kind and size here
     if 0 in shape:
-        return flat[:0].reshape(shape)
-    return np.lib.stride_tricks.as_strided(flat[offset:], shape, [s * array.itemsize for s in strides])
+        return flat[:0].reshape(shape).view(array.dtype)
+    steps = [s * array.itemsize for s in strides]
+    return np.lib.stride_tricks.as_strided(flat[offset:], shape, steps).view(array.dtype)
 
 
 def export(

@@ -81,11 +81,21 @@ def target(executor: Allocation, who: str, output: Any) -> View:
     return found
 
 
-def check_dtypes(executor: Allocation, who: str, operands: Sequence[Any]) -> None:
-    """Raises UnsupportedDType for a view of a dtype that the device lacks."""
+def check_dtype(executor: Allocation, operation: Operation, dtype: DType) -> None:
+    """Raises UnsupportedDType for what the device lacks, or the operation would have to compute with and cannot."""
+    executor.supported(dtype, operation.name)
+    if not dtype.computes and dtype not in operation.dtypes:
+        raise UnsupportedDType(
+            f"{operation.name}: {dtype} is for storage and conversion and has no arithmetic: convert it first, as "
+            "x.astype('f32')"
+        )
+
+
+def check_dtypes(executor: Allocation, operation: Operation, operands: Sequence[Any]) -> None:
+    """`check_dtype` of every view."""
     for operand in operands:
         if isinstance(operand, View):
-            executor.supported(operand.dtype, who)
+            check_dtype(executor, operation, operand.dtype)
 
 
 def _kind(found: Any) -> str:

@@ -26,11 +26,13 @@ from hologram.runtime.memory.memory_pool import Block, Pool, storage_bytes
 if TYPE_CHECKING:
     from hologram.compiler import pipeline
     from hologram.compiler.fusion import memory
+    from hologram.compiler.lowering import codes
     from hologram.compiler.scheduling import ways
     from hologram.runtime.launches import printer
 else:  # needed to compute, not to open
     pipeline = lazy.module("hologram.compiler.pipeline")
     memory = lazy.module("hologram.compiler.fusion.memory")
+    codes = lazy.module("hologram.compiler.lowering.codes")
     ways = lazy.module("hologram.compiler.scheduling.ways")
     printer = lazy.module("hologram.runtime.launches.printer")
 
@@ -302,7 +304,7 @@ def _checked(step: Step) -> Step:
         return step
     name = step.kernel.name
     scalars = tuple(
-        x if type(x) is Given else fitted(x, s.dtype, f"{name}, scalar {s.name}")
+        x if type(x) is Given else codes.scalar(fitted(x, s.dtype, f"{name}, scalar {s.name}"), s.dtype)
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
-    return Step(pipeline.canonical(step.kernel), step.operands, scalars, step.grid)
+    return Step(pipeline.canonical(pipeline.held(step.kernel)), step.operands, scalars, step.grid)
