@@ -55,7 +55,7 @@ def narrow(x: Array, d: DType) -> Array:
 def _coded(x: Array, d: DType) -> Array:
     """Floats as codes: what is too large is infinity or the largest number, every NaN has all bits but its sign's."""
     bits = (np.clip(x, -d.largest, d.largest) if d.finite else x).astype(d.numpy).view(d.unsigned.numpy)
-    return np.where(np.isnan(x), bits | bits.dtype.type(d.signed.highest), bits).view(d.numpy)
+    return np.where(np.isnan(x), bits | bits.dtype.type(d.nan), bits).view(d.numpy)
 
 
 def _to_odd_f32(x: Array) -> Array:
@@ -177,7 +177,7 @@ def _mad(d: DType, x: Array, y: Array, z: Array) -> Array:
 def _div(d: DType, x: Array, y: Array) -> Array:
     if d.is_float:
         return narrow(np.divide(wide(x), wide(y)), d)
-    if d.kind == "uint":
+    if not d.is_signed:
         return np.where(y == 0, y, x // np.where(y == 0, y.dtype.type(1), y))
     one = y.dtype.type(1)
     plain = np.where((y == 0) | (y == -1), one, y)  # lowest // -1 would overflow
@@ -190,12 +190,12 @@ def _rem(d: DType, x: Array, y: Array) -> Array:
     if d.is_float:
         return narrow(np.fmod(wide(x), wide(y)), d)
     one = y.dtype.type(1)
-    trivial = (y == 0) if d.kind == "uint" else (y == 0) | (y == -1)
+    trivial = (y == 0) | (y == -1) if d.is_signed else y == 0
     return np.fmod(x, np.where(trivial, one, y))
 
 
 def _mulhi(d: DType, x: Array, y: Array) -> Array:
-    double = np.int64 if d.kind == "int" else np.uint64
+    double = np.int64 if d.is_signed else np.uint64
     return ((x.astype(double) * y.astype(double)) >> double(32)).astype(d.numpy)
 
 
@@ -204,7 +204,7 @@ def _pow(d: DType, x: Array, y: Array) -> Array:
         # NumPy takes a square root for one exponent of 0.5: NaN for -inf, where IEEE 754's power is inf.
         x, y = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
         return narrow(np.power(x, y.copy()), d)
-    if d.kind == "uint":
+    if not d.is_signed:
         return np.power(x, y)
     zero, one = d.numpy.type(0), d.numpy.type(1)
     power = np.power(x, np.maximum(y, zero))

@@ -77,12 +77,12 @@ class DType:
         return {"float": float, "bool": bool}.get(self.kind, int)
 
     @cached_property
-    def lowest(self) -> Number:
+    def lowest(self) -> Any:
         """What no element is below: a negative infinity, a whole number, or False."""
         return -math.inf if self.is_float else self.python(-1 << self.bits - 1 if self.is_signed else 0)
 
     @cached_property
-    def highest(self) -> Number:
+    def highest(self) -> Any:
         """What no element is above."""
         return math.inf if self.is_float else self.python((1 << self.bits - self.is_signed) - 1)
 
@@ -123,6 +123,16 @@ class DType:
     def least_exponent(self) -> int:
         """Of the numbers with all digits."""
         return 1 - self.bias
+
+    @cached_property
+    def infinity(self) -> int:
+        """The code above that of the largest number, where there is an infinity."""
+        return (2 * self.bias + 1) << self.mantissa
+
+    @cached_property
+    def nan(self) -> int:
+        """The code of a NaN: all bits but the sign's."""
+        return (1 << self.bits - 1) - 1
 
     @cached_property
     def largest(self) -> float:

@@ -21,7 +21,7 @@ from hologram.opset.forms.samples import binary, unary
 
 def _negative(x: Value) -> Value:
     """Whether the sign bit is set, of -0.0 and NaN too."""
-    wide = dtypes.u64 if x.dtype.bits == 64 else dtypes.u32
+    wide = x.dtype.unsigned
     return (x.bitcast(wide) >> (wide.bits - 1)) != 0
 
 
@@ -189,9 +189,9 @@ def _full_width(who: str, operands: Sequence[types.OperandType]) -> types.Types:
              aten=("nextafter",))  # fmt: skip
 def nextafter(x, y):
     """The next number of the dtype after x in the direction of y."""
-    wide = dtypes.i64 if x.dtype.bits == 64 else dtypes.i32
+    wide = x.dtype.signed
     bits = x.bitcast(wide)
-    lowest = select(_negative(y), -(2 ** (wide.bits - 1)) + 1, bits.builder.constant(1, wide))  # beside 0
+    lowest = select(_negative(y), wide.lowest + 1, bits.builder.constant(1, wide))  # beside 0
     grows = ((y > x).to(dtypes.u32) == (x > 0.0).to(dtypes.u32)).to(wide)
     moved = select(x == 0.0, lowest, bits + (grows + grows - 1)).bitcast(x.dtype)
     return select((x != x) | (y != y), x + y, select(x == y, y, moved))

@@ -102,7 +102,7 @@ def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
     if dtype.finite:
         x = np.clip(x.astype(np.float64), -dtype.largest, dtype.largest)
     if dtype.is_integer and x.dtype.kind not in "iub":
-        low, high = int(dtype.lowest), int(dtype.highest)
+        low, high = dtype.lowest, dtype.highest
         wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
         inside = np.clip(
             np.trunc(wide), float(low), np.nextafter(float(high), 0) if dtype.digits > 52 else high

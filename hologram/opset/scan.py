@@ -111,11 +111,11 @@ cumsum = register(
 
 
 def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    factors = [1] if dtype.kind == "bool" else [1, 2, 3] if dtype.kind == "uint" else [-2, -1, 1, 2]
+    factors = [1] if dtype.kind == "bool" else [-2, -1, 1, 2] if dtype.is_signed else [1, 2, 3]
     for x, axis in axis_samples(rng, dtype):  # of a few factors, so that products are exact
         few = np.where(rng.random(x.shape) < 0.1, rng.choice(factors, x.shape), 1)
         yield Sample((few.astype(dtype.numpy),), {"axis": axis})
-    signs = rng.choice([-1, 1] if dtype.kind in ("float", "int") else [1], 9_001)
+    signs = rng.choice([-1, 1] if dtype.is_signed else [1], 9_001)
     yield Sample((signs.astype(dtype.numpy),), {"axis": 0})
 
 

@@ -175,7 +175,7 @@ register(
 def random_(x: torch.Tensor, *, generator: Generator) -> Tensor:
     own = hologram_tensor(x).dtype
     digits = torch.finfo(x.dtype).eps if own.is_float else 0
-    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else int(own.highest) + 1, generator)
+    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else own.highest + 1, generator)
 
 
 def _range(x: torch.Tensor, low: int, high: int | None = None) -> str | None:
@@ -197,7 +197,7 @@ def random_from(
     x: torch.Tensor, low: int, high: int | None = None, *, generator: Generator, **named: Any
 ) -> Tensor:
     own = hologram_tensor(x).dtype
-    return _integers(x, low, int(own.highest) + 1 if high is None else high, generator)
+    return _integers(x, low, own.highest + 1 if high is None else high, generator)
 
 
 def _integers(x: torch.Tensor, low: int, high: int, generator: Generator) -> Tensor:

@@ -16,7 +16,7 @@ def converted(value: bool | int | float, dtype: DType) -> bool | int | float:
     """A number as PyTorch converts it: integers wrap round, fractions are cut off."""
     if not dtype.is_integer:
         return dtype.python(value)
-    low, span = int(dtype.lowest), 1 << dtype.bits
+    low, span = dtype.lowest, 1 << dtype.bits
     return (int(value) - low) % span + low
 
 

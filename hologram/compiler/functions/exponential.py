@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hologram.atlas.builder import Value, absolute, fma, round_, select
 from hologram.compiler.functions import polynomials
-from hologram.compiler.functions.floats import clamped, layout, polynomial, powers_of_two, with_sign_of
+from hologram.compiler.functions.floats import clamped, polynomial, powers_of_two, with_sign_of
 from hologram.foundation.dtypes import f32, f64
 
 # Beyond these e^x is 0 or infinite in every rounding.
@@ -27,13 +27,13 @@ def _nearest(x: Value, scale: float, offset: int, strict: bool) -> tuple[Value, 
     `strict`: the target's compiler keeps to IEEE 754, so adding a number whose last place is 1 rounds and leaves k in
     its bits, far cheaper than a conversion that must saturate. The higher bits then hold something else.
     """
-    form = layout(x)
+    form = x.dtype
     if strict:
         shift = 1.5 * 2.0**form.mantissa + offset
         shifted = fma(x, scale, shift) if scale != 1.0 else x + shift
-        return shifted - shift, shifted.bitcast(form.bits)
+        return shifted - shift, shifted.bitcast(form.signed)
     k = round_(x * scale if scale != 1.0 else x)
-    return k, k.to(form.bits) + offset
+    return k, k.to(form.signed) + offset
 
 
 def _log2e_nearest(x: Value, offset: int, strict: bool) -> tuple[Value, Value, Value]:
@@ -44,7 +44,7 @@ def _log2e_nearest(x: Value, offset: int, strict: bool) -> tuple[Value, Value, V
 
 
 def exp(x: Value, *, strict: bool = False) -> Value:
-    _, n, r = _log2e_nearest(clamped(x, *EXP_RANGE[x.dtype]), 2 * layout(x).bias, strict)
+    _, n, r = _log2e_nearest(clamped(x, *EXP_RANGE[x.dtype]), 2 * x.dtype.bias, strict)
     q = fma(r * r, polynomial(r, polynomials.EXP[x.dtype]), r)
     first, second = powers_of_two(n, x.dtype)
     return fma(first, q, first) * second
@@ -53,7 +53,7 @@ def exp(x: Value, *, strict: bool = False) -> Value:
 def exp2_sum(high: Value, low: Value | None = None, *, strict: bool = False) -> Value:
     """2^(high + low); `low` is small beside 1."""
     high = clamped(high, *EXP2_RANGE[high.dtype])
-    k, n = _nearest(high, 1.0, 2 * layout(high).bias, strict)
+    k, n = _nearest(high, 1.0, 2 * high.dtype.bias, strict)
     r = high - k if low is None else (high - k) + low
     first, second = powers_of_two(n, high.dtype)
     return fma(r, polynomial(r, polynomials.EXP2[r.dtype]), 1.0) * first * second
@@ -70,7 +70,7 @@ def _parts(x: Value, offset: int, strict: bool) -> tuple[Value, Value]:
 
 
 def expm1(x: Value, *, strict: bool = False) -> Value:
-    form = layout(x)
+    form = x.dtype
     # e^x - 1 = 2^k p + (2^k - 1). Half of it first: 2^k itself may overflow where the result does not.
     n, p = _parts(clamped(x, *EXPM1_RANGE[x.dtype]), form.bias - 1, strict)
     half = (n << form.mantissa).bitcast(x.dtype)
@@ -80,7 +80,7 @@ def expm1(x: Value, *, strict: bool = False) -> Value:
 
 def tanh(x: Value, *, strict: bool = False) -> Value:
     """(1 - e^-2a) / (1 + e^-2a) with a = |x|."""
-    form = layout(x)
+    form = x.dtype
     a = absolute(x)
     a = select(a > TANH_ONE[x.dtype], TANH_ONE[x.dtype], a)
     n, p = _parts(a * -2.0, form.bias, strict)
@@ -103,7 +103,7 @@ def erf(x: Value, *, strict: bool = False) -> Value:
         )
         # Far from the fit's interval the value is not used, but must stay finite.
         q = select(a < 0.5, -1.0, q)
-    form = layout(x)
+    form = x.dtype
     k, n = _nearest(q, 1.0, form.bias, strict)
     r = q - k
     p = fma(r, polynomial(r, polynomials.EXP2[x.dtype]), 1.0)

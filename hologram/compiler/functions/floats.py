@@ -8,31 +8,6 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 
-@frozen
-class Layout:
-    """An IEEE 754 binary format as integers see it."""
-
-    bits: DType  # the signed integer of the same width
-    mantissa: int  # stored bits
-    bias: int
-    split: int  # low mantissa bits to clear so that the product of two such numbers is exact
-
-    @property
-    def sign(self) -> int:
-        return -1 << (self.bits.bits - 1)
-
-    @property
-    def infinity(self) -> int:
-        return (2 * self.bias + 1) << self.mantissa
-
-
-LAYOUTS = {d: Layout(d.signed, d.mantissa, d.bias, (d.digits + 1) // 2) for d in (dtypes.f32, dtypes.f64)}
-
-
-def layout(x: Value) -> Layout:
-    return LAYOUTS[x.dtype]
-
-
 def polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
     """Horner's scheme, lowest degree first."""
     result = x.builder.constant(coefficients[-1], x.dtype)
@@ -43,8 +18,7 @@ def polynomial(x: Value, coefficients: tuple[float, ...]) -> Value:
 
 def power_of_two(k: Value, dtype: DType) -> Value:
     """2^k for an integer k whose result is a normal number."""
-    form = LAYOUTS[dtype]
-    return ((k + form.bias) << form.mantissa).bitcast(dtype)
+    return ((k + dtype.bias) << dtype.mantissa).bitcast(dtype)
 
 
 def powers_of_two(n: Value, dtype: DType) -> tuple[Value, Value]:
@@ -53,15 +27,14 @@ def powers_of_two(n: Value, dtype: DType) -> tuple[Value, Value]:
     A number near 1 multiplied by the first and then by the second is rounded once, also where the result is denormal
     or overflows.
     """
-    form = LAYOUTS[dtype]
-    first = (n << (form.mantissa - 1)) & (-1 << form.mantissa)
-    return first.bitcast(dtype), ((n << form.mantissa) - first).bitcast(dtype)
+    first = (n << (dtype.mantissa - 1)) & (-1 << dtype.mantissa)
+    return first.bitcast(dtype), ((n << dtype.mantissa) - first).bitcast(dtype)
 
 
 def with_sign_of(x: Value, sign: Value) -> Value:
     """|x| with the sign of another; `x` is not negative."""
-    form = layout(x)
-    return (x.bitcast(form.bits) | (sign.bitcast(form.bits) & form.sign)).bitcast(x.dtype)
+    form = x.dtype
+    return (x.bitcast(form.signed) | (sign.bitcast(form.signed) & form.signed.lowest)).bitcast(x.dtype)
 
 
 def clamped(x: Value, low: float, high: float) -> Value:
@@ -72,8 +45,8 @@ def clamped(x: Value, low: float, high: float) -> Value:
 
 def finite(x: Value) -> Value:
     """Whether x is neither infinite nor NaN; asked of its bits, for compilers that assume there are none."""
-    form = layout(x)
-    return (x.bitcast(form.bits) & ~form.sign) < form.infinity
+    form = x.dtype
+    return (x.bitcast(form.signed) & ~form.signed.lowest) < form.infinity
 
 
 def rounded_to_odd(x: Value) -> Value:
@@ -89,15 +62,15 @@ def rounded_to_odd(x: Value) -> Value:
 
 def mantissa_exponent(x: Value) -> tuple[Value, Value]:
     """x = m 2^e with sqrt(1/2) <= m < sqrt(2) and e an integer, for positive finite x, denormals included."""
-    form = layout(x)
+    form = x.dtype
     smallest = 2.0 ** (1 - form.bias)
     up = form.mantissa + 1
     tiny = x < smallest
-    bits = select(tiny, x * 2.0**up, x).bitcast(form.bits)
-    sqrt_half = x.builder.constant(2.0**-0.5, x.dtype).bitcast(form.bits)
+    bits = select(tiny, x * 2.0**up, x).bitcast(form.signed)
+    sqrt_half = x.builder.constant(2.0**-0.5, x.dtype).bitcast(form.signed)
     exponent = (bits - sqrt_half) >> form.mantissa
     mantissa = (bits - (exponent << form.mantissa)).bitcast(x.dtype)
-    return mantissa, exponent + select(tiny, x.builder.constant(-up, form.bits), 0)
+    return mantissa, exponent + select(tiny, x.builder.constant(-up, form.signed), 0)
 
 
 # Pairs: an unevaluated sum hi + lo with |lo| at most half a unit in the last place of hi (Dekker 1971,
@@ -124,8 +97,8 @@ def exact_sum(a: Value, b: Value) -> Pair:
 
 
 def halves(x: Value) -> Pair:
-    form = layout(x)
-    hi = (x.bitcast(form.bits) & (-1 << form.split)).bitcast(x.dtype)
+    form = x.dtype
+    hi = (x.bitcast(form.signed) & -1 << (form.digits + 1) // 2).bitcast(x.dtype)
     return Pair(hi, x - hi)
 
 

@@ -17,7 +17,6 @@ from hologram.compiler.functions.floats import (
     exact_sum,
     finite,
     halves,
-    layout,
     mantissa_exponent,
     polynomial,
     power_of_two,
@@ -41,8 +40,8 @@ def _with_edges(x: Value, y: Value, pole: float) -> Value:
     b = x.builder
     outside = select(x == pole, b.constant(-math.inf, x.dtype), b.constant(math.nan, x.dtype))
     y = select(x > pole, y, outside)
-    form = layout(x)
-    return select(x.bitcast(form.bits) >= form.infinity, x, y)
+    form = x.dtype
+    return select(x.bitcast(form.signed) >= form.infinity, x, y)
 
 
 def log(x: Value) -> Value:
@@ -59,7 +58,7 @@ def log2(x: Value) -> Value:
 
 def log1p(x: Value) -> Value:
     """With 1 + x = m 2^e before rounding: f = 2^-e x + (2^-e - 1)."""
-    form = layout(x)
+    form = x.dtype
     m, e = mantissa_exponent(1.0 + x)
     small = e < form.mantissa + 2  # above, 1 + x is x
     inverse = power_of_two(select(small, -e, 0), x.dtype)
@@ -96,7 +95,7 @@ def _power_of_positive(x: Value, y: Value) -> Value:
     split = halves(y)
     p = exact_product(power.hi, y)
     low = p.lo + power.lo * split.hi + power.lo * split.lo
-    near = absolute(p.hi) < 2.0 * layout(x).bias
+    near = absolute(p.hi) < 2.0 * x.dtype.bias
     return exp2_sum(p.hi, select(near, low, 0.0))
 
 
@@ -128,7 +127,7 @@ def power(x: Value, y: Value, *, wide: bool = False) -> Value:
     integral = round_(y) == y
     half = y * 0.5
     odd = integral & (trunc(half) != half)
-    negative = x.bitcast(layout(x).bits) < 0
+    negative = x.bitcast(x.dtype.signed) < 0
     whole = select(negative & odd, -whole, whole)
     whole = select((x < 0.0) & ~integral & finite(x), nan, whole)
     whole = select((x != x) | (y != y), x + y, whole)

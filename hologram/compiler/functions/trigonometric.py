@@ -16,7 +16,6 @@ from hologram.compiler.functions import polynomials
 from hologram.compiler.functions.floats import (
     Pair,
     finite,
-    layout,
     polynomial,
     product,
     quick_sum,
@@ -35,7 +34,7 @@ def _moderate(x: Value) -> tuple[Value, Value, Value]:
     t = fma(k, -second, fma(k, -first, x))  # exact
     w = k * third
     r = t - w
-    return k.to(layout(x).bits) & 3, r, ((t - r) - w) - k * last
+    return k.to(x.dtype.signed) & 3, r, ((t - r) - w) - k * last
 
 
 def _huge_f32(x: Value) -> tuple[Value, Value, Value]:

@@ -10,7 +10,7 @@ from hologram.atlas.builder import Builder, Value, absolute, maximum, minimum, s
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
-from hologram.compiler.functions.floats import LAYOUTS, layout, power_of_two, with_sign_of
+from hologram.compiler.functions.floats import power_of_two, with_sign_of
 from hologram.compiler.passes import Pass, Stage
 from hologram.foundation.dtypes import DType, f32, i32, index, u32
 
@@ -46,10 +46,10 @@ def float_remainder(x: Value, y: Value) -> Value:
 
     With x = m 2^e and y = n 2^d, e >= d: x rem y = (m 2^(e-d) rem n) 2^d, and a 2^s rem n = ((a rem n) 2^s) rem n.
     """
-    if x.dtype not in LAYOUTS:  # the remainder is a multiple of both units: exact in f16 and bf16, too
+    if x.dtype.computed is not x.dtype:  # a multiple of both units: exact in f16 and bf16, too
         return float_remainder(x.to(f32), y.to(f32)).to(x.dtype)
-    b, form = x.builder, layout(x)
-    whole = form.bits.unsigned
+    b, form = x.builder, x.dtype
+    whole = form.unsigned
     spare = whole.bits - form.mantissa - 1
 
     def parts(v: Value) -> tuple[Value, Value]:
@@ -71,7 +71,7 @@ def float_remainder(x: Value, y: Value) -> Value:
     passes = ((distance + (spare - 1)) // spare).to(index)
     rest, _ = b.loop(0, passes, step, first=(m % n, distance))
     # d - bias - mantissa in two steps: the power itself may be denormal.
-    power = d.bitcast(form.bits) - (form.bias + form.mantissa)
+    power = d.bitcast(form.signed) - (form.bias + form.mantissa)
     half = power >> 1
     y_scaled = rest.to(x.dtype) * power_of_two(half, x.dtype) * power_of_two(power - half, x.dtype)
     nan = b.constant(math.nan, x.dtype)

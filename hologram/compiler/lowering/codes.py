@@ -14,11 +14,9 @@ from hologram.atlas.builder import Builder, Value, minimum, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
-from hologram.compiler.functions.floats import LAYOUTS, rounded_to_odd
+from hologram.compiler.functions.floats import rounded_to_odd
 from hologram.compiler.passes import Goal, Pass, Stage, Trial
 from hologram.foundation.dtypes import DType, Number, f32, f64, u32
-
-_SINGLE = LAYOUTS[f32]
 
 
 def held(d: DType) -> DType:
@@ -79,10 +77,10 @@ HOLD = Pass(
 def decoded(code: Value, d: DType) -> Value:
     """The f32 of a code."""
     bits = code.to(u32)
-    magnitude, shift = bits & int(d.signed.highest), _SINGLE.mantissa - d.mantissa
-    normal = (magnitude << shift) + (_SINGLE.bias - d.bias << _SINGLE.mantissa)
+    magnitude, shift = bits & d.nan, f32.mantissa - d.mantissa
+    normal = (magnitude << shift) + (f32.bias - d.bias << f32.mantissa)
     tiny = (magnitude.to(f32) * d.smallest).bitcast(u32)
-    special, infinity = (_nan(d), 0x7FC00000) if d.finite else (_infinity(d), _SINGLE.infinity)
+    special, infinity = (d.nan, 0x7FC00000) if d.finite else (d.infinity, f32.infinity)
     single = select(magnitude < 1 << d.mantissa, tiny, normal)
     single = select(magnitude >= special, (magnitude << shift) | infinity, single)
     return (single | (bits >> d.bits - 1 << 31)).bitcast(f32)
@@ -91,22 +89,13 @@ def decoded(code: Value, d: DType) -> Value:
 def encoded(x: Value, d: DType) -> Value:
     """The code of a number: to nearest even; one too large is infinity, or the largest where there is none."""
     bits = (rounded_to_odd(x) if x.dtype is f64 else x.to(f32)).bitcast(u32)
-    magnitude, shift = bits & 0x7FFFFFFF, _SINGLE.mantissa - d.mantissa
-    rebiased = magnitude - (_SINGLE.bias - d.bias << _SINGLE.mantissa)
+    magnitude, shift = bits & 0x7FFFFFFF, f32.mantissa - d.mantissa
+    rebiased = magnitude - (f32.bias - d.bias << f32.mantissa)
     normal = (rebiased + ((1 << shift - 1) - 1) + (rebiased >> shift & 1)) >> shift
     # A sum whose last place is worth the smallest number: the addition rounds.
-    unit = x.builder.constant(d.smallest * 2.0**_SINGLE.mantissa, f32)
+    unit = x.builder.constant(d.smallest * 2.0**f32.mantissa, f32)
     tiny = (magnitude.bitcast(f32) + unit).bitcast(u32) - unit.bitcast(u32)
-    least = d.least_exponent + _SINGLE.bias << _SINGLE.mantissa
-    code = minimum(select(magnitude < least, tiny, normal), _nan(d) - 1 if d.finite else _infinity(d))
-    code = select(magnitude > _SINGLE.infinity, _nan(d), code)
+    least = d.least_exponent + f32.bias << f32.mantissa
+    code = minimum(select(magnitude < least, tiny, normal), d.nan - 1 if d.finite else d.infinity)
+    code = select(magnitude > f32.infinity, d.nan, code)
     return (code | (bits >> 31 << d.bits - 1)).to(held(d))
-
-
-def _infinity(d: DType) -> int:
-    """The code above the largest number's, where that is an infinity."""
-    return (2 * d.bias + 1) << d.mantissa
-
-
-def _nan(d: DType) -> int:
-    return int(d.signed.highest)  # all ones but the sign

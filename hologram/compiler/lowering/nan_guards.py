@@ -16,9 +16,9 @@ from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.atlas.ssa import deep
-from hologram.compiler.functions.floats import LAYOUTS, finite, layout
+from hologram.compiler.functions.floats import finite
 from hologram.compiler.passes import Goal, Pass, Stage
-from hologram.foundation.dtypes import DType
+from hologram.foundation.dtypes import FLOATS, DType
 
 _ALIKE = frozenset({Opcode.SUB, Opcode.DIV})
 _PRODUCTS = frozenset({Opcode.MUL, Opcode.FMA, Opcode.MAD})
@@ -26,7 +26,7 @@ _PRODUCTS = frozenset({Opcode.MUL, Opcode.FMA, Opcode.MAD})
 
 def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
     """The program with these results chosen by the bits of x, where `types`, the language's, has integers for them."""
-    formats = {d for d in LAYOUTS if LAYOUTS[d].bits in types}
+    formats = {d for d in FLOATS if d.computed is d and d.signed in types}
     numbers = [i for i in program.body.walk() if len(i.types) == 1 and i.type in formats and not i.blocks]
     constants = {i.result: i.attribute for i in numbers if i.opcode is Opcode.CONSTANT}
 
@@ -85,8 +85,8 @@ def _first_alike(body: Block) -> dict[int, int]:
 
 def _nothing(x: Value, zero: Value) -> Value:
     """x times a zero: a zero of the signs' product, NaN unless x is finite."""
-    form = layout(x)
-    sign = (x.bitcast(form.bits) ^ zero.bitcast(form.bits)) & form.sign
+    form = x.dtype
+    sign = (x.bitcast(form.signed) ^ zero.bitcast(form.signed)) & form.signed.lowest
     return select(finite(x), sign.bitcast(x.dtype), x.builder.constant(math.nan, x.dtype))
 
 

@@ -105,7 +105,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     dtype = _dtype(type)
     if not dtype.is_integer:
         raise UnsupportedDType(f"iinfo: an integer dtype is needed, got {dtype}")
-    return IntegerInfo(dtype.bits, int(dtype.highest), int(dtype.lowest), dtype)
+    return IntegerInfo(dtype.bits, dtype.highest, dtype.lowest, dtype)
 
 
 class Info:

@@ -36,7 +36,7 @@ def array(
     if dtype.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_integer:
-        first, last = max(int(np.ceil(low)), int(dtype.lowest)), min(int(high), int(dtype.highest))
+        first, last = max(int(np.ceil(low)), dtype.lowest), min(int(high), dtype.highest)
         values = np.asarray(rng.integers(first, last, shape, endpoint=True)).astype(dtype.numpy)
         extremes: list[Any] = [dtype.lowest, dtype.highest, 0, 1]
     else:

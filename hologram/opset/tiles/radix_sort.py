@@ -45,11 +45,10 @@ def key_of(x: Value, dtype: DType, descending: bool, signs: bool = False) -> Val
     if dtype.is_float:
         bits = _bitcast(x, wide)
         magnitude = bits & (top - 1)
-        infinity = 0x7F800000 if wide is u32 else 0x7FF0000000000000
         bits = bits if signs else select(magnitude == 0, 0, bits)
         key = select(bits >= top, ~bits, bits ^ top)
-        key = select(magnitude > infinity, 2 * top - 1, key)
-    elif dtype.kind == "int":
+        key = select(magnitude > dtype.computed.infinity, 2 * top - 1, key)
+    elif dtype.is_signed:
         half = 1 << (dtype.bits - 1)
         key = _bitcast(x, wide) ^ top if dtype.bits >= 32 else (x.to(dtypes.i32) + half).to(u32)
     else:

@@ -45,7 +45,7 @@ def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
     if position.dtype.bits < 32:  # too narrow to be counted from the end
         position = position.to(dtypes.i32)
     size = extent.to(position.dtype)
-    if position.dtype.kind == "uint":
+    if not position.dtype.is_signed:
         inside = position < size
         return inside, select(inside, position, 0).to(index)
     wrapped = select(position < 0, position + size, position)

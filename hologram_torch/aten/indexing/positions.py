@@ -27,7 +27,7 @@ def check(
     if extent > index.dtype.highest:
         if low < 0 or not index.dtype.is_signed:
             return
-        extent = int(index.dtype.highest)
+        extent = index.dtype.highest
     beyond = f"is out of bounds for an axis of size {extent}"
 
     def words() -> str:
