@@ -7,7 +7,6 @@ from hologram.compiler.functions.floats import (
     Pair,
     exact_product,
     finite,
-    layout,
     mantissa_exponent,
     powers_of_two,
     product,
@@ -33,7 +32,7 @@ def whole_power(x: Value, n: int, *, wide: bool) -> Value:
 
 def _scaled(x: Value, n: int) -> Value:
     """(m 2^e)^n = m^n 2^(e n), as m^n lies within 2^(n / 2) of 1: nothing overflows on the way."""
-    a, form = absolute(x), layout(x)
+    a, form = absolute(x), x.dtype
     ordinary = (a > 0.0) & finite(x)
     m, e = mantissa_exponent(select(ordinary, a, 1.0))
     base = Pair(m, x.builder.constant(0.0, x.dtype))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hologram.atlas.program import Program
-from hologram.compiler.lowering.codes import coded
+from hologram.compiler.pipeline import held
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import f64
 from hologram.machine.layout import Layout
@@ -33,7 +33,7 @@ def programs(operation: Operation) -> Iterator[Program]:
             plan = operation.plan(inputs, operation.infer(inputs, attributes), attributes, Target(LIMITS))
             for step in plan.steps:
                 if isinstance(step.kernel, Program):
-                    yield coded(step.kernel)
+                    yield held(step.kernel)
 
 
 def layout(operand: Any) -> Any:
