@@ -36,14 +36,14 @@ from tests.compiler.source.test_native import LIMITS
 from tests.programs import Case, programs
 from tests.test_random_programs import BOUNDED
 
-SMALL = frozenset(dtypes.ALL) - {dtypes.f64, dtypes.i64, dtypes.u64}
+SMALL = frozenset(dtypes.COMPUTED) - {dtypes.f64, dtypes.i64, dtypes.u64}
 GOALS: dict[str, tuple[Goal, frozenset[dtypes.DType]]] = {
-    "cpu": (Goal(lacks=unless_scalar, strict=True), frozenset(dtypes.ALL)),
-    "webgpu": (Goal.language(wgsl()), frozenset(dtypes.ALL)),
+    "cpu": (Goal(lacks=unless_scalar, strict=True), frozenset(dtypes.COMPUTED)),
+    "webgpu": (Goal.language(wgsl()), frozenset(dtypes.COMPUTED)),
     "webgpu with few dtypes": (Goal.language(wgsl(SMALL)), SMALL),
-    "cuda": (Goal.language(cuda()), frozenset(dtypes.ALL)),
-    "cuda beyond 2^32": (Goal.language(cuda(64)), frozenset(dtypes.ALL)),
-    "metal": (Goal.language(msl()), frozenset(dtypes.ALL) - {dtypes.f64}),
+    "cuda": (Goal.language(cuda()), frozenset(dtypes.COMPUTED)),
+    "cuda beyond 2^32": (Goal.language(cuda(64)), frozenset(dtypes.COMPUTED)),
+    "metal": (Goal.language(msl()), frozenset(dtypes.COMPUTED) - {dtypes.f64}),
 }
 
 
@@ -64,7 +64,7 @@ def test_random_programs_keep_their_results_on_the_way_to_a_language(
     data: st.DataObject, device: str
 ) -> None:
     goal, known = GOALS[device]
-    program = data.draw(programs(tuple(d for d in dtypes.ALL if d in known))).program
+    program = data.draw(programs(tuple(d for d in dtypes.COMPUTED if d in known))).program
     guarded = everywhere(program) if data.draw(st.booleans()) else frozenset()
     found = lower(program, replace(goal, guarded=guarded))
     unrolled = {loop: Unrolling(data.draw(st.integers(2, 3))) for loop in loops(found)}

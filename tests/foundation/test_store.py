@@ -23,7 +23,7 @@ posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes 
 CROWD = """
 import os, random, sys
 from pathlib import Path
-from hologram.store import Store
+from hologram.foundation.store import Store
 
 root, limit = Path(sys.argv[1]), int(sys.argv[2])
 contents = {f"key {n}": bytes([n]) * (1000 + 997 * n) for n in range(20)}

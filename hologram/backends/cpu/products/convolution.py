@@ -107,13 +107,22 @@ class Box:
     elements: int
 
     def taps(self, channels: int, window: Window) -> np.ndarray:
-        """Where each tap's element lies."""
-        (down, right), step = window.dilation, window.stride[1]
-        channel, y, x = np.ogrid[:channels, : window.size[0], : window.size[1]]
-        x = x * right
-        column = x if self.direct else x % step * self.phase + x // step
-        found = channel * self.channel_pitch + y * down * self.row_pitch + column
-        return found.reshape(-1).astype(np.int64)
+        """Where each tap's element lies; one array for all that lie alike, as launches are compared by its address."""
+        step = 0 if self.direct else window.stride[1]
+        numbers = (channels, *window.size, *window.dilation)
+        return _taps(*map(int, (*numbers, step, self.phase, self.row_pitch, self.channel_pitch)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _taps(
+    channels: int, height: int, width: int, down: int, right: int,
+    step: int, phase: int, row_pitch: int, channel_pitch: int,
+) -> np.ndarray:  # fmt: skip
+    """Columns `step` apart lie side by side, `phase` behind those before them; 0: all lie as they are."""
+    channel, y, x = np.ogrid[:channels, :height, :width]
+    x = x * right
+    column = x % step * phase + x // step if step else x
+    return (channel * channel_pitch + y * down * row_pitch + column).reshape(-1).astype(np.int64)
 
 
 def box(x: Images, window: Window, out_sides: tuple[int, int], cut: Block, channels: int) -> Box:
