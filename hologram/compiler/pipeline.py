@@ -119,7 +119,10 @@ def planned(plan: Plan, operands: int, limits: Limits) -> Plan:
             steps = Steps(operands)
             steps.scratch += plan.scratch
             for before, after in zip(plan.steps, parts, strict=True):
-                steps.extend(after if isinstance(after, Plan) else Plan((before,)), before.operands)
+                if isinstance(after, Plan):
+                    steps.extend(after, before.operands)
+                else:
+                    steps.steps.append(after)
             plan = steps.plan()
     return plan
 
