@@ -89,8 +89,8 @@ def expand_unsupported(program: Program, spells: Callable[[Opcode, DType], bool]
     """Integer pow, float remainder and the upper half of a product, where the language has none."""
 
     def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        found = RULES.get(i.opcode)
-        return None if found is None or spells(i.opcode, operands[-1].dtype) else found(*operands)
+        expansion = RULES.get(i.opcode)
+        return None if expansion is None or spells(i.opcode, operands[-1].dtype) else expansion(*operands)
 
     return rewrite(program, rule) if program.opcodes & frozenset(RULES) else program
 
