@@ -155,9 +155,9 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
     """
     known = _FORMS[fast_math]
     if program not in known or _TRAIL.get() is not None:
-        found = formed(program, fast_math=fast_math)
+        form = formed(program, fast_math=fast_math)
         # A table that held its key would keep it for ever.
-        known[program] = None if found == program else found
+        known[program] = None if form == program else form
     return known.get(program) or program
 
 

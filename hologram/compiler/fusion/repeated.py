@@ -23,7 +23,7 @@ def shared(steps: Sequence[Step]) -> tuple[Step, ...]:
     for k, step in enumerate(steps):
         if isinstance(step.kernel, Program):
             bodies.setdefault(_body(step.kernel), []).append(k)
-    found = list(steps)
+    changed = list(steps)
     for places in bodies.values():
         programs = [program for k in places if isinstance(program := steps[k].kernel, Program)]
         if len(set(programs)) < LEAST:
@@ -33,8 +33,8 @@ def shared(steps: Sequence[Step]) -> tuple[Step, ...]:
         program = _told(programs[0], [_numbers(programs[0])[n].result for n in chosen])
         for k, numbers in zip(places, told, strict=True):
             scalars = (*steps[k].scalars, *(numbers[n] for n in chosen))
-            found[k] = replace(steps[k], kernel=program, scalars=scalars)
-    return tuple(found)
+            changed[k] = replace(steps[k], kernel=program, scalars=scalars)
+    return tuple(changed)
 
 
 def _numbers(program: Program) -> list[Instruction]:
