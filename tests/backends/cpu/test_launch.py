@@ -290,7 +290,10 @@ def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device works, interpreted, and says so once."""
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    for module, cached in (("compiled.machine_code.engine", shared_engine), ("backends.cpu.device", _compiles)):
+    for module, cached in (
+        ("compiled.machine_code.engine", shared_engine),
+        ("backends.cpu.device", _compiles),
+    ):
         fresh = functools.lru_cache(cached.__wrapped__)
         monkeypatch.setattr(f"hologram.{module}.{cached.__name__}", fresh)
     # What the device has asked of the engine's module before is kept in its stand-in.
