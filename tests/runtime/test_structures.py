@@ -245,6 +245,32 @@ def test_a_jitted_function_of_one_tensor_twice_and_of_two(executor: Any) -> None
         np.testing.assert_allclose(product.to_numpy(), a * wanted + 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("together_first", [True, False])
+def test_operands_that_begin_at_one_place_and_others_that_lie_alike(executor: Any, together_first: bool) -> None:
+    """A device may bind what begins at one place as one, and must not then write the one into the other's memory."""
+    a = RNG.standard_normal(110).astype(np.float32)
+
+    def together() -> None:
+        x, wanted = executor.tensor(a), a.copy()
+        other, b = vector(executor, 19)
+        hg.ops.vector_add(executor, other, x[:19], x[24:43])
+        wanted[24:43] = b + a[:19]
+        np.testing.assert_array_equal(x.to_numpy(), wanted)
+
+    def apart() -> None:
+        x, wanted = executor.tensor(a), a.copy()
+        (other, b), (another, c) = vector(executor, 19), vector(executor, 19)
+        hg.ops.vector_add(executor, other, another, x[24:43])
+        wanted[24:43] = b + c
+        np.testing.assert_array_equal(x.to_numpy(), wanted)
+        np.testing.assert_array_equal(another.to_numpy(), c)
+
+    executor.structures.clear()
+    for calls in (together, apart) if together_first else (apart, together):
+        for _ in range(3):
+            calls()
+
+
 def test_memory_of_an_executor_that_comes_back_as_foreign() -> None:
     executor: Any = hg.Executor("cpu")
     x, a = vector(executor, 20)

@@ -60,9 +60,10 @@ def overlaps(a: View, b: View) -> bool:
 def sharing(layouts: Sequence[Any], places: Sequence[Any], outputs: range) -> tuple[int, ...] | None:
     """How the operands that are outputs lie beside others in memory, as part of a key.
 
-    Pairs of an operand and the output that it is, place by place; before them, of large outputs, where they begin
-    within a cache line. None where one shares memory with another in any other way. Layouts are as they were placed,
-    so that nothing lies before its place: see Layout.placed.
+    Pairs of an operand and the output that it is, place by place; one number below 0 for two that begin at one place
+    and share no element, as a device may bind them as one; before all, of large outputs, where they begin within a
+    cache line. None where one shares memory with another in any other way. Layouts are as they were placed, so that
+    nothing lies before its place: see Layout.placed.
     """
     key: tuple[int, ...] = ()
     for j in outputs:
@@ -81,6 +82,8 @@ def sharing(layouts: Sequence[Any], places: Sequence[Any], outputs: range) -> tu
                 key += (k, j - outputs.start)
             elif _meet(other, places[k], layout, place):
                 return None
+            elif places[k] == place:
+                key += (~(k + len(layouts) * (j - outputs.start)),)
     return key
 
 
