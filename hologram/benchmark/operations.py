@@ -18,9 +18,9 @@ from hologram.benchmark.contenders import Who
 from hologram.benchmark.contenders.ours import Ours, waited
 from hologram.benchmark.jobs import Job, off
 from hologram.benchmark.piece import PATIENCE, measured
-from hologram.benchmark.process import NOT_REACHED, Process, not_installed
+from hologram.benchmark.process import Process, not_installed
 from hologram.benchmark.report.records import TOO_LONG, Key, Kind, Measurement
-from hologram.benchmark.timing import NoTime
+from hologram.benchmark.timing import NOT_REACHED, NoTime
 from hologram.benchmark.works import ALL_SIZES, ELEMENT_BYTES, ROWS, WORKS, Contender, Work
 from hologram.foundation.frozen import frozen
 

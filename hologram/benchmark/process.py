@@ -18,12 +18,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from hologram.benchmark.timing import NoTime
+from hologram.benchmark.timing import NOT_REACHED, NoTime
 
 # Threads that spin for a while after their work would disturb whoever is next: OpenBLAS's do for 2^28 cycles, which are
 # 110 ms at 2.45 GHz, and whoever comes after NumPy has one core of two as long.
 SETTLE_SECONDS = 0.15
-NOT_REACHED = "its process was stopped when its time was over; give it more --seconds"
 EXTRAS = {"torch": "'hologram[torch]'"}  # what brings a package, where that is not the package itself
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from hologram.benchmark.contenders import Who
 from hologram.benchmark.operations import KINDS, in_process
-from hologram.benchmark.process import NOT_REACHED, Process, not_installed
+from hologram.benchmark.process import Process, not_installed
 from hologram.benchmark.report.records import HOST
-from hologram.benchmark.timing import QUICK, NoTime, Pace
+from hologram.benchmark.timing import NOT_REACHED, QUICK, NoTime, Pace
 
 SMALL = {"small_mlp": 8}
 ON_HOST = (("PyTorch", Who("torch", HOST)),)

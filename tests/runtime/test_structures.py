@@ -246,7 +246,9 @@ def test_a_jitted_function_of_one_tensor_twice_and_of_two(executor: Any) -> None
 
 
 @pytest.mark.parametrize("together_first", [True, False])
-def test_operands_that_begin_at_one_place_and_others_that_lie_alike(executor: Any, together_first: bool) -> None:
+def test_operands_that_begin_at_one_place_and_others_that_lie_alike(
+    executor: Any, together_first: bool
+) -> None:
     """A device may bind what begins at one place as one, and must not then write the one into the other's memory."""
     a = RNG.standard_normal(110).astype(np.float32)
 

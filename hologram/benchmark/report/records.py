@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hologram.benchmark.process import NOT_REACHED
+from hologram.benchmark.timing import NOT_REACHED
 from hologram.foundation.frozen import frozen
 
 FORMAT = 1
