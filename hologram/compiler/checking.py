@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hologram.atlas.arithmetic import COMPUTE
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import REDUCTIONS, Opcode
 from hologram.atlas.program import Instruction, Program
@@ -159,10 +160,12 @@ class _Reading:
         sign: int = 0,
         seed: int = 0,
         contested: bool = False,
+        fused: bool = False,
     ) -> None:
         self.memory = trial.buffers
         self.grid = trial.grid
         self.contested = contested  # what several lanes store to one place is something else
+        self.fused = fused  # products that are added to are not rounded
         self.promise = promise
         self.outside = outside  # 0: zeros, 1: the first element, 2: anything else
         self.sign = sign  # of the errors; 2: by chance
@@ -176,6 +179,8 @@ class _Reading:
             raise _Endless
         if i.opcode in (Opcode.LOAD, Opcode.STORE):
             return self.accessed(i, operands, results, mask)
+        if self.fused and i.opcode is Opcode.MAD:
+            return (COMPUTE[Opcode.FMA](i.type, *operands),)
         if self.sign and i.opcode in self.promise.opcodes and i.type.is_float:
             return (self.wrong(i, operands, results[0]),)
         return results
@@ -203,6 +208,8 @@ class _Reading:
         signs = self.rng.choice([-1.0, 1.0], exact.shape) if self.sign == 2 else float(self.sign)
         wide = exact.astype(np.float64)
         scale = np.abs(wide)
+        if i.opcode is Opcode.MAD:
+            scale = np.maximum(scale, np.abs(operands[0].astype(np.float64) * operands[1].astype(np.float64)))
         if i.opcode in REDUCTIONS:
             terms = np.abs(operands[0].astype(np.float64))
             axes = tuple(k for k, (n, m) in enumerate(zip(terms.shape, exact.shape, strict=True)) if n != m)
@@ -275,8 +282,12 @@ def _difference(
             return None
         open_ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if first[1]]
         open_ways += [{"contested": 1}] if step.stage is Stage.PLAN else []
-        ways = [{"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2, 2)) if step.promise.ulp]
-        read = partial(partial, _Reading, promise=step.promise)
+        promise = _left_open(before, step.promise)
+        ways: list[dict[str, int]] = [
+            {"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2, 2)) if promise.ulp
+        ]
+        ways += [{"fused": 1}] if Opcode.MAD in promise.opcodes else []
+        read = partial(partial, _Reading, promise=promise)
         others = [_run(before, given, read(**way)) for way in (*open_ways, *ways)]
     except ProgramError:  # a loop's step that is not positive
         return None
@@ -297,12 +308,19 @@ def _difference(
         if b.name in results:
             exact, *rest = [run[b.name] for run in runs]
             vague = [~_alike(exact, other) for other in rest[: len(open_ways)]]
-            wrong = ~_agrees(results[b.name], exact, rest[len(open_ways) :], b.dtype, step.promise)
+            wrong = ~_agrees(results[b.name], exact, rest[len(open_ways) :], b.dtype, promise)
             wrong &= ~np.logical_or.reduce([np.zeros_like(wrong), *vague])
             if wrong.any():
                 k = int(np.flatnonzero(wrong)[0])
                 return f"{b.name}[{k}] was {exact[k]!r} and is {results[b.name][k]!r}"
     return None
+
+
+def _left_open(program: Program, promise: Promise) -> Promise:
+    """A promise with what the instruction set leaves open: whether a product that is added to is rounded first."""
+    if not any(i.opcode is Opcode.MAD and i.type.is_float for i in program.body.walk()):
+        return promise
+    return replace(promise, opcodes=promise.opcodes | {Opcode.MAD}, ulp=max(promise.ulp, 1.0))
 
 
 def _agrees(

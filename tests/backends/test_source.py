@@ -83,7 +83,7 @@ def test_a_language_without_the_dtype_says_so() -> None:
 
 
 def limits_of(backend: str) -> Any:
-    return importlib.import_module(f"hologram.backends.{backend}.usual").LIMITS
+    return importlib.import_module(f"hologram.backends.{backend}.reference").LIMITS
 
 
 def test_an_empty_grid_has_no_code_on_the_cpu() -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from hologram.atlas.program import Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.compiler import pipeline
 from hologram.compiler.source.generator import generator
 from hologram.foundation import dtypes
 from hologram.machine.layout import Layout
@@ -64,7 +65,8 @@ def texts() -> dict[str, str]:
         p: ((64, 32, 8)[: p.rank], adapter) for p in PROGRAMS.values()
     }
     for step, limits_ in steps():
-        kernels.setdefault(step.kernel, (step.grid, limits_))
+        kernel = pipeline.held(step.kernel) if isinstance(step.kernel, Program) else step.kernel
+        kernels.setdefault(kernel, (step.grid, limits_))
     found = {}
     for number, (kernel, (grid, limits_)) in enumerate(kernels.items()):
         made = generator(kernel, wgsl(), limits_)
