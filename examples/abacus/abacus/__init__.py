@@ -82,7 +82,7 @@ class Abacus(CompilingDevice[Evaluated]):
 
 def _evaluated(kernel: Program | Tile) -> Evaluated:
     if isinstance(kernel, Tile):
-        raise CompileError(kernel.entry, f"{NAME} has no hand-written kernels, and its limits say so")
+        raise CompileError(kernel.name, f"{NAME} has no hand-written kernels, and its limits say so")
     return Evaluated(kernel)
 
 

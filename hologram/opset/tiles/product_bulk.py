@@ -9,7 +9,7 @@ from hologram.foundation.dtypes import DType, u32
 from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import TensorMap, Tile
+from hologram.machine.plan import TensorMap, Tile, reading, told, writing
 from hologram.opset.forms.epilogue import epilogue_reads
 
 BULK = "matmul_bulk"  # the kernel's stem
@@ -21,8 +21,8 @@ SLACK_BYTES = 1024  # to begin at a multiple of as many
 BARRIER_BYTES = 16  # of a stage: two barriers
 MOST = 1 << 31  # of rows, columns or matrices: coordinates are signed
 OPERAND = ("offset", "elements", "lines", "batches", "line", "batch")
-SCALARS = (
-    "m", "k", "n", "depth", "parts",
+SCALARS = told(
+    u32, "m", "k", "n", "depth", "parts",
     *(f"a_{name}" for name in OPERAND), *(f"b_{name}" for name in OPERAND),
     "out_offset", "out_batch", "out_row", "out_column",
 )  # fmt: skip
@@ -101,14 +101,8 @@ def tile(
     pairs = out.strides[2] == 1 and not any(s % 2 for s in (out.offset, *out.strides[:2]))
     made = Tile(
         stem=BULK,
-        entry=f"atlas_{BULK}",
-        buffers=(
-            ("a", dtype, "read"),
-            ("b", dtype, "read"),
-            ("out", out.dtype, "write"),
-            *epilogue_reads(epilogue),
-        ),
-        scalars=tuple((name, u32) for name in SCALARS),
+        buffers=(*reading(dtype, "a", "b"), *writing(out.dtype, "out"), *epilogue_reads(epilogue)),
+        scalars=SCALARS,
         types=(("T", dtype), ("ACC", dtype.computed), ("OUT", out.dtype)),
         constants=(*candidate.constants, *lying, ("OUT_PAIRS", pairs)),
         workgroup=(*candidate.threads, 1),

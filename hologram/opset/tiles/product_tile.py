@@ -14,7 +14,7 @@ from hologram.foundation.sizes import fixed_range
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Target, Tile
+from hologram.machine.plan import Target, Tile, reading, told, writing
 from hologram.opset.forms.epilogue import epilogue_reads
 from hologram.opset.tiles import product_bulk, product_library
 from hologram.opset.tiles.product_bulk import BULK
@@ -26,8 +26,8 @@ UNITS = "matmul_units"  # the stem of the kernel for matrix units
 WIDENING = (UNITS, BULK, LIBRARY)
 SKINNY = 4  # rows or columns up to which a product is a handful of dot products
 DOTS = Candidate("product_by_reduction", (), (0, 0))  # the way of those, which has no tile
-SCALARS = (
-    "m", "k", "n",
+SCALARS = told(
+    u32, "m", "k", "n",
     "a_offset", "a_batch", "a_row", "a_column",
     "b_offset", "b_batch", "b_row", "b_column",
     "out_offset", "out_batch", "out_row", "out_column",
@@ -308,14 +308,8 @@ def _tile(candidate: Candidate, product: Product, epilogue: Program | None) -> T
         constants = (*constants, ("A_ALONG_K", a == 2), ("B_ALONG_K", b == 1), ("RAGGED", ragged))
     return Tile(
         stem=candidate.stem,
-        entry=f"atlas_{candidate.stem}",
-        buffers=(
-            ("a", dtype, "read"),
-            ("b", dtype, "read"),
-            ("out", product.out.dtype, "write"),
-            *epilogue_reads(epilogue),
-        ),
-        scalars=tuple((name, u32) for name in SCALARS),
+        buffers=(*reading(dtype, "a", "b"), *writing(product.out.dtype, "out"), *epilogue_reads(epilogue)),
+        scalars=SCALARS,
         types=names,
         constants=constants,
         workgroup=(*candidate.threads, 1),

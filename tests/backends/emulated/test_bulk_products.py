@@ -134,7 +134,7 @@ def test_nvrtc_compiles_it() -> None:
         for dtype in HALVES:
             (tile,) = tiles(planned(dtype, (304, 304, 305 - number % 2), HOPPER, candidate))
             text = load(tile, cuda()).text
-            assert tile.entry.encode() in NVRTC(90).compile(tile.entry, text)
+            assert tile.name.encode() in NVRTC(90).compile(tile.name, text)
 
 
 # Planted errors.

@@ -191,7 +191,7 @@ def test_the_knob_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nvrtc_compiles_rounded_products(architecture: int) -> None:
     for number, candidate in enumerate(TF32[architecture % 3 :: 3]):
         (tile,) = tiles(planned(dtypes.f32, (300, 303 + number % 2, 304), ROUNDED, candidate))
-        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+        assert tile.name.encode() in NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)
 
 
 def planned(
@@ -242,7 +242,7 @@ def test_nvrtc_compiles_tiles_of_f32(architecture: int) -> None:
     (step,) = planned(dtypes.f32, (512, 512, 512), CARD, AHEAD[0]).steps
     assert isinstance(step.kernel, Tile)
     text = load(step.kernel, cuda()).text
-    assert step.kernel.entry.encode() in NVRTC(architecture).compile(step.kernel.entry, text)
+    assert step.kernel.name.encode() in NVRTC(architecture).compile(step.kernel.name, text)
 
 
 def test_matrix_units_take_what_they_can_multiply() -> None:
@@ -295,8 +295,8 @@ def test_nvrtc_compiles_the_tiles(dtype: DType, architecture: int) -> None:
     for number, candidate in enumerate(CANDIDATES):
         if (number + architecture) % 5 == 0:  # over all architectures, every one
             (tile,) = tiles(planned(dtype, (300, 303 + number % 2, 304), card, candidate))
-            code = NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
-            assert tile.entry.encode() in code
+            code = NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)
+            assert tile.name.encode() in code
 
 
 # Attention.
@@ -388,4 +388,4 @@ def test_matrix_units_take_the_heads_that_fit() -> None:
 def test_nvrtc_compiles_attention(dtype: DType, architecture: int) -> None:
     for number, head in enumerate(HEADS):
         (tile,) = attention_tiles(dtype, head + number % 2 * -1, bool(number % 2), bool(number // 2), CARD)
-        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+        assert tile.name.encode() in NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)
