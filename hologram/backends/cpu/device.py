@@ -166,7 +166,7 @@ class CpuDevice(CompilingDevice[Kernel]):
             )
         if kernel.stem == ORDER:
             return ordering.OrderKernel(kernel, self._host if _compiles() else None)
-        return tiles.TileKernel(kernel, self.compile, self._host if _compiles() else None)
+        return tiles.kernel(kernel, self.compile, self._host if _compiles() else None)
 
     @functools.cached_property
     def _host(self) -> compiled.Host:

@@ -157,7 +157,7 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def make(self, kernel: Program | Tile) -> Kernel:
         """See CompilingDevice."""
-        if isinstance(kernel, Tile) and kernel.stem == LIBRARY:
+        if isinstance(kernel, Tile) and kernel.stem == LIBRARY.stem:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
         return CudaKernel(kernel, self.kernel_context)
 

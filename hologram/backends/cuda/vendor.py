@@ -27,6 +27,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import ALIGNMENT, Limits
 from hologram.machine.plan import Tile
 from hologram.opset.tiles import product_library, product_tile
+from hologram.opset.tiles.product_kernel import Product
 
 # cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
 TYPES = {f32: 0, f16: 2, bf16: 14}
@@ -206,14 +207,15 @@ class VendorKernel(Kernel):
             strides = tuple(named[f"{name}_{axis}"] for axis in ("batch", "row", "column"))
             shape = (count, *(named[axis] for axis in axes))
             layouts.append(Layout(self.tile.buffers[place].dtype, shape, strides, named[f"{name}_offset"]))
-        product = product_tile.Product(*layouts)
+        product = Product(*layouts)
         limits = replace(self.limits, bulk_bytes=0)  # which takes no strides but some
         candidate = replace(product_tile.default(product.sizes, layouts[0].dtype, limits), parts=1)
+        kernel = product_tile.of(candidate)
         launches = []  # the library takes more rows and columns, which were not cut
-        for ranges in product_tile.slices(candidate, product.sizes, limits.max_workgroups):
+        for ranges in kernel.slices(candidate, product.sizes, limits.max_workgroups):
             part = product.cut(*ranges)
-            tile, scalars = product_tile.tile(candidate, part, None)
-            grid = product_tile.grid(candidate, part.sizes)
+            tile, scalars = kernel.tile(candidate, part, None)
+            grid = kernel.grid(candidate, part.sizes)
             launches.append(self._compile(tile).bind(bindings, scalars, grid))
         return in_turn(launches)
 

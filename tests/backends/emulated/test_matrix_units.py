@@ -48,7 +48,7 @@ SIZES = (1, 150, 135, 270)  # batch, m, k, n: more than a tile of each, and no m
 CANDIDATES = [
     c
     for c in product_tile.candidates(SIZES, dtypes.f16, CARD)
-    if c.stem == product_tile.UNITS and c.parts == 1
+    if c.stem == product_tile.UNITS.stem and c.parts == 1
 ]
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
@@ -130,7 +130,7 @@ ROUNDED = replace(CARD, rounded_dtypes=frozenset({dtypes.f32})).rounding()
 TF32 = [
     c
     for c in product_tile.candidates(SIZES, dtypes.f32, ROUNDED)
-    if c.stem == product_tile.UNITS and c.parts == 1
+    if c.stem == product_tile.UNITS.stem and c.parts == 1
 ]
 LIE = ["row", "crossed", "odd row", "odd crossed"]
 
@@ -215,7 +215,7 @@ def tiles(plan: Plan) -> list[Tile]:
     return [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
 
 
-AHEAD = [c for c in product_tile.candidates(SIZES, dtypes.f32, CARD) if c.stem == product_tile.AHEAD]
+AHEAD = [c for c in product_tile.candidates(SIZES, dtypes.f32, CARD) if c.stem == product_tile.AHEAD.stem]
 
 
 @pytest.mark.parametrize("right", ["row", "crossed", "row odd", "crossed odd"])
@@ -248,11 +248,11 @@ def test_nvrtc_compiles_tiles_of_f32(architecture: int) -> None:
 def test_matrix_units_take_what_they_can_multiply() -> None:
     """One launch where there are units for the dtype; without them, and in f32, no such tile."""
     for dtype in HALVES:
-        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), CARD))] == [product_tile.UNITS]
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), CARD))] == [product_tile.UNITS.stem]
         assert len(planned(dtype, (256, 64, 512), CARD).steps) == 1
     older = replace(CARD, matrix_dtypes=frozenset({dtypes.f16}))
     for dtype, card in ((dtypes.f32, CARD), (dtypes.bf16, older)):
-        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD]
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD.stem]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
@@ -278,7 +278,7 @@ def test_the_default_tile_keeps_the_card_busy() -> None:
         product_tile.default(s, dtypes.f16, CARD)
         for s in ((1, 4096, 4096, 4096), (1, 512, 512, 512), (1, 4, 4096, 4096))
     ]
-    assert [product_tile.extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
+    assert [product_tile.of(c).extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
     assert [c.constant("STAGES") for c in chosen] == [3, 4, 4]
     assert [c.parts for c in chosen] == [1, 2, 4]  # 1024, 64 and 64 workgroups
     deep = product_tile.default((1, 64, 65536, 64), dtypes.f16, CARD)

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -30,6 +30,8 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, in_turn
 from hologram.machine.plan import Tile
 from hologram.opset.forms.epilogue import epilogue_reads, turned
+from hologram.opset.tiles import convolution_tile
+from hologram.opset.tiles.product_tile import MATMUL, REGISTER, SUBGROUP
 
 
 @frozen
@@ -91,11 +93,15 @@ def memory_of(array: np.ndarray) -> Memory:
 
 @frozen
 class TileKernel(Kernel):
-    """A tile as a device's kernel."""
+    """A tile as a device's kernel; what differs between tiles is in KERNELS."""
 
     tile: Tile
     compile: Callable[[Program], Kernel]
     host: Host | None
+
+    in_python: ClassVar[Callable[[TileCall], Launch]]  # the launch by NumPy
+    # The same where all of it is compiled code on the operands as they lie.
+    compiled: ClassVar[Callable[[Laid], list[Piece] | None]]
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         spans = [(b.memory.address + b.offset, b.nbytes) for b in bindings]
@@ -107,7 +113,7 @@ class TileKernel(Kernel):
             arrays[p.name] = b.memory.bytes[b.offset : b.offset + whole].view(p.dtype.numpy)
         numbers = self._numbers(scalars)
         with self._named():
-            return _in_python(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
+            return self.in_python(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
 
     def pieces(
         self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]
@@ -116,51 +122,20 @@ class TileKernel(Kernel):
         buffers = {b.name: (*span, b.dtype) for b, span in zip(self.tile.buffers, spans, strict=True)}
         numbers = self._numbers(scalars)
         with self._named():
-            return _compiled(Laid(self.tile, buffers, numbers, tuple(grid), self.compile, self.host))
+            return self.compiled(Laid(self.tile, buffers, numbers, tuple(grid), self.compile, self.host))
 
     def _numbers(self, scalars: Sequence[Number]) -> dict[str, Number]:
         return {s.name: x for s, x in zip(self.tile.scalars, scalars, strict=True)}
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Raises CompileError for a tile that the CPU does not have, or one that lacks a buffer or a scalar."""
-        if self.tile.stem not in TILES:
-            known = ", ".join(sorted(TILES))
-            raise CompileError(
-                self.tile.name, f"the CPU has no kernel named {self.tile.stem}; it has {known}"
-            )
+        """Raises CompileError for a tile that lacks a buffer or a scalar."""
         try:
             yield
         except KeyError as error:
             raise CompileError(
                 self.tile.name, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
             ) from error
-
-    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        if self.tile.stem in CONVOLUTIONS:
-            return "panels" if self.host is not None else "numpy"
-        return "widened as packed" if self._is_own else "BLAS"
-
-    @property
-    def _is_own(self) -> bool:
-        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
-        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
-
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """A line that says what runs, and the program behind it where the tile has an epilogue."""
-        if self.tile.stem in CONVOLUTIONS:
-            after = "" if self.tile.epilogue is None else "; its epilogue on each part of the results"
-            return f"; {self.tile.name} ({self.tile.stem}): patches packed where they are multiplied{after}"
-        if self._is_own:
-            return f"; {self.tile.name} ({self.tile.stem}): 16-bit floats, widened where they are packed"
-        pooled = self.host is not None and loaded_library() is not None
-        how = "its library called on the pool's threads" if pooled else "numpy.matmul"
-        said = f"; {self.tile.name} ({self.tile.stem}): BLAS through NumPy, {how}"
-        if self.tile.epilogue is None:
-            return said
-        numbers = self._numbers(scalars or (1,) * len(self.tile.scalars))
-        rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
-        return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
 
 
 AXES = ("batch", "row", "column")
@@ -184,11 +159,6 @@ def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int
     )
     wide = out.dtype in (np.float32, np.float64)
     return wide and fits and not any(meet(out.span, x) for x in (product.a.span, product.b.span, *read))
-
-
-def _compiled(call: Laid) -> list[Piece] | None:
-    """What `_in_python` computes, where all of it is compiled code on the operands as they lie."""
-    return _compiled_convolution(call) if call.tile.stem in CONVOLUTIONS else _compiled_product(call)
 
 
 def _compiled_convolution(call: Laid) -> list[Piece] | None:
@@ -281,11 +251,6 @@ def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
     return replace(piece, patches=tuple(patches))
 
 
-def _in_python(call: TileCall) -> Launch:
-    """The tile by NumPy."""
-    return _convolution_in_python(call) if call.tile.stem in CONVOLUTIONS else _product_in_python(call)
-
-
 def _convolution_in_python(call: TileCall) -> Launch:
     """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
     work = work_of(call.scalars, {b.name: b.dtype for b in call.tile.buffers[:3]}, call.grid[2])
@@ -364,5 +329,59 @@ def _on(launch: Prepared, arguments: list[Any], _arrays: Any) -> None:
     launch(arguments)
 
 
-CONVOLUTIONS = frozenset({"conv2d", "conv2d_weight"})
-TILES = frozenset({"matmul", "matmul_register", "matmul_subgroup"}) | CONVOLUTIONS
+class ConvolutionTile(TileKernel):
+    """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
+
+    compiled = staticmethod(_compiled_convolution)
+    in_python = staticmethod(_convolution_in_python)
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "panels" if self.host is not None else "numpy"
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """A line that says what runs."""
+        after = "" if self.tile.epilogue is None else "; its epilogue on each part of the results"
+        return f"; {self.tile.name} ({self.tile.stem}): patches packed where they are multiplied{after}"
+
+
+class ProductTile(TileKernel):
+    """out = epilogue(a @ b), batched."""
+
+    compiled = staticmethod(_compiled_product)
+    in_python = staticmethod(_product_in_python)
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "widened as packed" if self._is_own else "BLAS"
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
+        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """A line that says what runs, and the program behind it where the tile has an epilogue."""
+        if self._is_own:
+            return f"; {self.tile.name} ({self.tile.stem}): 16-bit floats, widened where they are packed"
+        pooled = self.host is not None and loaded_library() is not None
+        how = "its library called on the pool's threads" if pooled else "numpy.matmul"
+        said = f"; {self.tile.name} ({self.tile.stem}): BLAS through NumPy, {how}"
+        if self.tile.epilogue is None:
+            return said
+        numbers = self._numbers(scalars or (1,) * len(self.tile.scalars))
+        rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
+        return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
+
+
+# By stem.
+KERNELS: Mapping[str, type[TileKernel]] = {
+    **dict.fromkeys((MATMUL.stem, SUBGROUP.stem, REGISTER.stem), ProductTile),
+    **dict.fromkeys((convolution_tile.KERNEL, convolution_tile.WEIGHT_KERNEL), ConvolutionTile),
+}
+
+
+def kernel(tile: Tile, compile_program: Callable[[Program], Kernel], host: Host | None) -> TileKernel:
+    """The CPU's kernel for a tile; raises CompileError where it has none."""
+    if tile.stem not in KERNELS:
+        known = ", ".join(sorted(KERNELS))
+        raise CompileError(tile.name, f"the CPU has no kernel named {tile.stem}; it has {known}")
+    return KERNELS[tile.stem](tile, compile_program, host)
