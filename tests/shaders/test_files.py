@@ -48,7 +48,9 @@ def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
             for changes in adapters:
                 adapter = limits(**changes)
                 plan = operation.plan(inputs, operation.infer(inputs, given), given, Target(adapter))
-                found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
+                planned = {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
+                assert set(planned) <= {stem for _, stems in adapter.promised for stem in stems}
+                found |= planned
     return found
 
 

@@ -33,7 +33,6 @@ LIMITS = Limits(
     max_workgroup_threads=256,
     shared_bytes=16 << 10,
     subgroup=1,
-    matrix_units=False,
     unified_memory=True,
     parallelism=1,
     software=False,

@@ -11,8 +11,6 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 
 from hologram.atlas.opcodes import EFFECTS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program, ScalarParameter
@@ -23,6 +21,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
+from hologram.machine import hand_written
 from hologram.machine.limits import Limits
 from hologram.machine.plan import ACCUMULATOR, Tile
 
@@ -148,13 +147,12 @@ def _with_includes(file: str) -> list[str]:
 
 @cache
 def source(file: str) -> str:
-    """The text of shaders/`file`: packed in the wheel, beside the package in a checkout."""
-    packed = files("hologram") / "shaders" / file
-    beside = Path(__file__).parents[3] / "shaders" / file
-    for place in (packed, beside):
-        if place.is_file():
-            return place.read_text(encoding="utf-8")
-    raise CompileError(file.rpartition("/")[2], f"there is no hand-written kernel shaders/{file}")
+    """The text of shaders/`file`."""
+    try:
+        return (hand_written.shaders() / file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        who = file.rpartition("/")[2]
+        raise CompileError(who, f"there is no hand-written kernel shaders/{file}") from None
 
 
 def _constant_type(value: Number) -> DType:

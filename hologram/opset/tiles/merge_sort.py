@@ -37,7 +37,8 @@ def merges(keys: Place, limits: Limits) -> bool:
     fits = threads <= limits.max_workgroup_threads and 2 * u32.itemsize * block <= limits.shared_bytes
     seen = keys.layout.size * u32.itemsize <= min(limits.max_binding_bytes, 1 << 32)
     counted = -(-keys.layout.shape[1] // block) <= limits.max_workgroups
-    return limits.workgroup_memory and keys.layout.dtype is u32 and fits and seen and counted
+    there = limits.workgroup_memory and bool(limits.tile_dtypes)
+    return there and keys.layout.dtype is u32 and fits and seen and counted
 
 
 def merge_steps(steps: Steps, keys: Place, limits: Limits) -> Place:

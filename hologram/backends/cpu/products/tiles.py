@@ -30,8 +30,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, in_turn
 from hologram.machine.plan import Tile
 from hologram.opset.forms.epilogue import epilogue_reads, turned
-from hologram.opset.tiles import convolution_tile
-from hologram.opset.tiles.product_tile import MATMUL, REGISTER, SUBGROUP
 
 
 @frozen
@@ -93,7 +91,7 @@ def memory_of(array: np.ndarray) -> Memory:
 
 @frozen
 class TileKernel(Kernel):
-    """A tile as a device's kernel; what differs between tiles is in KERNELS."""
+    """A tile as a device's kernel."""
 
     tile: Tile
     compile: Callable[[Program], Kernel]
@@ -370,18 +368,3 @@ class ProductTile(TileKernel):
         numbers = self._numbers(scalars or (1,) * len(self.tile.scalars))
         rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
         return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
-
-
-# By stem.
-KERNELS: Mapping[str, type[TileKernel]] = {
-    **dict.fromkeys((MATMUL.stem, SUBGROUP.stem, REGISTER.stem), ProductTile),
-    **dict.fromkeys((convolution_tile.KERNEL, convolution_tile.WEIGHT_KERNEL), ConvolutionTile),
-}
-
-
-def kernel(tile: Tile, compile_program: Callable[[Program], Kernel], host: Host | None) -> TileKernel:
-    """The CPU's kernel for a tile; raises CompileError where it has none."""
-    if tile.stem not in KERNELS:
-        known = ", ".join(sorted(KERNELS))
-        raise CompileError(tile.name, f"the CPU has no kernel named {tile.stem}; it has {known}")
-    return KERNELS[tile.stem](tile, compile_program, host)

@@ -9,8 +9,7 @@ import pytest
 
 import hologram as hg
 from hologram.backends.cpu.products.convolution import block, even
-from hologram.backends.cpu.products.tiles import kernel as kernel_of
-from hologram.backends.cpu.products.tiles import memory_of
+from hologram.backends.cpu.products.tiles import ConvolutionTile, memory_of
 from hologram.foundation.dtypes import f32
 from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
@@ -160,7 +159,7 @@ def run(plan: Plan, arrays: list[np.ndarray], host: Any) -> None:
     (step,) = plan.steps
     assert isinstance(step.kernel, Tile)
     bindings = [Binding(memory_of(arrays[k]), 0, arrays[k].nbytes) for k in step.operands]
-    kernel: Any = kernel_of(step.kernel, device().compile, host)
+    kernel: Any = ConvolutionTile(step.kernel, device().compile, host)
     kernel.bind(bindings, step.scalars, step.grid)()
 
 
