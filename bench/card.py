@@ -41,11 +41,11 @@ TOOLS = ("memcheck", "racecheck", "synccheck")
 
 def cards() -> list[tuple[DeviceInfo, bool]]:
     """The real GPUs of every backend, each with whether it is that backend's first."""
-    found = []
+    gpus = []
     for probe in probes():
         real = [d for d in probe.devices if not d.limits.software and d.backend != "cpu"]
-        found += [(device, device is real[0]) for device in real]
-    return found
+        gpus += [(device, device is real[0]) for device in real]
+    return gpus
 
 
 def folder(card: DeviceInfo, commit: str, *, first: bool) -> Path:
@@ -108,11 +108,11 @@ def measure(card: DeviceInfo, commit: str, *, first: bool) -> int:
 
 def main() -> int:
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    found = cards()
-    if not found:
+    gpus = cards()
+    if not gpus:
         print("There is no real GPU here; `hologram doctor` says why.")
         return 1
-    return max(measure(card, commit, first=first) for card, first in found)
+    return max(measure(card, commit, first=first) for card, first in gpus)
 
 
 if __name__ == "__main__":

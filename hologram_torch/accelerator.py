@@ -19,10 +19,10 @@ def exchanged(index: int) -> int:
 
 def device_stats(index: int) -> dict[str, Any]:
     """Bytes as PyTorch's own allocators count them, by pool and moment."""
-    found = module.memory_stats(index)
+    stats = module.memory_stats(index)
     return {
-        "allocated_bytes": {"all": {"current": found["allocated"], "peak": found["peak"]}},
-        "reserved_bytes": {"all": {"current": found["reserved"]}},
+        "allocated_bytes": {"all": {"current": stats["allocated"], "peak": stats["peak"]}},
+        "reserved_bytes": {"all": {"current": stats["reserved"]}},
     }
 
 

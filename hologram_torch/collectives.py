@@ -20,9 +20,9 @@ def _group(name: str) -> Any:
 
 
 def _options(kind: Any, operation: str) -> Any:
-    found = kind()
-    found.reduceOp = getattr(dist.ReduceOp, OPERATIONS[operation])
-    return found
+    options = kind()
+    options.reduceOp = getattr(dist.ReduceOp, OPERATIONS[operation])
+    return options
 
 
 def _mean(x: torch.Tensor, operation: str, size: int) -> torch.Tensor:
@@ -30,16 +30,16 @@ def _mean(x: torch.Tensor, operation: str, size: int) -> torch.Tensor:
 
 
 def all_gather_into_tensor(x: torch.Tensor, size: int, name: str) -> torch.Tensor:
-    found = x.new_empty((x.shape[0] * size, *x.shape[1:]))
-    _group(name)._allgather_base(found, x.contiguous()).wait()
-    return found
+    gathered = x.new_empty((x.shape[0] * size, *x.shape[1:]))
+    _group(name)._allgather_base(gathered, x.contiguous()).wait()
+    return gathered
 
 
 def reduce_scatter_tensor(x: torch.Tensor, operation: str, size: int, name: str) -> torch.Tensor:
-    found = x.new_empty((x.shape[0] // size, *x.shape[1:]))
+    reduced = x.new_empty((x.shape[0] // size, *x.shape[1:]))
     options = _options(dist.ReduceScatterOptions, operation)
-    _group(name)._reduce_scatter_base(found, x.contiguous(), options).wait()
-    return _mean(found, operation, size)
+    _group(name)._reduce_scatter_base(reduced, x.contiguous(), options).wait()
+    return _mean(reduced, operation, size)
 
 
 def all_reduce_(x: torch.Tensor, operation: str, name: str) -> torch.Tensor:
@@ -56,9 +56,9 @@ def broadcast_(x: torch.Tensor, source: int, name: str) -> torch.Tensor:
 
 
 def all_to_all_single(x: torch.Tensor, taken: Sequence[int], given: Sequence[int], name: str) -> torch.Tensor:
-    found = x.new_empty((sum(taken), *x.shape[1:]))
-    _group(name).alltoall_base(found, x.contiguous(), list(taken), list(given), dist.AllToAllOptions()).wait()
-    return found
+    parts = x.new_empty((sum(taken), *x.shape[1:]))
+    _group(name).alltoall_base(parts, x.contiguous(), list(taken), list(given), dist.AllToAllOptions()).wait()
+    return parts
 
 
 def _copied(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

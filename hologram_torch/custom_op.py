@@ -84,7 +84,7 @@ def custom_op(
         can have.
     """
     if function is None:
-        return lambda found: custom_op(name, found, outputs=outputs, fake=fake, gradient=gradient)
+        return lambda decorated: custom_op(name, decorated, outputs=outputs, fake=fake, gradient=gradient)
     if isinstance(function, (Program, str)):
         operation = programmed(function, outputs or {})
         floats = {s.name: "float" if s.dtype.is_float else "SymInt" for s in operation.program.scalars}
@@ -131,17 +131,17 @@ def _defined(
     library.define(own + schema, tags=(torch.Tag.pt2_compliant_tag,))
 
     def kernel(*args: Any) -> Any:
-        found = computed(*(_given(a) for a in args))
+        returned = computed(*(_given(a) for a in args))
         taken = {id(hologram_tensor(a).buffer) for a in _tensors(args)}
-        return _each(found, lambda x: torch_tensor(_own(x, taken)))
+        return _each(returned, lambda x: torch_tensor(_own(x, taken)))
 
     def inferred(*args: Any) -> Any:
         executor = _executor(args)
         recorder = Recorder(executor, own, Formulas(()))
         traced = [_each(a, lambda x: recorder.argument(_layout(x))) for a in args]
-        found = recorder.recorded(function, traced, {})
+        returned = recorder.recorded(function, traced, {})
         device = next(_tensors(args)).device
-        return _each(found, lambda x: torch.empty(x.shape, dtype=torch_dtype(x.dtype), device=device))
+        return _each(returned, lambda x: torch.empty(x.shape, dtype=torch_dtype(x.dtype), device=device))
 
     library.impl(own, kernel, "PrivateUse1")
     torch.library.register_fake(f"{namespace}::{own}", fake or inferred, lib=library)
@@ -165,8 +165,8 @@ def _differentiated(
         if gradient is not None:
             given = gradient(cotangents[0] if results == 1 else tuple(cotangents), *args)
             given = given if isinstance(given, (tuple, list)) else (given,)
-            found = dict(zip(places, given, strict=True))
-            return [args[k].executor.zeros(args[k].shape, args[k].dtype) if found[k] is None else found[k]
+            pulled = dict(zip(places, given, strict=True))
+            return [args[k].executor.zeros(args[k].shape, args[k].dtype) if pulled[k] is None else pulled[k]
                     for k in chosen]  # fmt: skip
 
         def of_chosen(*operands: Any) -> Any:
@@ -205,9 +205,9 @@ def _differentiated(
             torch.zeros(shape, dtype=dtype, device=device) if c is None else c
             for c, (shape, dtype, device) in zip(cotangents, ctx.like, strict=True)
         ]
-        found = iter(backward_overload(full, wanted, *args))
+        gradients = iter(backward_overload(full, wanted, *args))
         chosen = dict(zip(places, wanted, strict=True))
-        return tuple(next(found) if chosen.get(k) else None for k in range(given))
+        return tuple(next(gradients) if chosen.get(k) else None for k in range(given))
 
     torch.library.register_autograd(
         overload, backward, setup_context=setup_context, lib=_libraries[namespace]

@@ -70,10 +70,10 @@ def _not_here(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
         results = overload(*pytree.tree_map(_meta, args), **pytree.tree_map(_meta, kwargs))
     except (RuntimeError, TypeError, NotImplementedError):
         return None
-    found = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
-    if any(x.dtype.is_complex for x in found):
+    tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
+    if any(x.dtype.is_complex for x in tensors):
         return "complex numbers"
-    return "sparse tensors" if any(x.layout != torch.strided for x in found) else None
+    return "sparse tensors" if any(x.layout != torch.strided for x in tensors) else None
 
 
 def _meta(x: Any) -> Any:
@@ -144,13 +144,13 @@ def _writes(overload: Any) -> bool:
 
 def _count(name: str, moved: int, by_design: bool) -> None:
     with _lock:
-        found = _counted.get(name)
-        if found is None:
-            found = _counted[name] = Fallback(name, by_design=by_design)
+        entry = _counted.get(name)
+        if entry is None:
+            entry = _counted[name] = Fallback(name, by_design=by_design)
             if not by_design:
                 warnings.warn(f"hologram: aten::{name} runs on the CPU ({VARIABLE}=1)", stacklevel=2)
-        found.calls += 1
-        found.bytes_moved += moved
+        entry.calls += 1
+        entry.bytes_moved += moved
 
 
 _by_design: set[Any] = set()

@@ -35,10 +35,10 @@ def compiled(text: Path, functions: Sequence[str], parts: Sequence[Path] = (), *
     folder = Path(torch.__file__).parent / "lib"
     try:
         engine = shared_engine()
-        found = [ctypes.CDLL(str(folder / name)) for name in LIBRARIES]
-        found += [ctypes.CDLL("libstdc++.so.6"), ctypes.pythonapi, SimpleNamespace(**given)]
+        libraries = [ctypes.CDLL(str(folder / name)) for name in LIBRARIES]
+        libraries += [ctypes.CDLL("libstdc++.so.6"), ctypes.pythonapi, SimpleNamespace(**given)]
         for name in asked(content):
-            engine.provide(next(each for each in found if hasattr(each, name)), (name,))
+            engine.provide(next(each for each in libraries if hasattr(each, name)), (name,))
     except (ImportError, OSError, StopIteration):
         return None
     code = kept_code(engine, text.stem, content, lambda: (content, tuple(functions)))

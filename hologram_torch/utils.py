@@ -39,14 +39,14 @@ def tensor_to_buffer(executor: Executor, tensor: torch.Tensor) -> Buffer:
     memory. Raises what `validate_tensor_compatible` does, UnsupportedDType for a dtype that the executor lacks.
     """
     validate_tensor_compatible(tensor)
-    found = tensor.detach()
-    executor.supported(dtype_of(found.dtype), "tensor_to_buffer")
-    if is_ours(found):
-        own = hologram_tensor(found)
+    plain = tensor.detach()
+    executor.supported(dtype_of(plain.dtype), "tensor_to_buffer")
+    if is_ours(plain):
+        own = hologram_tensor(plain)
         if own.executor is executor:
             return _whole(own)
-        found = found.cpu()
-    return _whole(executor.from_dlpack(found.contiguous().resolve_neg()))
+        plain = plain.cpu()
+    return _whole(executor.from_dlpack(plain.contiguous().resolve_neg()))
 
 
 def _whole(x: Tensor) -> Buffer:
@@ -61,8 +61,8 @@ def buffer_to_tensor(buffer: Buffer | Tensor, device: torch.device | str | None 
     On the host without a copy where the executor computes in host memory.
     """
     own = buffer if isinstance(buffer, Tensor) else Tensor(buffer, buffer.kind.layout)
-    found = torch_tensor(own)
-    return found if device is None else moved(found, torch.device(device))
+    result = torch_tensor(own)
+    return result if device is None else moved(result, torch.device(device))
 
 
 def match_device(tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:

@@ -84,9 +84,9 @@ class Left:
     flags: Tensor
     complaints: Sequence[Complaint]
 
-    def check(self, found: np.ndarray) -> None:
+    def check(self, flags: np.ndarray) -> None:
         """Raises the first complaint whose flag was found set."""
-        for wrong, complaint in zip(found.reshape(-1), self.complaints, strict=True):
+        for wrong, complaint in zip(flags.reshape(-1), self.complaints, strict=True):
             if wrong:
                 raise complaint.kind(complaint.text)
 
@@ -113,8 +113,8 @@ class Unread:
         """Raises what is wrong with a device's calls so far, for which it is waited for."""
         kept = self._left.pop(executor, None)
         if kept:
-            for left, found in zip(kept, read_together([left.flags.buffer for left in kept]), strict=True):
-                left.check(found)
+            for left, flags in zip(kept, read_together([left.flags.buffer for left in kept]), strict=True):
+                left.check(flags)
 
 
 unread = Unread()

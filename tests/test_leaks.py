@@ -227,7 +227,7 @@ def test_nothing_is_left(
 ) -> None:
     monkeypatch.setattr(executor.structures, "most", 200)
     for name, known in (
-        ("hologram.machine.strided.seen", cached_view),
+        ("hologram.machine.strided.cached_view", cached_view),
         ("hologram.runtime.launches.validation._sizes", _sizes),
     ):
         monkeypatch.setattr(name, lru_cache(maxsize=200, typed=True)(known.__wrapped__))

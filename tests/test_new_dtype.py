@@ -48,7 +48,7 @@ def test_the_line_of_contributing_makes_a_dtype(executor: hg.Executor, tmp_path:
     (line,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     for folder in ("hologram", "shaders"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    table = tmp_path / "hologram" / "dtypes.py"
+    table = tmp_path / "hologram" / "foundation" / "dtypes.py"
     before, after = table.read_text().split("\nALL = ")
     table.write_text(f"{before}{line}\nALL = {after}")
     run = subprocess.run(

@@ -71,7 +71,7 @@ def test_exact_programs_agree_to_the_bit(data: st.DataObject, executor: hg.Execu
         )
 
 
-@pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d is not dtypes.bool_], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in dtypes.COMPUTED if d is not dtypes.bool_], ids=str)
 def test_positions_convert_to_every_number(dtype: DType, executor: hg.Executor) -> None:
     if dtype not in executor.limits.dtypes:
         pytest.skip(f"the device has no {dtype}")

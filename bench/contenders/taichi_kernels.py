@@ -28,15 +28,15 @@ def exp(x: Vector, out: Vector):
 @ti.kernel
 def total(x: Vector, partial: Vector, out: Vector):
     for lane in partial:
-        found = 0.0
+        added = 0.0
         for step in range(x.shape[0] // partial.shape[0]):
-            found += x[step * partial.shape[0] + lane]
-        partial[lane] = found
+            added += x[step * partial.shape[0] + lane]
+        partial[lane] = added
     for _ in range(1):
-        found = 0.0
+        added = 0.0
         for lane in range(partial.shape[0]):
-            found += partial[lane]
-        out[0] = found
+            added += partial[lane]
+        out[0] = added
 
 
 @ti.kernel
@@ -45,22 +45,22 @@ def softmax(x: Matrix, out: Matrix):
         top = x[row, 0]
         for k in range(x.shape[1]):
             top = ti.max(top, x[row, k])
-        found = 0.0
+        total_weight = 0.0
         for k in range(x.shape[1]):
             e = ti.exp(x[row, k] - top)
             out[row, k] = e
-            found += e
+            total_weight += e
         for k in range(x.shape[1]):
-            out[row, k] /= found
+            out[row, k] /= total_weight
 
 
 @ti.kernel
 def matmul(a: Matrix, b: Matrix, out: Matrix):
     for i, j in out:
-        found = 0.0
+        dot = 0.0
         for k in range(a.shape[1]):
-            found += a[i, k] * b[k, j]
-        out[i, j] = found
+            dot += a[i, k] * b[k, j]
+        out[i, j] = dot
 
 
 @ti.kernel
@@ -73,10 +73,10 @@ def chain(a: Vector, b: Vector, out: Vector):
 @ti.kernel
 def layer_norm(x: Matrix, weight: Vector, bias: Vector, out: Matrix):
     for row in range(x.shape[0]):
-        found = 0.0
+        added = 0.0
         for k in range(x.shape[1]):
-            found += x[row, k]
-        mean = found / x.shape[1]
+            added += x[row, k]
+        mean = added / x.shape[1]
         squares = 0.0
         for k in range(x.shape[1]):
             squares += (x[row, k] - mean) ** 2
@@ -96,24 +96,24 @@ def erf(x):
 @ti.kernel
 def mlp(x: Matrix, w1: Matrix, b1: Vector, w2: Matrix, b2: Vector, hidden: Matrix, out: Matrix):
     for i, j in hidden:
-        found = b1[j]
+        dot = b1[j]
         for k in range(x.shape[1]):
-            found += x[i, k] * w1[k, j]
-        hidden[i, j] = 0.5 * found * (1.0 + erf(found * 0.7071067811865476))
+            dot += x[i, k] * w1[k, j]
+        hidden[i, j] = 0.5 * dot * (1.0 + erf(dot * 0.7071067811865476))
     for i, j in out:
-        found = b2[j]
+        dot = b2[j]
         for k in range(hidden.shape[1]):
-            found += hidden[i, k] * w2[k, j]
-        out[i, j] = found
+            dot += hidden[i, k] * w2[k, j]
+        out[i, j] = dot
 
 
 @ti.kernel
 def attention(q: Stack, k: Stack, v: Stack, scores: Stack, out: Stack):
     for head, i, j in scores:
-        found = 0.0
+        dot = 0.0
         for d in range(q.shape[2]):
-            found += q[head, i, d] * k[head, j, d]
-        scores[head, i, j] = found * ti.static(FEATURES**-0.5)
+            dot += q[head, i, d] * k[head, j, d]
+        scores[head, i, j] = dot * ti.static(FEATURES**-0.5)
     for head, i in ti.ndrange(scores.shape[0], scores.shape[1]):
         top = scores[head, i, 0]
         for j in range(scores.shape[2]):
@@ -126,10 +126,10 @@ def attention(q: Stack, k: Stack, v: Stack, scores: Stack, out: Stack):
         for j in range(scores.shape[2]):
             scores[head, i, j] /= total_weight
     for head, i, d in out:
-        found = 0.0
+        dot = 0.0
         for j in range(scores.shape[2]):
-            found += scores[head, i, j] * v[head, j, d]
-        out[head, i, d] = found
+            dot += scores[head, i, j] * v[head, j, d]
+        out[head, i, d] = dot
 
 
 @ti.kernel

@@ -21,12 +21,12 @@ from hologram.benchmark.works import Work, model_job
 
 def _dawn() -> Path:
     """The library inside the dawn-python wheel."""
-    found = importlib.util.find_spec("pydawn")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pydawn")
+    if spec is None or spec.origin is None:
         raise ImportError("dawn-python, whose library tinygrad's WEBGPU device needs, is not installed")
     system = os.uname()
     name = f"libwebgpu_dawn_{system.machine}.{'dylib' if system.sysname == 'Darwin' else 'so'}"
-    return Path(found.origin).parent / "lib" / name
+    return Path(spec.origin).parent / "lib" / name
 
 
 os.environ.setdefault("WEBGPU_PATH", str(_dawn()))
@@ -64,9 +64,9 @@ def _waited(call: Callable[[], Any]) -> Callable[[], Any]:
     synchronize = Device["WEBGPU"].synchronize
 
     def called() -> Any:
-        found = call()
+        result = call()
         synchronize()
-        return found
+        return result
 
     return called
 

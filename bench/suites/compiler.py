@@ -58,9 +58,9 @@ def form(limits: Limits) -> Iterator[Result]:
         times.append(time.process_time() - start)
         lengths.append(sum(1 for _ in program.body.walk()))
     size = f"{len(times)} programs of up to {max(lengths)}"
-    found = {"in the middle": np.median(times), "99 of 100": np.percentile(times, 99), "at most": max(times)}
-    found["an instruction"] = sum(times) / sum(lengths)
-    for row, spent in found.items():
+    costs = {"in the middle": np.median(times), "99 of 100": np.percentile(times, 99), "at most": max(times)}
+    costs["an instruction"] = sum(times) / sum(lengths)
+    for row, spent in costs.items():
         yield result(f"canonical form, {row}", size, {"hologram": [float(spent)]}, {}, Goal(), "hologram")
 
 

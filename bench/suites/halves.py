@@ -83,13 +83,13 @@ def _row(
     pace: Pace,
 ) -> Result:
     def timed(way: Callable[[], Any]) -> Any:
-        found = way()
+        result = way()
         settle()
-        return found
+        return result
 
     def computed(way: Callable[[], Any]) -> np.ndarray:
-        found = way()
-        array = found.to_numpy() if isinstance(found, hg.Tensor) else found.float().cpu().numpy()
+        result = way()
+        array = result.to_numpy() if isinstance(result, hg.Tensor) else result.float().cpu().numpy()
         return array.reshape(-1, array.shape[-1])[:LOOKED_AT].astype(float)
 
     def problem(few: np.ndarray) -> str:

@@ -97,9 +97,9 @@ def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
                 name: seconds(call, lambda rows: torch.randn(rows, WIDTH).to("hologram"))
                 for name, call in calls("hologram").items()
             }
-    for name in dict.fromkeys(name for found in taken.values() for name in found):
+    for name in dict.fromkeys(name for times in taken.values() for name in times):
         for number, word in enumerate(("first", "second")):
-            turns = {who: found[name][number] for who, found in taken.items() if name in found}
+            turns = {who: times[name][number] for who, times in taken.items() if name in times}
             yield result(name, word, turns, {}, Goal(), "hologram")
 
 

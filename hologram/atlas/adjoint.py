@@ -144,8 +144,8 @@ def adjoint(
         for operand, passed in zip(operands, _passed(instruction.opcode, flow, z, operands), strict=True):
             if passed is not None and operand.id in active:
                 arrive(operand.id, passed, number in varying)
-    found = arrived(wanted.id)
-    return None if found is None else found.total()
+    flow = arrived(wanted.id)
+    return None if flow is None else flow.total()
 
 
 def _dependent(

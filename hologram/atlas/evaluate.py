@@ -224,16 +224,16 @@ def _atomic(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arra
     number_, position, value = number_[inside], position[inside], value[inside]
     order = np.argsort(position, kind="stable")
     number_, position, value = number_[order], position[order], value[order]
-    found = np.zeros(math.prod(lanes.shape), memory.dtype)
+    old = np.zeros(math.prod(lanes.shape), memory.dtype)
     ufunc = _ACCUMULATE.get(i.opcode)
     starts = np.flatnonzero(np.diff(position, prepend=-1))
     for start, stop in zip(starts, [*starts[1:], position.size], strict=True):
         chain = np.concatenate([memory[position[start], None], value[start:stop]])
         if ufunc is not None:
             chain = ufunc.accumulate(chain, dtype=memory.dtype)
-        found[number_[start:stop]] = chain[:-1]
+        old[number_[start:stop]] = chain[:-1]
         memory[position[start]] = chain[-1]
-    return (found.reshape(lanes.shape),)
+    return (old.reshape(lanes.shape),)
 
 
 # Structure.

@@ -173,17 +173,17 @@ class Program(Launchable):
     @cached_property
     def types(self) -> dict[int, DType]:
         """The dtype of every value."""
-        found: dict[int, DType] = {}
+        types: dict[int, DType] = {}
 
         def visit(block: Block) -> None:
-            found.update(zip(block.arguments, block.argument_types, strict=True))
+            types.update(zip(block.arguments, block.argument_types, strict=True))
             for instruction in block.instructions:
-                found.update(zip(instruction.results, instruction.types, strict=True))
+                types.update(zip(instruction.results, instruction.types, strict=True))
                 for inner in instruction.blocks:
                     visit(inner)
 
         visit(self.body)
-        return found
+        return types
 
     def buffer(self, name: str) -> BufferParameter:
         return next(b for b in self.buffers if b.name == name)

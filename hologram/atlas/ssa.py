@@ -20,20 +20,20 @@ def mentions(instruction: Instruction) -> Iterable[int]:
     """Every value that the instruction or its blocks mention, in order, each once."""
     if not instruction.blocks:
         return instruction.operands
-    found: dict[int, None] = {}
+    values: dict[int, None] = {}
     for inner in deep((instruction,)):
-        found |= dict.fromkeys(inner.operands)
+        values |= dict.fromkeys(inner.operands)
         for block in inner.blocks:
-            found |= dict.fromkeys(block.yields)
-    return found
+            values |= dict.fromkeys(block.yields)
+    return values
 
 
 def makes(instructions: Iterable[Instruction]) -> set[int]:
     """Values that instructions and their blocks make, what enters blocks included."""
-    found: set[int] = set()
+    values: set[int] = set()
     for i in deep(instructions):
-        found.update(i.results, *(block.arguments for block in i.blocks))
-    return found
+        values.update(i.results, *(block.arguments for block in i.blocks))
+    return values
 
 
 def enters(instructions: Sequence[Instruction]) -> dict[int, None]:
@@ -68,13 +68,13 @@ def sources(
     """
     given = frozenset(known)
     needed = {v for v in values if v not in given}
-    found: list[Instruction] = []
+    chosen: list[Instruction] = []
     for i in reversed(instructions):
         if keep(i) or not needed.isdisjoint(i.results) or any(needed & {*b.arguments} for b in i.blocks):
-            found.append(i)
+            chosen.append(i)
             if not ends(i):
                 needed.update(v for v in reads(i) if v not in given)
-    return tuple(reversed(found))
+    return tuple(reversed(chosen))
 
 
 def dependent(
@@ -85,11 +85,11 @@ def dependent(
     carries: Callable[[Instruction], bool] = lambda i: True,
 ) -> set[int]:
     """Values that depend on some, these included: `begins` tells of others, `carries` what passes it on."""
-    found = set(values)
+    reached = set(values)
     for i in instructions:
-        if carries(i) and (begins(i) or not found.isdisjoint(mentions(i))):
-            found.update(i.results)
-    return found
+        if carries(i) and (begins(i) or not reached.isdisjoint(mentions(i))):
+            reached.update(i.results)
+    return reached
 
 
 def has_effect(instruction: Instruction) -> bool:

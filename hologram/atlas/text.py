@@ -94,10 +94,10 @@ class _Reader:
         return self.lines[self.at][1] if self.at < len(self.lines) else ""
 
     def dtype(self, name: str) -> DType:
-        found = _DTYPES.get(name.strip())
-        if found is None:
+        dtype = _DTYPES.get(name.strip())
+        if dtype is None:
             raise self.fail(f"a dtype must be one of {' '.join(_DTYPES)}")
-        return found
+        return dtype
 
     def program(self) -> Program:
         header = re.fullmatch(_HEADER, self.peek())
@@ -121,8 +121,8 @@ class _Reader:
     def parameter(
         self, buffers: list[BufferParameter], scalars: list[ScalarParameter], shared: list[SharedArray]
     ) -> None:
-        found = re.fullmatch(_PARAMETER, self.peek())
-        kind, name, dtype, last = found.groups() if found else ("", "", "", None)
+        match = re.fullmatch(_PARAMETER, self.peek())
+        kind, name, dtype, last = match.groups() if match else ("", "", "", None)
         if kind == "buffer" and last in {a.value for a in Access}:
             buffers.append(BufferParameter(name, self.dtype(dtype), Access(last)))
         elif kind == "scalar" and last is None:
@@ -152,28 +152,28 @@ class _Reader:
         return Block(tuple(instructions), arguments, types, yields)
 
     def instruction(self) -> Instruction:
-        found = re.fullmatch(_INSTRUCTION, self.peek())
-        if found is None:
+        match = re.fullmatch(_INSTRUCTION, self.peek())
+        if match is None:
             raise self.fail(
                 "an instruction must be `[%1, ... =] OPCODE [ATTRIBUTE] [%2, ...] [: DTYPE, ...]`"
             )
         try:
-            opcode = Opcode(found["opcode"])
+            opcode = Opcode(match["opcode"])
         except ValueError:
-            raise self.fail(f"{found['opcode']!r} is no opcode") from None
-        results = _ids(found["results"])
-        types = tuple(self.dtype(t) for t in found["types"].split(",")) if found["types"] else ()
+            raise self.fail(f"{match['opcode']!r} is no opcode") from None
+        results = _ids(match["results"])
+        types = tuple(self.dtype(t) for t in match["types"].split(",")) if match["types"] else ()
         if len(results) != len(types):
             raise self.fail("each result must have a dtype")
-        if found["arguments"] is not None and opcode is not Opcode.LOOP:
+        if match["arguments"] is not None and opcode is not Opcode.LOOP:
             raise self.fail("only a loop has block arguments")
-        attribute = self.attribute(opcode, found["attribute"], types)
+        attribute = self.attribute(opcode, match["attribute"], types)
         blocks: tuple[Block, ...] = ()
-        arguments, argument_types = self.arguments(found["arguments"] or "")
+        arguments, argument_types = self.arguments(match["arguments"] or "")
         self.at += 1
         if opcode in STRUCTURED:
             blocks = self.blocks(opcode, arguments, argument_types)
-        return Instruction(opcode, results, types, _ids(found["operands"]), attribute, blocks)
+        return Instruction(opcode, results, types, _ids(match["operands"]), attribute, blocks)
 
     def blocks(
         self, opcode: Opcode, arguments: tuple[int, ...], types: tuple[DType, ...]
@@ -223,5 +223,5 @@ def _read_number(word: str, d: DType) -> int | float | bool:
         return word == "true"
     if not d.is_float:
         return int(word, 0)
-    found = float.fromhex(word) if "0x" in word.lower() else float(word)
-    return math.nan if math.isnan(found) else found
+    number = float.fromhex(word) if "0x" in word.lower() else float(word)
+    return math.nan if math.isnan(number) else number

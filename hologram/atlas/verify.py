@@ -205,12 +205,12 @@ class _Verifier:
             Opcode.SHARED_LOAD: ("shared array", p.shared),
             Opcode.SHARED_STORE: ("shared array", p.shared),
         }.get(i.opcode, ("buffer", p.buffers))
-        found = next((x for x in among if x.name == i.attribute), None)
-        if found is None:
+        parameter = next((x for x in among if x.name == i.attribute), None)
+        if parameter is None:
             raise self.refuse(i, f"it must name a {kind} of the program, got {i.attribute}")
-        if isinstance(found, BufferParameter):
-            self.verify_access(i, found)
-        return found.dtype
+        if isinstance(parameter, BufferParameter):
+            self.verify_access(i, parameter)
+        return parameter.dtype
 
     def verify_access(self, i: Instruction, buffer: BufferParameter) -> None:
         if i.opcode in WRITES and buffer.access is Access.READ:

@@ -45,13 +45,15 @@ def load(name: str) -> BackendModule:
 @cache
 def discover() -> dict[str, BackendModule]:
     """The backend modules by name, in order of preference; hologram's own win over an entry point of the same name."""
-    found = {name: load(name) for name in _folders()}
+    modules = {name: load(name) for name in _folders()}
     for entry in metadata.entry_points(group=GROUP):
         try:
-            found.setdefault(entry.name, load(entry.name))
+            modules.setdefault(entry.name, load(entry.name))
         except ImportError as error:  # somebody else's package is broken: say so, and do without it
             warnings.warn(f"backend {entry.name!r} ({entry.value}) cannot be imported: {error}", stacklevel=2)
-    return {name: found[name] for name in sorted(found, key=lambda name: (found[name].PREFERENCE, name))}
+    return {
+        name: modules[name] for name in sorted(modules, key=lambda name: (modules[name].PREFERENCE, name))
+    }
 
 
 def _folders() -> list[str]:

@@ -113,17 +113,17 @@ def of_program(program: Program, backend: str, measured: Sequence[Measurement]) 
 
 def grown(row: str, size: int, names: Sequence[str], backend: str, goal: Goal) -> Result:
     """Megabytes that steps add to a fresh process, ours beside the others'."""
-    found: dict[str, list[float]] = {}
+    megabytes: dict[str, list[float]] = {}
     missing: dict[str, str] = {}
     for name in names:
         process = Process()
         try:
-            found[name] = [process.ask("grown", Who(name, backend), row, size)]
+            megabytes[name] = [process.ask("grown", Who(name, backend), row, size)]
         except NoTime as why:
             missing[name] = str(why)
         finally:
             process.close()
-    return result(f"{row}, peak MB", WORKS[row].label(size), found, missing, goal, names[0], unit="MB")
+    return result(f"{row}, peak MB", WORKS[row].label(size), megabytes, missing, goal, names[0], unit="MB")
 
 
 def beside_before(suite: Suite, rows: Sequence[Row]) -> tuple[Suite, list[Row]]:
@@ -191,15 +191,15 @@ def number(us: float | None) -> str:
     return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
 
 
-def coloured(text: str, found: float | None, most: float | None) -> Cell:
+def coloured(text: str, value: float | None, most: float | None) -> Cell:
     """Green where a goal is reached, red where it is not, as it is where there is none."""
-    return Cell(text, "" if found is None or most is None else "green" if found <= most else "red")
+    return Cell(text, "" if value is None or most is None else "green" if value <= most else "red")
 
 
 def report(suite: Suite, results: Sequence[Result]) -> Table:
     """Times in microseconds, ratios, launches where they are counted, and the goals beside them; absences below."""
-    found = dict.fromkeys(n for r in results for n in (*r.peers_us, *r.missing) if n != r.ours)
-    names = [*(n for n in suite.peers if n in found), *(n for n in found if n not in suite.peers)]
+    peers = dict.fromkeys(n for r in results for n in (*r.peers_us, *r.missing) if n != r.ours)
+    names = [*(n for n in suite.peers if n in peers), *(n for n in peers if n not in suite.peers)]
     counted = any(r.dispatches is not None for r in results)
     columns = ("row", "size", "ours, µs", *names, "ratio", *(("dispatches",) if counted else ()), "goal")
     rows = []
@@ -229,8 +229,8 @@ def absences(results: Sequence[Result]) -> list[str]:
             reasons.setdefault((name, why), []).append(f"{one.row} {one.size}")
     rows = sum(bool(r.missing) or bool(r.peers_us) for r in results)
     return [
-        f"{name}: {why}" + ("" if len(found) >= rows else f" ({', '.join(found)})")
-        for (name, why), found in reasons.items()
+        f"{name}: {why}" + ("" if len(cases) >= rows else f" ({', '.join(cases)})")
+        for (name, why), cases in reasons.items()
     ]
 
 

@@ -22,7 +22,7 @@ LIBRARIES = ("numpy", "wgpu", "llvmlite", "cuda-bindings", "pyobjc-framework-Met
 
 def facts() -> dict[str, str]:
     """Words by name."""
-    found = {
+    words = {
         "machine": platform.machine(),
         "processor": processor(),
         "cores": str(available_cores()),
@@ -35,10 +35,10 @@ def facts() -> dict[str, str]:
     }
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            words[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in words.items() if value}
 
 
 def available_cores() -> int:
@@ -78,9 +78,9 @@ def adapters(backend: str | None = None, device: str | None = None) -> tuple[Ada
     Raises BackendUnavailable where nothing is left, and says what there is.
     """
     probes = registry.probes() if backend is None else (registry.probe(backend.lower()),)
-    found = tuple(a for probe in probes for a in _of(probe) if device is None or _is(a, device))
-    if found:
-        return found
+    matches = tuple(a for probe in probes for a in _of(probe) if device is None or _is(a, device))
+    if matches:
+        return matches
     wanted = f"backend {backend!r}" if backend else "any backend"
     wanted += f" with device {device!r}" if device is not None else ""
     reason = next((f": {probe.reason}" for probe in probes if backend and not probe.available), "")

@@ -62,11 +62,11 @@ class Settings:
 
 @dataclass
 class Run:
-    """A run of the matrix as it goes on: the pieces, and what is found so far."""
+    """A run of the matrix as it goes on: the pieces, and what is measured so far."""
 
     adapters: tuple[Adapter, ...]
     settings: Settings
-    found: list[Measurement] = field(default_factory=list)
+    measurements: list[Measurement] = field(default_factory=list)
     unfinished: str = ""
     _open: dict[str, hg.Executor] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -145,7 +145,7 @@ class Run:
         return Report(
             facts,
             self.adapters,
-            merged(self.found),
+            merged(self.measurements),
             round(time.perf_counter() - begun, 1),
             self.unfinished,
             interrupted,
@@ -155,7 +155,7 @@ class Run:
     def _measure(self, piece: Piece, seconds: float) -> None:
         try:
             for one in piece.run(seconds):
-                self.found.append(one)
+                self.measurements.append(one)
         except HologramError as error:  # the adapter itself fails: the others go on
             self.unfinished = f"{piece.title} failed: {type(error).__name__}: {error}"
 

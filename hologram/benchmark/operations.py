@@ -56,10 +56,10 @@ class Operations:
         amount = blank.flops or blank.bytes
         if self._rates.get(row.name, 0.0) * amount > PATIENCE * seconds:
             return replace(blank, why=TOO_LONG)
-        found = measured(blank, lambda: row.job(self.opened(), count), seconds)
-        if found.turns:
-            self._rates[row.name] = min(found.turns) / amount
-        return found
+        measurement = measured(blank, lambda: row.job(self.opened(), count), seconds)
+        if measurement.turns:
+            self._rates[row.name] = min(measurement.turns) / amount
+        return measurement
 
 
 def amounts(blank: Measurement, row: Work, count: int) -> Measurement:
@@ -91,8 +91,8 @@ def launches(adapter: str, opened: Open, seconds: float) -> Iterator[Measurement
     ways = dependent(opened())
     for name, (job, dispatches) in ways.items():
         blank = Measurement(Key(Kind.LAUNCH, name, "1K", "hologram", adapter), (), LAUNCH_ELEMENTS)
-        found = measured(blank, lambda job=job: job, seconds / len(ways))
-        yield replace(found, turns=tuple(t / dispatches for t in found.turns))
+        measurement = measured(blank, lambda job=job: job, seconds / len(ways))
+        yield replace(measurement, turns=tuple(t / dispatches for t in measurement.turns))
 
 
 def _steps(x: Any, y: Any) -> Any:

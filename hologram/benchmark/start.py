@@ -26,14 +26,14 @@ def first_results(adapter: Adapter, seconds: float) -> Iterator[Measurement]:
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         for row, turns in (("empty cache", 1), ("filled cache", TURNS)):
-            key, found, why = Key(Kind.START, row, "1K", "hologram", adapter.name), [], ""
-            while len(found) < turns and not (found and time.perf_counter() - begun > seconds):
+            key, times, why = Key(Kind.START, row, "1K", "hologram", adapter.name), [], ""
+            while len(times) < turns and not (times and time.perf_counter() - begun > seconds):
                 try:
-                    found.append(fresh(PROGRAM, adapter.backend, str(adapter.index), cache=folder))
+                    times.append(fresh(PROGRAM, adapter.backend, str(adapter.index), cache=folder))
                 except NoTime as missing:
-                    found, why = [], str(missing)
+                    times, why = [], str(missing)
                     break
-            yield Measurement(key, tuple(found), why=why)
+            yield Measurement(key, tuple(times), why=why)
 
 
 def fresh(program: str, *arguments: str, cache: str = "", enabled: str = "1") -> Any:

@@ -36,10 +36,10 @@ class Goal:
     ) -> bool | None:
         """Whether all of the goal is reached; None where there is none, or nothing to hold a part of it against."""
         pairs = ((self.ratio, ratio), (self.us, ours_us), (self.dispatches, dispatches))
-        held = [(most, found) for most, found in pairs if most is not None]
-        if ours_us is None or not held or any(found is None for _, found in held):
+        held = [(most, value) for most, value in pairs if most is not None]
+        if ours_us is None or not held or any(value is None for _, value in held):
             return None
-        return all(found is not None and found <= most for most, found in held)
+        return all(value is not None and value <= most for most, value in held)
 
 
 NO_GOAL = Goal()

@@ -108,28 +108,28 @@ def problem(program: Program, one: Found, peer: Found) -> str:
 
 def measurements(program: Program, answers: Mapping[Who, Found | str]) -> list[Measurement]:
     """Everyone's, with times where results agree with a peer's: the last one who has any."""
-    shown = {one: found for one, found in answers.items() if isinstance(found, Found)}
-    reference = next((found for one, found in reversed(shown.items()) if not one.ours), None)
+    shown = {one: answer for one, answer in answers.items() if isinstance(answer, Found)}
+    reference = next((answer for one, answer in reversed(shown.items()) if not one.ours), None)
     size = STEP if program.parts == 1 else f"{STEP} / {program.parts}"
     made = []
-    for one, found in answers.items():
+    for one, answer in answers.items():
         key = Key(Kind.PROGRAM, program.name, size, one.name, one.where)
-        if isinstance(found, str):
-            made.append(Measurement(key, why=found))
+        if isinstance(answer, str):
+            made.append(Measurement(key, why=answer))
             continue
-        why = "" if reference is None else problem(program, found, reference)
-        times = () if why else tuple(spent / program.parts for spent in found.counted)
-        made.append(Measurement(key, times, why=why, course=None if why else course(program, found)))
+        why = "" if reference is None else problem(program, answer, reference)
+        times = () if why else tuple(spent / program.parts for spent in answer.counted)
+        made.append(Measurement(key, times, why=why, course=None if why else course(program, answer)))
     return made
 
 
-def course(program: Program, found: Found) -> Course:
+def course(program: Program, answer: Found) -> Course:
     """What times of a program do not say; launches and the least time are of one of its parts, as its times are."""
     return Course(
-        len(found.seconds),
-        found.seconds[0],
-        min(found.seconds) / program.parts,
-        None if found.launches is None else found.launches.count / program.parts,
-        found.host_seconds,
-        {str(mark): megabytes for mark, megabytes in found.resident.items()},
+        len(answer.seconds),
+        answer.seconds[0],
+        min(answer.seconds) / program.parts,
+        None if answer.launches is None else answer.launches.count / program.parts,
+        answer.host_seconds,
+        {str(mark): megabytes for mark, megabytes in answer.resident.items()},
     )

@@ -145,12 +145,12 @@ class Work:
         if self.operation:
             return np.asarray(OPERATIONS[self.operation].reference(*wide.values(), **self.attributes))
         assert self.function
-        found = self.function(
+        result = self.function(
             numpy_gradients.WORDS, *(map(list, wide.values()) if self.lists else wide.values())
         )
         if self.lists:
-            return np.array(found)
-        return functions.flat(found) if isinstance(found, tuple) else found
+            return np.array(result)
+        return functions.flat(result) if isinstance(result, tuple) else result
 
 
 class Contender(Protocol):

@@ -126,17 +126,17 @@ def compare(
     for number, file in zip(reports, files, strict=True):
         output.print(f"\\[{number}] {escape(str(file))}", highlight=False)
     first, *others = reports.values()
-    found, worse = [], 0
+    shown, worse = [], 0
     for number, other in enumerate(others, 2):
         counted, why = comparison.regressions(first, other)
         changes = comparison.changes(first, other, threshold)
         worse += sum(c.verdict in counted for c in changes)
         title = f"[{number}] beside [1]" + (f": {why}" if why else "")
-        found.append(comparison.change_table(changes, title))
-    found += comparison.side_by_side(reports)
-    show(found, output)
+        shown.append(comparison.change_table(changes, title))
+    shown += comparison.side_by_side(reports)
+    show(shown, output)
     if page is not None:
-        page.write_text(markdown.document("Benchmark matrix", found), encoding="utf-8")
+        page.write_text(markdown.document("Benchmark matrix", shown), encoding="utf-8")
         errors.print(f"written: {page}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(1 if worse else 0)
 

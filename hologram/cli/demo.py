@@ -50,14 +50,14 @@ class Outcome:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        found = []
+        problems = []
         if self.accuracy < ACCURACY:
-            found.append(f"held-out accuracy is {self.accuracy:.3f}, it must be at least {ACCURACY}")
+            problems.append(f"held-out accuracy is {self.accuracy:.3f}, it must be at least {ACCURACY}")
         if not self.image_error <= IMAGE_TOLERANCE:
-            found.append(f"blur or edges differ from NumPy's by {self.image_error:.1e}")
+            problems.append(f"blur or edges differ from NumPy's by {self.image_error:.1e}")
         if self.same_colour < SAME_COLOUR:
-            found.append(f"only {self.same_colour:.1%} of the pixels have the colour NumPy gives them")
-        return tuple(found)
+            problems.append(f"only {self.same_colour:.1%} of the pixels have the colour NumPy gives them")
+        return tuple(problems)
 
 
 class Examples(TyperGroup):

@@ -99,7 +99,7 @@ def explain(
 ) -> None:
     """Show what a function or an Atlas program becomes: canonical form, fusion and why, kernels, source."""
     place, colon, name = target.rpartition(":")
-    found: list[Explanation] | list[ExplainedProgram]
+    explanations: list[Explanation] | list[ExplainedProgram]
     if colon and not Path(target).is_file():
         if not name:
             raise typer.BadParameter(f"which of its functions? {target}name")
@@ -107,13 +107,13 @@ def explain(
             raise typer.BadParameter(f"--lanes is for the text of an Atlas program, {target} is a function")
         function = load(place, name)
         given = parse_arguments(arguments)
-        found = [explain_function(function, given, b) for b in backend or ["auto"]]
+        explanations = [explain_function(function, given, b) for b in backend or ["auto"]]
     else:
-        found = [explain_program(Path(target), lanes, arguments, backend or list(registry.discover()))]
+        explanations = [explain_program(Path(target), lanes, arguments, backend or list(registry.discover()))]
     if as_json:
-        print_json([e.as_dict() for e in found])
+        print_json([e.as_dict() for e in explanations])
         return
-    for explanation in found:
+    for explanation in explanations:
         output.print(explanation.text(source=source), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -207,9 +207,9 @@ def explain_program(path: Path, lanes: str, arguments: str, names: list[str]) ->
     verify(program)
     grid = _grid(program, lanes)
     sizes, scalars = _sizes(program, parse_arguments(arguments)) if arguments else ((), ())
-    found = recognise(program, grid, scalars, sizes) if arguments else None
+    match = recognise(program, grid, scalars, sizes) if arguments else None
     said = (
-        str(found or "no tuned kernel computes this")
+        str(match or "no tuned kernel computes this")
         if arguments
         else "give --args to see if it is recognised"
     )
@@ -219,7 +219,7 @@ def explain_program(path: Path, lanes: str, arguments: str, names: list[str]) ->
         form = canonical(program)
     for name in names:
         with recorded() as trail:
-            sources[name] = _source(replace(step, kernel=form), found, name)
+            sources[name] = _source(replace(step, kernel=form), match, name)
         passes[name] = explained_passes([*forming, *trail])
     text = canonical_text(program)
     return ExplainedProgram(program.name, identity(program), text, grid, said, passes, sources)
@@ -240,22 +240,22 @@ def _sizes(program: Program, given: Arguments) -> tuple[tuple[int, ...], tuple[A
     return tuple(b.size for b in buffers), tuple(given.named[n] for n in names)
 
 
-def _source(step: Step, found: Recognition | None, backend: str) -> str:
+def _source(step: Step, match: Recognition | None, backend: str) -> str:
     """For the device that would be opened, or else a usual one."""
     try:
         if backend != "auto" and not registry.probe(backend).available:
             return _sources(
-                step, found, registry.reference_limits(backend), functools.partial(registry.source, backend)
+                step, match, registry.reference_limits(backend), functools.partial(registry.source, backend)
             )
         with Executor(backend=backend) as executor:
-            return _sources(step, found, executor.limits, executor.device.source)
+            return _sources(step, match, executor.limits, executor.device.source)
     except UnsupportedDType as error:
         return f"none: {error}"
 
 
-def _sources(step: Step, found: Recognition | None, limits: Limits, source: Callable[..., str]) -> str:
+def _sources(step: Step, match: Recognition | None, limits: Limits, source: Callable[..., str]) -> str:
     """The text of every kernel that runs."""
-    steps = found.plan(Target(limits)).steps if found is not None and found.pays(limits) else (step,)
+    steps = match.plan(Target(limits)).steps if match is not None and match.pays(limits) else (step,)
     return "\n".join(source(s.kernel, s.grid, s.scalars) for s in steps)
 
 

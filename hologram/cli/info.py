@@ -143,13 +143,13 @@ def memory(buffer_bytes: int, shared_bytes: int) -> str:
 
 def versions() -> dict[str, str]:
     """hologram's own version, Python's, and those of the libraries that are installed."""
-    found = {"hologram": hologram.__version__, "Python": platform.python_version()}
+    installed = {"hologram": hologram.__version__, "Python": platform.python_version()}
     for name in LIBRARIES:
         try:
-            found[name] = metadata.version(name)
+            installed[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def describe(probe: Probe) -> dict[str, Any]:

@@ -52,12 +52,12 @@ def kernels(
     chosen = selector.choose().name if backend == "auto" else backend
     probe = registry.probe(chosen)
     limits = probe.devices[0].limits if probe.available else registry.reference_limits(chosen)
-    found = [explained(OPERATIONS[name], limits) for name in sorted(names or OPERATIONS)]
+    explanations = [explained(OPERATIONS[name], limits) for name in sorted(names or OPERATIONS)]
     if as_json:
-        print_json({"backend": chosen, "operations": [asdict(e) for e in found]})
+        print_json({"backend": chosen, "operations": [asdict(e) for e in explanations]})
         return
     shown = table("operation", "error, ULP", "kernels", "hand-written", numbers=("error, ULP",))
-    for e in found:
+    for e in explanations:
         generated = "of other operations" if e.composite else " ".join(e.generated)
         shown.add_row(e.name, f"{e.ulp:g}", generated, " ".join(e.hand_written))
     output.print(f"[bold]What operations run as on {chosen}[/]")

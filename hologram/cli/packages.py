@@ -14,24 +14,27 @@ BINDINGS, COMPILER = "cuda-bindings", re.compile(r"nvidia-cuda-nvrtc(-cu\d+)?$")
 
 def findings(path: Sequence[str] | None = None) -> Iterator[str]:
     """What is wrong with the packages on a path (sys.path), each with what to do."""
-    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    installed: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"] or "").lower()
-        found[name].add((distribution.version, str(distribution.locate_file(""))))
+        installed[name].add((distribution.version, str(distribution.locate_file(""))))
     for name in ("torch", "wgpu", BINDINGS, "llvmlite"):
-        if len(found[name]) > 1:
-            places = ", ".join(f"{version} in {place}" for version, place in sorted(found[name]))
+        if len(installed[name]) > 1:
+            places = ", ".join(f"{version} in {place}" for version, place in sorted(installed[name]))
             remedy = f"pip uninstall {name} until none is left, then install one"
-            yield f"{name} is installed {len(found[name])} times ({places}), of which Python takes the first: {remedy}"
-    for version, _ in found["torch"]:
+            times = f"{len(installed[name])} times ({places})"
+            yield f"{name} is installed {times}, of which Python takes the first: {remedy}"
+    for version, _ in installed["torch"]:
         least, tested = (".".join(map(str, numbers)) for numbers in (OLDEST_TORCH, TESTED_TORCH))
         if _numbers(version) < OLDEST_TORCH:
             yield f"PyTorch {version} is too old for hologram_torch, which needs {least}: pip install --upgrade torch"
         elif _numbers(version) != TESTED_TORCH:
             remedy = f"where something fails, pip install 'torch=={tested}.*'"
             yield f"hologram_torch takes PyTorch {version}, but its tests run on {tested} alone: {remedy}"
-    compilers = {_numbers(version)[0] for name in found if COMPILER.match(name) for version, _ in found[name]}
-    for version, _ in found[BINDINGS]:
+    compilers = {
+        _numbers(version)[0] for name in installed if COMPILER.match(name) for version, _ in installed[name]
+    }
+    for version, _ in installed[BINDINGS]:
         if compilers and _numbers(version)[0] not in compilers:
             others = ", ".join(map(str, sorted(compilers)))
             remedy = f"pip install --upgrade {BINDINGS} nvidia-cuda-nvrtc"

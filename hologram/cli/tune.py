@@ -30,24 +30,24 @@ class Tuning:
 
 def tune(backend: str, device: str | None, as_json: bool) -> None:
     """Finds the fastest tiles for a device, which later programs use, and shows them."""
-    found = tuned(backend, device)
+    tuning = tuned(backend, device)
     if as_json:
-        print_json(as_dict(found))
+        print_json(as_dict(tuning))
     else:
-        show(found)
+        show(tuning)
 
 
-def show(found: Tuning) -> None:
+def show(tuning: Tuning) -> None:
     """A table for people."""
-    output.print(f"{found.backend}: {found.device}", highlight=False, markup=False)
-    if not found.measured:
+    output.print(f"{tuning.backend}: {tuning.device}", highlight=False, markup=False)
+    if not tuning.measured:
         output.print("This backend has no tiles to choose between.")
         return
     rows = table(
         "kernel", "shape", "default", "winner", "ratio", "GFLOP/s", "tile",
         numbers=("default", "winner", "ratio", "GFLOP/s"),
     )  # fmt: skip
-    for one in found.measured:
+    for one in tuning.measured:
         default, winner = one.seconds[one.default], one.seconds[one.winner]
         rows.add_row(
             one.problem.kernel,
@@ -81,15 +81,15 @@ def shape(problem: Problem) -> str:
     return TUNABLES[problem.kernel].text(problem)
 
 
-def as_dict(found: Tuning) -> dict[str, Any]:
+def as_dict(tuning: Tuning) -> dict[str, Any]:
     """Everything as plain values.
 
     Sizes of products are batch, m, k, n; of attention heads, queries, keys, elements; of conv2d groups, channels, taps
     and places.
     """
     return {
-        "backend": found.backend,
-        "device": found.device,
+        "backend": tuning.backend,
+        "device": tuning.device,
         "measured": [
             {
                 "kernel": one.problem.kernel,
@@ -105,6 +105,6 @@ def as_dict(found: Tuning) -> dict[str, Any]:
                     {**record(candidate), "seconds": seconds} for candidate, seconds in one.seconds.items()
                 ],
             }
-            for one in found.measured
+            for one in tuning.measured
         ],
     }

@@ -268,10 +268,10 @@ def _difference(
 ) -> str | None:
     """How the results differ, in words; None where they do not, or where nothing can be said."""
     try:
-        found = _run(before, given, _Reading)
-        if found is None:
+        first = _run(before, given, _Reading)
+        if first is None:
             return None
-        open_ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if found[1]]
+        open_ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if first[1]]
         open_ways += [{"contested": 1}] if step.stage is Stage.PLAN else []
         ways = [{"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2, 2)) if step.promise.ulp]
         read = partial(partial, _Reading, promise=step.promise)
@@ -280,7 +280,7 @@ def _difference(
         return None
     if None in others:
         return None
-    runs = [found[0], *(other[0] for other in others if other)]
+    runs = [first[0], *(other[0] for other in others if other)]
     try:
         got = _run(after, taken, _Reading)
     except ProgramError as error:

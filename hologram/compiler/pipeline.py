@@ -119,7 +119,10 @@ def planned(plan: Plan, operands: int, limits: Limits) -> Plan:
             steps = Steps(operands)
             steps.scratch += plan.scratch
             for before, after in zip(plan.steps, parts, strict=True):
-                steps.extend(after if isinstance(after, Plan) else Plan((before,)), before.operands)
+                if isinstance(after, Plan):
+                    steps.extend(after, before.operands)
+                else:
+                    steps.steps.append(after)
             plan = steps.plan()
     return plan
 
@@ -152,9 +155,9 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
     """
     known = _FORMS[fast_math]
     if program not in known or _TRAIL.get() is not None:
-        found = formed(program, fast_math=fast_math)
+        form = formed(program, fast_math=fast_math)
         # A table that held its key would keep it for ever.
-        known[program] = None if found == program else found
+        known[program] = None if form == program else form
     return known.get(program) or program
 
 

@@ -53,10 +53,10 @@ class LRUCache(Generic[K, V]):
                 return self._values[key]
         made = make(key)
         with self._lock:
-            found = self._values.setdefault(key, made)
+            value = self._values.setdefault(key, made)
             if len(self._values) > self.most:
                 self._given_up.pop(self._values.popitem(last=False)[0], None)
-        return found
+        return value
 
     def drop(self, stale: Callable[[K], bool]) -> None:
         """Lets go of the values whose keys are stale."""

@@ -219,11 +219,11 @@ def _found(spec: Any) -> DType:
         name = np.dtype(spec).name
     except (TypeError, ValueError):
         name = str(spec).rpartition(".")[2]  # torch.float32 and its like
-    found = _BY_NAME.get(name)
+    resolved = _BY_NAME.get(name)
     # None is float64 to NumPy.
-    if found is None or spec is None or (isinstance(spec, np.dtype) and not spec.isnative):
+    if resolved is None or spec is None or (isinstance(spec, np.dtype) and not spec.isnative):
         raise UnsupportedDType(_REFUSED.format(spec))
-    return found
+    return resolved
 
 
 _RANK = {"bool": 0, "uint": 1, "int": 2, "float": 3}

@@ -31,18 +31,18 @@ class Trace:
 
     def symbol(self, value: int) -> Size:
         """A size that stands for what `function` is given next."""
-        found = Size(value, self, f"s{len(self.symbols)}")
-        self.symbols.append(found)
-        return found
+        size = Size(value, self, f"s{len(self.symbols)}")
+        self.symbols.append(size)
+        return size
 
     def let(self, value: int | float, expression: str) -> Size | Real:
         """What an expression of sizes is."""
-        found = self._known.get(expression)
-        if found is None:
+        number = self._known.get(expression)
+        if number is None:
             kind: Any = Size if isinstance(value, int) else Real
-            found = self._known[expression] = kind(value, self, f"v{len(self.lines)}")
-            self.lines.append((found.name, expression))
-        return found
+            number = self._known[expression] = kind(value, self, f"v{len(self.lines)}")
+            self.lines.append((number.name, expression))
+        return number
 
     def require(self, condition: str) -> None:
         """Keeps what something was decided by."""
@@ -74,11 +74,11 @@ class Trace:
         return known["function"]
 
     def _needed(self, result: str, checked: bool) -> set[str]:
-        found = set(_names(result))
+        names = set(_names(result))
         for name, expression in reversed(self.lines):
-            if name in found or (not name and checked):
-                found.update(_names(expression))
-        return found
+            if name in names or (not name and checked):
+                names.update(_names(expression))
+        return names
 
 
 def _names(expression: str) -> list[str]:
@@ -143,9 +143,9 @@ class Size(_Traced, int):
     """An integer with its expression."""
 
     def __new__(cls, value: int, trace: Trace, name: str) -> Size:
-        found = int.__new__(cls, value)
-        found.trace, found.name = trace, name
-        return found
+        size = int.__new__(cls, value)
+        size.trace, size.name = trace, name
+        return size
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -160,27 +160,27 @@ class Size(_Traced, int):
         return self // (1 << other)
 
     def bit_length(self) -> int:
-        found = plain(self).bit_length()
-        assert abs(self) < 1 << found
-        assert not found or abs(self) >= 1 << found - 1
-        return found
+        bits = plain(self).bit_length()
+        assert abs(self) < 1 << bits
+        assert not bits or abs(self) >= 1 << bits - 1
+        return bits
 
 
 class Real(_Traced, float):
     """A float with its expression, computed from sizes."""
 
     def __new__(cls, value: float, trace: Trace, name: str) -> Real:
-        found = float.__new__(cls, value)
-        found.trace, found.name = trace, name
-        return found
+        real = float.__new__(cls, value)
+        real.trace, real.name = trace, name
+        return real
 
     def is_integer(self) -> bool:
         return False  # it is like no other number, and need not be told from the integer
 
     def __int__(self) -> int:
-        found = int(_plain(self))
-        self.trace.require(f"int({self.name}) == {found}")
-        return found
+        number = int(_plain(self))
+        self.trace.require(f"int({self.name}) == {number}")
+        return number
 
 
 def _plain(x: Any) -> Any:
@@ -237,12 +237,12 @@ def _comparison(symbol: str, opposite: str, function: Callable[[Any, Any], bool]
         if not isinstance(other, (int, float)):
             return NotImplemented
         other = self._own(other)
-        found = function(_plain(self), _plain(other))
+        holds = function(_plain(self), _plain(other))
         if self.trace.open and not (isinstance(other, _Traced) and other.name == self.name):
             if other != other or other in _ENDLESS:
-                return found
-            self.trace.require(f"{self.name} {symbol if found else opposite} {_text(other)}")
-        return found
+                return holds
+            self.trace.require(f"{self.name} {symbol if holds else opposite} {_text(other)}")
+        return holds
 
     return method
 

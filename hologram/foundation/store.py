@@ -179,24 +179,24 @@ class Store:
 
     def usage(self) -> Usage:
         """How much is there now, whoever wrote it."""
-        sizes = [found.st_size for _, found in self._files(_ENTRY)]
+        sizes = [status.st_size for _, status in self._files(_ENTRY)]
         return Usage(len(sizes), sum(sizes))
 
     def tidy(self) -> None:
         """Removes files whose writer died; beyond the limit also the entries that were not used for longest."""
         now = time.time()
-        for path, found in self._files(_UNFINISHED):
-            if now - found.st_mtime > _ABANDONED_S:
+        for path, status in self._files(_UNFINISHED):
+            if now - status.st_mtime > _ABANDONED_S:
                 _remove(path)
         entries = sorted(self._files(_ENTRY), key=lambda entry: entry[1].st_mtime)
-        total = sum(found.st_size for _, found in entries)
+        total = sum(status.st_size for _, status in entries)
         if total <= self.limit_bytes:
             return
-        for path, found in entries:
+        for path, status in entries:
             if total <= self.limit_bytes * _KEPT:
                 return
             _remove(path)
-            total -= found.st_size
+            total -= status.st_size
 
     def _place(self, kind: str, key: str) -> Path | None:
         name = hashlib.sha256(f"{kind} {key}".encode()).hexdigest()
@@ -244,27 +244,27 @@ class Store:
         return f"kernels are not kept in {self.root}: {error.strerror or error}"
 
 
-def _own(found: os.stat_result, path: Path) -> None:
+def _own(status: os.stat_result, path: Path) -> None:
     """Raises _Refused unless the file or folder belongs to this user, and no other may write to it."""
     if not hasattr(os, "geteuid"):  # Windows: a user's folders are closed to others
         return
-    if found.st_uid != os.geteuid():
-        raise _Refused(f"{path} must belong to user {os.geteuid()}, it belongs to {found.st_uid}")
-    if found.st_mode & _OTHERS_WRITE:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_uid != os.geteuid():
+        raise _Refused(f"{path} must belong to user {os.geteuid()}, it belongs to {status.st_uid}")
+    if status.st_mode & _OTHERS_WRITE:
+        mode = stat.S_IMODE(status.st_mode)
         raise _Refused(f"{path} must be writable by its owner only, its mode is {mode:o}: chmod go-w {path}")
 
 
 def _read(path: Path) -> bytes:
     """An entry's content; raises _Damaged or OSError."""
     with open(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
-        found = os.fstat(file.fileno())
-        _own(found, path)
+        status = os.fstat(file.fileno())
+        _own(status, path)
         data = file.read()
     header, content = data[: _HEADER.size], data[_HEADER.size :]
     if header != _header(path, content):
         raise _Damaged
-    if time.time() - found.st_mtime > _USED_S:
+    if time.time() - status.st_mtime > _USED_S:
         _touch(path)
     return content
 

@@ -25,22 +25,22 @@ class _Process:
 
     def current(self) -> Executor:
         """The default, opened at its first use, and again on its device once it is closed or left behind by a fork."""
-        found = self.default
-        if found is None or not found.usable:
+        executor = self.default
+        if executor is None or not executor.usable:
             with self.lock:
-                found = self.default = _living(self.default) or Executor()
-        return found
+                executor = self.default = _living(self.default) or Executor()
+        return executor
 
     def on(self, device: str) -> Executor:
         """An executor of the device of that name."""
         backend, _, number = device.partition(":")
         with self.lock:
             known = [_living(ex) for ex in (self.default, *self.opened.values()) if ex is not None]
-            found = next((ex for ex in known if ex is not None and _is_on(ex, device)), None)
-            found = found or Executor(backend, number_or_name(number))
-            if found is not self.default:
-                self.opened[_name(found)] = found
-            return found
+            executor = next((ex for ex in known if ex is not None and _is_on(ex, device)), None)
+            executor = executor or Executor(backend, number_or_name(number))
+            if executor is not self.default:
+                self.opened[_name(executor)] = executor
+            return executor
 
 
 def _living(executor: Executor | None) -> Executor | None:
@@ -97,10 +97,10 @@ def use_executor(executor: Executor | str) -> Iterator[Executor]:
 
     It is not closed at the end: `with hg.Executor() as ex, hg.use_executor(ex): ...` does both.
     """
-    found = executor_of(executor)
-    token = _within.set(found)
+    chosen = executor_of(executor)
+    token = _within.set(chosen)
     try:
-        yield found
+        yield chosen
     finally:
         _within.reset(token)
 

@@ -102,8 +102,8 @@ class Executor(Engine):
         if isinstance(source, Tensor) and source.executor is self and not copy:
             return source
         self.check_open()
-        found = self.dispatch(interchange.from_dlpack, "from_dlpack", self, source, copy)
-        return Tensor(found.buffer, found.layout)
+        view = self.dispatch(interchange.from_dlpack, "from_dlpack", self, source, copy)
+        return Tensor(view.buffer, view.layout)
 
     @staticmethod
     def as_tensor(buffer: Buffer) -> Tensor:

@@ -129,9 +129,9 @@ def _selection(tensor: Any, index: Any) -> _Selection:
         elif isinstance(item, int):
             layout = layout.select(axis, item)
         else:
-            found, layout = _array(item, layout, axis)
-            arrays.append(found)
-            axis += found.count
+            array, layout = _array(item, layout, axis)
+            arrays.append(array)
+            axis += array.count
     if together and together[-1] - together[0] >= len(together):
         place = 0  # they stand apart: what they pick comes first
     return _Selection(tensor._view(layout), arrays, place)
@@ -168,9 +168,9 @@ def _axes(item: Any) -> int:
 
 def _array(item: Any, layout: Layout, axis: int) -> tuple[_Array, Layout]:
     """An index array with the axes that it picks along; a mask without axes picks along a new one, of size 1."""
-    found = _Array(axis, _axes(item), item)
-    if not found.is_mask:
-        return found, layout
+    array = _Array(axis, _axes(item), item)
+    if not array.is_mask:
+        return array, layout
     if item.ndim == 0:
         return _Array(axis, 1, item[None]), layout.unsqueeze(axis)
     extents = layout.shape[axis : axis + item.ndim]
@@ -178,7 +178,7 @@ def _array(item: Any, layout: Layout, axis: int) -> tuple[_Array, Layout]:
         raise IndexError(
             f"a mask must have the shape of the axes that it picks from, {extents}, got {item.shape}"
         )
-    return found, layout
+    return array, layout
 
 
 def _positions(selection: _Selection) -> tuple[Any, tuple[int, ...]]:
@@ -216,22 +216,22 @@ def _joined(parts: Sequence[Any], extents: Sequence[int], shape: tuple[int, ...]
 
 def _checked(array: _Array, extent: int) -> Any:
     """The positions that an index names along its axes as one; raises IndexError where one is out of range."""
-    found = array.array
+    index = array.array
     traced = deferred()
-    if array.is_mask and isinstance(found, np.ndarray):
-        return np.flatnonzero(found)
+    if array.is_mask and isinstance(index, np.ndarray):
+        return np.flatnonzero(index)
     if array.is_mask:
         if traced:
             raise TraceError(
                 "indexing with a mask: how many elements it picks is not known before the function runs; choose with "
                 "hg.where(mask, x, other), or do it outside (x[mask] = number can be traced)"
             )
-        return flat_nonzero(found)
-    if found.size and (isinstance(found, np.ndarray) or not traced):
-        for end in (found.min().item(), found.max().item()):
+        return flat_nonzero(index)
+    if index.size and (isinstance(index, np.ndarray) or not traced):
+        for end in (index.min().item(), index.max().item()):
             if not -extent <= end < extent:
                 raise IndexError(f"position {end} is out of range for an axis of size {extent}")
-    return found
+    return index
 
 
 def _chosen(selection: _Selection, value: Any) -> Any:
@@ -283,6 +283,6 @@ def flat_nonzero(x: Any) -> Any:
     whole = x.size - x.size % CHUNK
     parts = [true[:whole].reshape(-1, CHUNK), true[whole:].reshape(1, x.size - whole)]
     ends = scan.cumsum(movement.concat([part.sum(axis=1) for part in parts if part.size]), axis=0)
-    found = x.executor.empty(int(ends[-1].item()), "i64")
-    x.executor.execute(operations.pack, (ends, true), (found,), {"length": CHUNK})
-    return found
+    positions = x.executor.empty(int(ends[-1].item()), "i64")
+    x.executor.execute(operations.pack, (ends, true), (positions,), {"length": CHUNK})
+    return positions

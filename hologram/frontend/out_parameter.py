@@ -86,11 +86,11 @@ def _tensor(operand: Any) -> Any:
     return operand
 
 
-def _of_view(found: Any) -> Any:
+def _of_view(operand: Any) -> Any:
     """A checked operand as composites take it."""
-    if isinstance(found, tuple):
-        return tuple(map(_of_view, found))
-    return Tensor(found.buffer, found.layout) if isinstance(found, View) else found
+    if isinstance(operand, tuple):
+        return tuple(map(_of_view, operand))
+    return Tensor(operand.buffer, operand.layout) if isinstance(operand, View) else operand
 
 
 def _run_composite(
@@ -114,9 +114,9 @@ def _remember(
 ) -> None:
     """Keeps what a call on whole buffers ran, if it was one launch, by their kinds."""
     layouts = [a.kind.layout for a in args]
-    found = ex.structures.get((operation, OUT, *layouts, (), *defaults))
-    if found is not None:
-        ex.structures.keep(key, found)
+    structure = ex.structures.get((operation, OUT, *layouts, (), *defaults))
+    if structure is not None:
+        ex.structures.keep(key, structure)
 
 
 recordings = Recording.open
@@ -180,8 +180,8 @@ def _signature(operation: Operation) -> inspect.Signature:
 
 def functions() -> dict[str, Callable[..., None]]:
     """Every function, by each of its names."""
-    found = {}
+    by_name = {}
     for operation in OPERATIONS.values():
         for name in (operation.name, *operation.out_names):
-            found[name] = _function(operation, name)
-    return found
+            by_name[name] = _function(operation, name)
+    return by_name

@@ -114,8 +114,8 @@ class Tensor(View, Operators, Methods):
         """Whether any element equals the value, which is broadcast, as in NumPy."""
         if isinstance(value, (list, tuple)):
             value = constant(self.executor, value)
-        found: Any = self == value
-        return bool(found.any()) if isinstance(found, Tensor) else bool(found)
+        equal: Any = self == value
+        return bool(equal.any()) if isinstance(equal, Tensor) else bool(equal)
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -156,8 +156,8 @@ class Tensor(View, Operators, Methods):
         checks.view(self.executor, "to_numpy", self)
         if not copy:
             return dlpack.strided(self.buffer.to_numpy(copy=False), self.shape, self.strides, self.offset)
-        found = self.buffer.part(self.shape, self.strides, self.offset)
-        return self.clone().to_numpy() if found is None else found
+        array = self.buffer.part(self.shape, self.strides, self.offset)
+        return self.clone().to_numpy() if array is None else array
 
     def _into(self, out: np.ndarray, copy: bool) -> np.ndarray:
         dlpack.require_target(out, self.shape, self.dtype, copy)
@@ -342,20 +342,20 @@ def apply(
 def evaluated(
     engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
 ) -> Any:
-    found = engine._evaluate(operation, operands, attributes)
-    while found is None:
+    results = engine._evaluate(operation, operands, attributes)
+    while results is None:
         _complete()
         operands = operands_of(engine, operation, operands)
         engine._infer_signature(operation, operands, attributes)
-        found = engine._evaluate(operation, operands, attributes)
-    if len(found) == 1:
-        return Tensor(found[0], found[0].kind.layout)
-    return tuple(map(as_tensor, found))
+        results = engine._evaluate(operation, operands, attributes)
+    if len(results) == 1:
+        return Tensor(results[0], results[0].kind.layout)
+    return tuple(map(as_tensor, results))
 
 
 def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -> list[Any]:
     """Operands with arrays and buffers made tensors, NumPy's numbers Python's; refuses what is no operand."""
-    found: list[Any] = []
+    checked: list[Any] = []
     for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
         if isinstance(operand, Buffer):
             operand = as_tensor(operand)
@@ -364,8 +364,8 @@ def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -
         elif isinstance(operand, (np.ndarray, list, tuple)):
             operand = constant(engine, operand)
         check_operand(operation, name, operand, View)
-        found.append(operand)
-    return found
+        checked.append(operand)
+    return checked
 
 
 def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> None:

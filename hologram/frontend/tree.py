@@ -20,31 +20,31 @@ def branches(tree: Any) -> dict[Any, Any] | None:
 
 def mapped(tree: Any, leaf: Leaf) -> Any:
     """The tree with every leaf replaced by what the function makes of it, in the order of branches."""
-    found = branches(tree)
-    if found is None:
+    children = branches(tree)
+    if children is None:
         return leaf(tree)
-    return _assembled(tree, {key: mapped(branch, leaf) for key, branch in found.items()})
+    return _assembled(tree, {key: mapped(branch, leaf) for key, branch in children.items()})
 
 
 def maker(tree: Any, leaf: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """A function that makes the tree anew: what `leaf` gives for each leaf says what then stands in its place."""
-    found = branches(tree)
-    if found is None:
+    children = branches(tree)
+    if children is None:
         return leaf(tree)
-    parts = [(key, maker(branch, leaf)) for key, branch in found.items()]
+    parts = [(key, maker(branch, leaf)) for key, branch in children.items()]
     return lambda given: _assembled(tree, {key: part(given) for key, part in parts})
 
 
-def _assembled(tree: Any, found: dict[Any, Any]) -> Any:
+def _assembled(tree: Any, children: dict[Any, Any]) -> Any:
     """A tree like this one, of other branches."""
     kind = type(tree)
     if kind is dict:
-        return {key: found[key] for key in tree}  # in their order
+        return {key: children[key] for key in tree}  # in their order
     if isinstance(tree, dict):
         whole = copy.copy(tree)  # of its own type
-        whole.update(found)
+        whole.update(children)
         return whole
-    return kind(found.values()) if kind in (tuple, list) else kind(*found.values())
+    return kind(children.values()) if kind in (tuple, list) else kind(*children.values())
 
 
 def ordered(tree: dict[Any, Any]) -> list[Any]:
@@ -61,9 +61,9 @@ def ordered(tree: dict[Any, Any]) -> list[Any]:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves, in the order of branches."""
-    found: list[Any] = []
-    mapped(tree, found.append)
-    return found
+    collected: list[Any] = []
+    mapped(tree, collected.append)
+    return collected
 
 
 def same_structure(tree: Any, other: Any) -> bool:

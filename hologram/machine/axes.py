@@ -47,10 +47,10 @@ def normalize_axes(axes: int | Sequence[int] | None, ndim: int, who: str) -> tup
     if axes is None:
         return tuple(range(ndim))
     named: Any = axes if isinstance(axes, (tuple, list)) else (axes,)
-    found = tuple(normalize_axis(a, ndim, who) for a in named)
-    if len(set(found)) != len(found):
+    numbers = tuple(normalize_axis(a, ndim, who) for a in named)
+    if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{who}: axes must differ, got {axes}")
-    return tuple(sorted(found))
+    return tuple(sorted(numbers))
 
 
 def resolve_shape(shape: Sequence[int], size: int) -> tuple[int, ...]:

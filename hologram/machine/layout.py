@@ -45,17 +45,17 @@ class Layout:
         repeats: bool = False,
     ) -> Layout:
         key = (dtype, shape, strides, offset, repeats)
-        found = _layouts.get(key)
-        if found is None:
+        layout = _layouts.get(key)
+        if layout is None:
             with _lock:  # so that two threads do not make two
-                found = _layouts.get(key)
-                if found is None:
-                    found = object.__new__(cls)
-                    found.__dict__.update(
+                layout = _layouts.get(key)
+                if layout is None:
+                    layout = object.__new__(cls)
+                    layout.__dict__.update(
                         dtype=dtype, shape=shape, strides=strides, offset=offset, repeats=repeats
                     )
-                    _layouts[key] = found
-        return found
+                    _layouts[key] = layout
+        return layout
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Layout, (self.dtype, self.shape, self.strides, self.offset, self.repeats))
@@ -105,14 +105,14 @@ class Layout:
 
         Layouts that differ in where they begin alone are then one.
         """
-        found = self._placed.get(alignment)
-        if found is None:
+        placed = self._placed.get(alignment)
+        if placed is None:
             itemsize = self.dtype.itemsize
             step = math.lcm(alignment, itemsize)
             first = self.span[0] * itemsize // step * step
             moved = self if not first else replace(self, offset=self.offset - first // itemsize)
-            found = self._placed[alignment] = (moved, first)
-        return found
+            placed = self._placed[alignment] = (moved, first)
+        return placed
 
     @cached_property
     def _placed(self) -> dict[int, tuple[Layout, int]]:
@@ -234,15 +234,15 @@ def hashable(position: Any) -> list[Any] | None:
 
     None where an item is neither an integer, a slice, None nor ...: an array, that is.
     """
-    found: list[Any] = []
+    items: list[Any] = []
     for item in position if isinstance(position, tuple) else (position,):
         if isinstance(item, slice):
-            found += slice, item.start, item.stop, item.step
+            items += slice, item.start, item.stop, item.step
         elif type(item) is int or item is None or item is Ellipsis or _is_integer(item):
-            found.append(item)
+            items.append(item)
         else:
             return None
-    return found
+    return items
 
 
 def _bounds(start: int | None, stop: int | None, step: int, n: int) -> tuple[int, int]:

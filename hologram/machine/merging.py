@@ -73,11 +73,11 @@ def compose(inner: Layout, outer: Layout) -> Layout | None:
 
 def _digits(number: int, weights: Sequence[int]) -> tuple[int, ...]:
     """A signed position as steps along axes of those weights, each of the number's sign."""
-    found, rest = [], abs(number)
+    digits, rest = [], abs(number)
     for weight in weights:
         digit, rest = divmod(rest, weight)
-        found.append(digit if number >= 0 else -digit)
-    return tuple(found)
+        digits.append(digit if number >= 0 else -digit)
+    return tuple(digits)
 
 
 def without_unit_strides(layout: Layout) -> Layout:

@@ -28,9 +28,9 @@ class Given(float):
 
     @staticmethod
     def of(value: float, argument: int) -> Given:
-        found = Given(value)
-        found.argument = argument
-        return found
+        given = Given(value)
+        given.argument = argument
+        return given
 
 
 @frozen

@@ -65,17 +65,17 @@ class Strided:
 
     def reshape(self, *shape: int | Sequence[int]) -> Self:
         """The same elements in another shape (one size may be -1); a copy only where strides cannot express it."""
-        found = self._through(_reshaped, *_one_by_one(shape))
-        return self.contiguous().reshape(*shape) if found is None else found
+        view = self._through(_reshaped, *_one_by_one(shape))
+        return self.contiguous().reshape(*shape) if view is None else view
 
     def view_1d(self) -> Self:
         """All elements along one axis, without a copy; ShapeError where strides cannot express it."""
-        found = self._through(Layout.reshape, (self.size,))
-        if found is None:
+        view = self._through(Layout.reshape, (self.size,))
+        if view is None:
             raise ShapeError(
                 f"view_1d: strides {self.strides} of shape {self.shape} have no 1-D view; use reshape(-1)"
             )
-        return found
+        return view
 
     def permute(self, *axes: int | Sequence[int]) -> Self:
         """Axes in another order."""

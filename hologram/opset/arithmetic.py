@@ -73,11 +73,11 @@ def _divisor(x: Value, y: Value) -> Value:
         return b, a % b
 
     def step(counter: Value, a: Value, b: Value) -> tuple[Value, Value]:
-        found = a.builder.if_(b != 0, lambda: turn(counter, a, b), lambda: (a, b))
-        return found[0], found[1]
+        pair = a.builder.if_(b != 0, lambda: turn(counter, a, b), lambda: (a, b))
+        return pair[0], pair[1]
 
-    found, _ = x.builder.loop(0, x.dtype.bits * 3 // 2, step, first=(a, b))
-    return atlas.absolute(found) if x.dtype.is_signed else found
+    divisor, _ = x.builder.loop(0, x.dtype.bits * 3 // 2, step, first=(a, b))
+    return atlas.absolute(divisor) if x.dtype.is_signed else divisor
 
 
 @numpy_elementwise(

@@ -71,10 +71,10 @@ class _Term:
 
     def ordered(self, labels: Labels) -> Any:
         """The tensor with its axes in that order; those that it has not are of size 1."""
-        found = self.tensor.permute([self.labels.index(c) for c in labels if c in self.labels])
+        tensor = self.tensor.permute([self.labels.index(c) for c in labels if c in self.labels])
         for k, c in enumerate(labels):
-            found = found if c in self.labels else found.unsqueeze(k)
-        return found
+            tensor = tensor if c in self.labels else tensor.unsqueeze(k)
+        return tensor
 
 
 def _diagonal(term_labels: Labels, x: Any) -> _Term:
@@ -185,12 +185,12 @@ def _einsum(tensors: Sequence[Any], *, subscripts):
     terms = [_diagonal(labels, t) for labels, t in zip(inputs, tensors, strict=True)]
     for letter in {c for term in terms for c in term.labels}:
         broadcast([(t.tensor.shape[t.labels.index(letter)],) for t in terms if letter in t.labels], "einsum")
-    found, *others = terms
+    product, *others = terms
     while others:
         kept = set(target).union(*(t.labels for t in others[1:]))
-        found = _contracted(found, others.pop(0), kept)
-    found = _summed(found, set(target)).ordered(target)
-    return movement.cast(found, dtype=dtype) if found.dtype is not dtype or len(terms) < 2 else found
+        product = _contracted(product, others.pop(0), kept)
+    result = _summed(product, set(target)).ordered(target)
+    return movement.cast(result, dtype=dtype) if result.dtype is not dtype or len(terms) < 2 else result
 
 
 def _einsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

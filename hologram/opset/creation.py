@@ -106,21 +106,21 @@ def _arange(*, start, stop=None, step=1, dtype=None) -> dict[str, Any]:
         dtype = dtypes.f32 if any(isinstance(x, float) for x in (start, stop, step)) else dtypes.i64
     exact = not any(isinstance(x, float) for x in (start, stop, step))
     count = -((start - stop) // step) if exact else math.ceil((stop - start) / step)
-    count, found = max(count, 0), _named(dtype, "arange", NUMBERS)
-    if exact and found.is_integer and count:
-        low, high = int(np.iinfo(found.numpy).min), int(np.iinfo(found.numpy).max)
+    count, kind = max(count, 0), _named(dtype, "arange", NUMBERS)
+    if exact and kind.is_integer and count:
+        low, high = int(np.iinfo(kind.numpy).min), int(np.iinfo(kind.numpy).max)
         last = start + step * (count - 1)
         if not (low <= start <= high and low <= last <= high):
-            raise UnsupportedDType(f"arange: {found} cannot hold all of {start}, ..., {last}")
+            raise UnsupportedDType(f"arange: {kind} cannot hold all of {start}, ..., {last}")
         step = (step - low) % (high - low + 1) + low  # that it wraps round to
-    return {"start": start, "step": step, "shape": (count,), "dtype": found.name}
+    return {"start": start, "step": step, "shape": (count,), "dtype": kind.name}
 
 
 def _named(dtype: Any, who: str, allowed: tuple[DType, ...]) -> DType:
-    found = dtypes.dtype(dtype)
-    if found not in allowed:
-        raise UnsupportedDType(f"{who}: dtype must be one of {', '.join(map(str, allowed))}, got {found}")
-    return found
+    resolved = dtypes.dtype(dtype)
+    if resolved not in allowed:
+        raise UnsupportedDType(f"{who}: dtype must be one of {', '.join(map(str, allowed))}, got {resolved}")
+    return resolved
 
 
 def _counted(at: tuple[Value, ...], *, start: Any, step: Any, dtype: str) -> Value:

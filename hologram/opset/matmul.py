@@ -136,8 +136,8 @@ def _left(cotangent, inputs, b):
     rows = cotangent.unsqueeze(-1) if vector else cotangent
     if a.ndim == 1:
         rows = rows.unsqueeze(-2)
-    found = matmul(rows, b.unsqueeze(0) if vector else b.mT)
-    return found.squeeze(-2) if a.ndim == 1 else found
+    product = matmul(rows, b.unsqueeze(0) if vector else b.mT)
+    return product.squeeze(-2) if a.ndim == 1 else product
 
 
 def _right(cotangent, inputs, a):
@@ -146,8 +146,8 @@ def _right(cotangent, inputs, a):
     columns = cotangent.unsqueeze(-1) if b.ndim == 1 else cotangent
     if vector:
         a, columns = a.unsqueeze(0), columns.unsqueeze(-2)
-    found = transposed_product(a, columns, b.shape[:-2])
-    return found.squeeze(-1) if b.ndim == 1 else found
+    product = transposed_product(a, columns, b.shape[:-2])
+    return product.squeeze(-1) if b.ndim == 1 else product
 
 
 def transposed_product(a, b, batch):
@@ -159,10 +159,10 @@ def transposed_product(a, b, batch):
     # Batch axes that disappear are rows of one product, instead of products to sum.
     kept = b.ndim - 2 - merged
     a, b = (x.reshape(*x.shape[:kept], math.prod(x.shape[kept:-1]), x.shape[-1]) for x in (a, b))
-    found = matmul(a.mT, b)
+    product = matmul(a.mT, b)
     for _ in range(min(merged, len(batch))):
-        found = found.unsqueeze(-3)
-    return found
+        product = product.unsqueeze(-3)
+    return product
 
 
 matmul = register(
@@ -203,7 +203,7 @@ class Gemm(MatMul):
 
     def _shaped(self, inputs: Inputs, attributes: Attributes) -> list[Layout]:
         m, k, n = (whole(attributes[name], f"gemm: {name}") for name in ("m", "k", "n"))
-        found = []
+        views = []
         for layout, shape in zip(inputs, ((m, k), (k, n)), strict=True):
             view = (
                 layout.reshape(shape)
@@ -215,8 +215,8 @@ class Gemm(MatMul):
                     f"gemm: operands must hold {m}x{k} and {k}x{n} elements, "
                     f"got {[i.shape for i in inputs if isinstance(i, Layout)]}"
                 )
-            found.append(view)
-        return found
+            views.append(view)
+        return views
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         return super().infer(self._shaped(inputs, attributes), attributes)

@@ -270,13 +270,13 @@ def joined_rows(at, a, b, c=None, d=None):
     """Two to four matrices below each other: as concat, but read where they lie by the kernel that needs them."""
     row, column = at
     first, *others = (x for x in (a, b, c, d) if x is not None)
-    found, start = first.at(atlas.minimum(row, first.extent(0) - 1), column), first.extent(0)
+    element, start = first.at(atlas.minimum(row, first.extent(0) - 1), column), first.extent(0)
     for x in others:
         inside = row >= start
         place = atlas.minimum(select(inside, row - start, 0), x.extent(0) - 1)
-        found = select(inside, x.at(place, column), found)
+        element = select(inside, x.at(place, column), element)
         start = start + x.extent(0)
-    return found
+    return element
 
 
 MOST_CHOSEN = 1 << 13  # elements that are rather chosen twice than copied by launches of their own

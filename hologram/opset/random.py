@@ -74,10 +74,10 @@ class Source:
 
 
 def _chosen(which: Value, words: tuple[Value, ...]) -> Value:
-    found = words[-1]
+    word = words[-1]
     for k in reversed(range(len(words) - 1)):
-        found = select(which == k, words[k], found)
-    return found
+        word = select(which == k, words[k], word)
+    return word
 
 
 def blocks_reference(count: int, seed: int, offset: int, turn: int = 0, finer: int = 0) -> np.ndarray:
@@ -124,8 +124,8 @@ def fine_unit(upper: Value, lower: Value) -> Value:
 
 def units_reference(upper: np.ndarray, lower: np.ndarray | None = None, bits: int = 24) -> np.ndarray:
     """Both in NumPy."""
-    found = (upper >> np.uint32(32 - bits)).astype(np.float64) * 2.0**-bits
-    return found if lower is None else upper * 2.0**-32 + (lower >> np.uint32(11)) * 2.0**-53
+    units = (upper >> np.uint32(32 - bits)).astype(np.float64) * 2.0**-bits
+    return units if lower is None else upper * 2.0**-32 + (lower >> np.uint32(11)) * 2.0**-53
 
 
 def _words_reference(size: int, seed: int, offset: int) -> np.ndarray:

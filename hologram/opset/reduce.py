@@ -67,8 +67,8 @@ def _prod_gradient(cotangent, result, x, inputs, axis):
     moved = x.astype(result.dtype, copy=False).permute(order)
     outer = moved.shape[: x.ndim - len(axes)]
     rows = moved.reshape((*outer, math.prod(moved.shape[len(outer) :])))
-    found = factors.of_product(cotangent.permute(order).reshape((*outer, 1)), rows)
-    return found.reshape(moved.shape).permute(tuple(order.index(k) for k in range(x.ndim)))
+    gradient = factors.of_product(cotangent.permute(order).reshape((*outer, 1)), rows)
+    return gradient.reshape(moved.shape).permute(tuple(order.index(k) for k in range(x.ndim)))
 
 
 @row(types=types.total, dtypes=COMPUTED, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
@@ -154,9 +154,9 @@ def _position_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample
 
 def _first_of(x, extreme):
     """The column of the first element that is the extreme, or NaN where the extreme is."""
-    found = (x == extreme) | (x != x) if x.dtype.is_float else x == extreme
+    matches = (x == extreme) | (x != x) if x.dtype.is_float else x == extreme
     position = column(x).to(dtypes.u32)
-    return reduce_min(select(found, position, 0xFFFFFFFF)).to(dtypes.i64)
+    return reduce_min(select(matches, position, 0xFFFFFFFF)).to(dtypes.i64)
 
 
 @row(types=types.position, dtypes=NUMBERS, samples=_position_samples, empty=False, aten=("argmin",),

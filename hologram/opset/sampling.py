@@ -78,10 +78,10 @@ def counted(draws: Draws, none: Value, ratio: Callable[[Value], Value]) -> Value
     """The number at which the sum of probabilities passes a uniform one; `ratio` is of one to the one before."""
     wanted, least = draws.numbers()[0], _least(none.dtype)
 
-    def turn(k: Value, probability: Value, total: Value, found: Value) -> tuple[Value, ...]:
+    def turn(k: Value, probability: Value, total: Value, number: Value) -> tuple[Value, ...]:
         further = (wanted >= total) & (probability > least)
-        probability = probability * ratio(found + 1.0)
-        return select(further, probability, 0.0), total + probability, select(further, found + 1.0, found)
+        probability = probability * ratio(number + 1.0)
+        return select(further, probability, 0.0), total + probability, select(further, number + 1.0, number)
 
     zero = draws.builder.constant(0.0, none.dtype)
     first = select(none > least, none, least * 2.0)
@@ -101,8 +101,8 @@ def _shape_of(*operands: Layout, **rest: Any) -> Layout:
     *parameters, key = operands
     checked_key(key)
     if any(x.shape != parameters[0].shape or x.dtype is not parameters[0].dtype for x in parameters):
-        found = " and ".join(f"{x.dtype} of shape {x.shape}" for x in parameters)
-        raise ShapeError(f"random numbers: parameters must be of one shape and dtype, got {found}")
+        kinds = " and ".join(f"{x.dtype} of shape {x.shape}" for x in parameters)
+        raise ShapeError(f"random numbers: parameters must be of one shape and dtype, got {kinds}")
     return Layout.contiguous(parameters[0].dtype, parameters[0].shape)
 
 
@@ -130,14 +130,14 @@ def _accepted_reference(
     first: np.ndarray,
 ) -> np.ndarray:
     """As Draws.accepted; `first` is the result where nothing is accepted."""
-    found, going = first.copy(), np.ones(first.size, bool)
+    accepted, going = first.copy(), np.ones(first.size, bool)
     for turn in range(1, TURNS + 1):
         number, yes = propose(_numbers_reference(like, key, offset, turn))
-        found = np.where(going, number, found)
+        accepted = np.where(going, number, accepted)
         going &= ~yes
         if not going.any():
             break
-    return found
+    return accepted
 
 
 def _flat(x: Any) -> np.ndarray:
@@ -157,9 +157,9 @@ def _gamma_reference(alpha: Any, key: Any, offset: int = 0) -> np.ndarray:
         u = 1 - numbers[2]
         return d * v, (v > 0) & (np.log(u) < 0.5 * x * x + d * (1 - v + np.log(np.maximum(v, 1e-300))))
 
-    found = _accepted_reference(propose, like, key, offset, np.zeros(a.size))
+    accepted = _accepted_reference(propose, like, key, offset, np.zeros(a.size))
     boost = np.log(1 - _numbers_reference(like, key, offset)[0]) / np.where(small, a, 1)
-    return (found * np.where(small, np.exp(boost), 1)).reshape(shape)
+    return (accepted * np.where(small, np.exp(boost), 1)).reshape(shape)
 
 
 @indexed(shape_of=_shape_of, scalars={"offset": u64}, widened=False, reference=_gamma_reference, ulp=64, methods=False,
@@ -182,10 +182,10 @@ def random_gamma(at, alpha, key: IndexedOperand, *, offset: Any = 0):
         bound = 0.5 * x * x + d * (1.0 - v + atlas.log(select(v > 0.0, v, 1.0)))
         return d * select(v < 0.0, 0.0, v), (v > 0.0) & (atlas.log(1.0 - numbers[2]) < bound)
 
-    found = draws.accepted(propose, a * 0.0)
+    accepted = draws.accepted(propose, a * 0.0)
     boost = atlas.exp(atlas.log(1.0 - draws.numbers()[0]) / select(small, a, 1.0))
     ends = select(a == 0.0, 0.0, select(a < 0.0, math.nan, a))
-    return select(a > 0.0, found * select(small, boost, 1.0), ends)
+    return select(a > 0.0, accepted * select(small, boost, 1.0), ends)
 
 
 def _poisson(draws: Draws, rate: Value) -> Value:
@@ -212,13 +212,13 @@ def _mass_reference(k: np.ndarray, rate: Any) -> np.ndarray:
 def _counted_reference(
     wanted: np.ndarray, none: np.ndarray, ratio: Callable[[int], np.ndarray]
 ) -> np.ndarray:
-    found, total, probability = np.zeros(wanted.size), none.copy(), none.copy()
+    counts, total, probability = np.zeros(wanted.size), none.copy(), none.copy()
     for k in range(1, SUMS + 1):
         further = wanted >= total
-        found[further] = k
+        counts[further] = k
         probability = probability * ratio(k)
         total = np.where(further, total + probability, total)
-    return found
+    return counts
 
 
 def _poisson_reference(rate: Any, key: Any, offset: int = 0) -> np.ndarray:
@@ -251,12 +251,12 @@ def random_poisson(at, rate, key: IndexedOperand, *, offset: Any = 0):
     """
     draws, mean = Draws(at, key, offset, rate.computed), rate.at(*at)
     few = select(mean < FEW, mean, 1.0)
-    (found,) = draws.builder.if_(
+    (events,) = draws.builder.if_(
         mean < FEW,
         lambda: (counted(draws, atlas.exp(-few), lambda k: few / k),),
         lambda: (_poisson(draws, select(mean < FEW, FEW, mean)),),
     )
-    return select(mean < 0.0, math.nan, found)
+    return select(mean < 0.0, math.nan, events)
 
 
 def _binomial(draws: Draws, n: Value, p: Value) -> Value:
@@ -290,8 +290,8 @@ def _binomial_reference(count: Any, probability: Any, key: Any, offset: int = 0)
     few = _counted_reference(first, (1 - p) ** n, lambda k: np.maximum(n - k + 1, 0) / k * odds)
     large = n * p >= FEW
     many = _btrs_reference(like, np.where(large, n, 40), np.where(large, p, 0.5), key, offset)
-    found = np.where(large, many, few)
-    return np.where(given > 0.5, n - found, found).reshape(shape)
+    successes = np.where(large, many, few)
+    return np.where(given > 0.5, n - successes, successes).reshape(shape)
 
 
 def _btrs_reference(like: np.ndarray, n: np.ndarray, p: np.ndarray, key: Any, offset: int) -> np.ndarray:
@@ -327,11 +327,11 @@ def random_binomial(at, count, probability, key: IndexedOperand, *, offset: Any 
     p = select(given > 0.5, 1.0 - given, given)
     few = n * p < FEW
     some, part = select(few, 2.0 * FEW, n), select(few, 0.5, p)
-    (found,) = draws.builder.if_(
+    (successes,) = draws.builder.if_(
         few,
         lambda: (
             counted(draws, atlas.exp(n * atlas.log1p(-p)), lambda k: (n - k + 1.0) / k * p / (1.0 - p)),
         ),
         lambda: (_binomial(draws, some, part),),
     )
-    return select(given != given, given, select(given > 0.5, n - found, found))
+    return select(given != given, given, select(given > 0.5, n - successes, successes))

@@ -168,10 +168,10 @@ def _run(running: Any, empty: Any, x: Any, axis: int | None, dtype: Any, include
     if axis is None and x.ndim != 1:
         raise ShapeError(f"{running.name}: an axis is needed for a tensor of shape {x.shape}")
     k = normalize_axis(-1 if axis is None else axis, x.ndim, running.name)
-    found = running(x, axis=k, dtype=dtype)
+    folds = running(x, axis=k, dtype=dtype)
     if not include_initial:
-        return found
-    return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=found.dtype), found], axis=k)
+        return folds
+    return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=folds.dtype), folds], axis=k)
 
 
 @composite(dtypes=COMPUTED, ulp=4, absolute=1024.0, samples=_RUNS,

@@ -120,8 +120,8 @@ def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int
     """Likewise of the elements that came."""
     if reduce == "prod":
         every = (cotangent, result, *_without_zeros(x, index, source, dim))
-        cotangent, *found = (gather(t, index, dim=dim) for t in every)
-        return cotangent * _others(source, *found)
+        cotangent, *gathered = (gather(t, index, dim=dim) for t in every)
+        return cotangent * _others(source, *gathered)
     _, sent, count = _hits(x, result, index, source, dim)
     return logic.where(sent, gather(cotangent / count, index, dim=dim), 0)
 

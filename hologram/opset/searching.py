@@ -62,8 +62,8 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
         return np.searchsorted(x1, x2, side=side, sorter=sorter)
     before = np.less if side == "left" else np.less_equal
     comes_first = np.vectorize(lambda a, b: before(a, b) or a != a or b != b, otypes=[bool])
-    found = np.zeros(np.shape(x2), np.int64)
-    for place in np.ndindex(found.shape):  # halves, by comparisons that NaN has come first
+    places = np.zeros(np.shape(x2), np.int64)
+    for place in np.ndindex(places.shape):  # halves, by comparisons that NaN has come first
         low, high = 0, x1.shape[-1]
         while low < high:
             middle = (low + high) // 2
@@ -71,8 +71,8 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
                 low = middle + 1
             else:
                 high = middle
-        found[place] = low
-    return found
+        places[place] = low
+    return places
 
 
 @indexed(shape_of=_searchsorted_shape, dtypes=COMPUTED, samples=_searchsorted_samples,
@@ -91,10 +91,10 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     def behind(place: Value) -> Value:
         """Whether what is wanted belongs behind the element there."""
         place = place if sorter is None else sorter.at(*row, place).to(index)
-        found = x1.at(*row, place).to(common)
+        element = x1.at(*row, place).to(common)
         if nan_last:
-            return _before(found, wanted) if side == "left" else ~_before(wanted, found)
-        return ~(found >= wanted) if side == "left" else ~(found > wanted)
+            return _before(element, wanted) if side == "left" else ~_before(wanted, element)
+        return ~(element >= wanted) if side == "left" else ~(element > wanted)
 
     def turn(counter: Value, low: Value, length: Value) -> tuple[Value, Value]:
         half = length // 2
@@ -128,5 +128,5 @@ def isin(x1, x2, *, invert=False):
     ordered = sort.sort(x2.flatten())
     place = searchsorted(ordered, x1)
     last = arithmetic.minimum(place, x2.size - 1)
-    found = indexing.index_select(ordered, last.flatten()).reshape(x1.shape)
-    return logic.not_equal(found, x1) if invert else logic.equal(found, x1)
+    nearest = indexing.index_select(ordered, last.flatten()).reshape(x1.shape)
+    return logic.not_equal(nearest, x1) if invert else logic.equal(nearest, x1)

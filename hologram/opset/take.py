@@ -33,8 +33,8 @@ def take(x, indices, *, axis=0):
     if axis is None:
         return take(x.flatten(), indices, axis=0)
     k = normalize_axis(axis, x.ndim, "take")
-    found = index_select(x, indices.flatten(), axis=k)
-    return found if indices.ndim == 1 else found.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
+    slices = index_select(x, indices.flatten(), axis=k)
+    return slices if indices.ndim == 1 else slices.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
 
 
 def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

@@ -50,8 +50,8 @@ def _first_steps(steps: Steps, x: Place, k: int, descending: bool, target: Targe
     keys = key_steps(steps, x, descending)
     split = Layout(keys.layout.dtype, (rows, chunks, length), (n, length, 1))
     best = steps.place(split.dtype, (rows, chunks))
-    found = min_.plan((split,), (best.layout,), {"axis": 2, "keepdims": False}, target)
-    steps.extend(found, (keys.position, best.position))
+    plan = min_.plan((split,), (best.layout,), {"axis": 2, "keepdims": False}, target)
+    steps.extend(plan, (keys.position, best.position))
     chosen = _first_steps(steps, best, k, False, target)
     ascending = steps.place(u32, (rows, k))
     pick_steps(steps, chosen, order_steps(steps, chosen, False, target), ascending)
@@ -102,8 +102,8 @@ def _find_program() -> Program:
     candidates = _Candidates(b)
     order, positions = b.buffer("order", u32, Access.READ), b.buffer("positions", u32, Access.WRITE)
     row, i, size = b.coordinate(0), b.coordinate(1), b.scalar("candidates", index)
-    found = b.load(order, row * size + i).to(index)
-    b.store(positions, row * b.extent(1) + i, candidates.position(row, found).to(u32))
+    candidate = b.load(order, row * size + i).to(index)
+    b.store(positions, row * b.extent(1) + i, candidates.position(row, candidate).to(u32))
     return b.build()
 
 

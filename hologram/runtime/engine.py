@@ -112,18 +112,18 @@ class Engine(Structures):
         if attributes and attributes is not operation.attributes:
             for value in attributes.values():
                 given.append(cache_key(value))
-        found = self.structures.get(tuple(given))
-        if found is None or found.values:
-            found = self.structure(tuple(given), arguments)
-            if found is None:
+        structure = self.structures.get(tuple(given))
+        if structure is None or structure.values:
+            structure = self.structure(tuple(given), arguments)
+            if structure is None:
                 return None
         results = []
-        for kind in found.kinds:
+        for kind in structure.kinds:
             block = self.block(kind)
             arguments.append(block.place)
             results.append(Buffer(self, block, kind))
-        if not recordings or launching(found, arguments):
-            found.launch(arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
         return results
 
     def _infer_signature(
@@ -150,17 +150,17 @@ class Engine(Structures):
             return False
         key = (operation, OVER, *given, given[0], *shared)
         arguments.append(arguments[0])
-        found = self.structure(key, arguments)
-        if found is None:
+        structure = self.structure(key, arguments)
+        if structure is None:
             views, _ = checks.checked(self, operation, operands, (target,))
             inputs = [v.layout if isinstance(v, View) else v for v in views]
             (result,) = operation.infer(inputs, operation.attributes)
             if (result.dtype, result.shape) != (target.dtype, target.shape):
                 return False
             layout = target.layout.placed(self._alignment)[0]
-            found = self._learned(key, operation, views, [layout], operation.attributes, arguments)
-        if not recordings or launching(found, arguments):
-            found.launch(arguments)
+            structure = self._learned(key, operation, views, [layout], operation.attributes, arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
         return True
 
     def execute(
@@ -186,17 +186,17 @@ class Engine(Structures):
         known = self.described((*operands, *outputs), given, arguments)
         shared = sharing(given, arguments, range(len(operands), len(given))) if known else None
         key = () if shared is None else (operation, OUT, *given, shared, *map(cache_key, attributes.values()))
-        found = self.structure(key, arguments) if key else None
-        if found is None:
+        structure = self.structure(key, arguments) if key else None
+        if structure is None:
             views, targets = checks.checked(self, operation, operands, outputs)
             apart = [self._disjoint(operation, v, targets) for v in views]
             if any(v is not a for v, a in zip(views, apart, strict=True)):
                 return self._compute(operation, apart, targets, attributes)
             checks.check_dtypes(self, operation, [*apart, *targets])
             layouts = [t.layout.placed(self._alignment)[0] for t in targets]
-            found = self._learned(key, operation, apart, layouts, attributes, arguments)
-        if not recordings or launching(found, arguments):
-            found.launch(arguments)
+            structure = self._learned(key, operation, apart, layouts, attributes, arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
 
     def copy(self, source: View | Number, target: View) -> None:
         """Copies elements, or one number, broadcasting and converting; source and target may overlap."""
@@ -219,12 +219,12 @@ class Engine(Structures):
             assert isinstance(source, View)
             return self._copy_elements(self._gathered(source), target)
         key = (COPY, *given, *shared)
-        found = self.structure(key, arguments)
-        if found is None:
+        structure = self.structure(key, arguments)
+        if structure is None:
             checks.target(self, "copy", target)
-            found = self._learned(key, movement.copy, (source,), given[1:], {}, arguments)
-        if not recordings or launching(found, arguments):
-            found.launch(arguments)
+            structure = self._learned(key, movement.copy, (source,), given[1:], {}, arguments)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
 
     # Programs.
 
@@ -270,18 +270,18 @@ class Engine(Structures):
         )
         aligned = [place % LINE for v, place in zip(views, arguments, strict=True) if v.size >= LARGE]
         key = (*given, shared, *aligned, *map(cache_key, values), *grid)
-        found = self.structures.get(key)
-        if found is None or shared:
+        structure = self.structures.get(key)
+        if structure is None or shared:
             checks.check_apart(kernel, views)
-        if found is None:
+        if structure is None:
             step = Step(kernel, tuple(range(len(views))), values, grid)
             plan = recognition.chosen(step, [v.size for v in views], self.target, not shared)
-            found = self.bound.structure(
+            structure = self.bound.structure(
                 plan, self._nbytes([v.layout.placed(self._alignment)[0] for v in views])
             )
-            self.structures.keep(key, found)
-        if not recordings or launching(found, arguments):
-            found.launch(arguments)
+            self.structures.keep(key, structure)
+        if not recordings or launching(structure, arguments):
+            structure.launch(arguments)
 
     # Order and time.
 

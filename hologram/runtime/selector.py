@@ -39,8 +39,8 @@ def opened(name: str = AUTO, device: int | str | None = None) -> Device:
     module, index = select(name, device)
     automatic = name.lower() == AUTO == config.backend and device is None and config.device is None
     try:
-        found = module.open_device(index)
-        claims.check(found)
+        result = module.open_device(index)
+        claims.check(result)
     except BackendUnavailable as error:
         chosen = choose(name, device)
         known = unopened(chosen.name)
@@ -50,7 +50,7 @@ def opened(name: str = AUTO, device: int | str | None = None) -> Device:
         return opened(name, device)
     for reason in choose(name, device).passed if automatic else ():
         warnings.warn(f"auto opens {module.NAME}: {reason}", RuntimeWarning, stacklevel=3)
-    return found
+    return result
 
 
 def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendModule, int]:
@@ -106,9 +106,9 @@ def explain_selection(name: str = AUTO, device: int | str | None = None) -> str:
     return "\n".join([title(chosen), *(f"  {r}" for r in chosen.reasons)])
 
 
-def absence(found: Probe) -> str:
+def absence(probed: Probe) -> str:
     """Why a backend is not here and what to do, as a reason for choosing another."""
-    return f"{found.backend}: unavailable, {found.reason}. {found.remedy}".rstrip()
+    return f"{probed.backend}: unavailable, {probed.reason}. {probed.remedy}".rstrip()
 
 
 def title(chosen: Selection) -> str:
@@ -118,20 +118,20 @@ def title(chosen: Selection) -> str:
 
 
 def _explicit(name: str, device: int | str | None, reasons: list[str]) -> Selection:
-    found = probe(name)
-    if not found.available:
+    probed = probe(name)
+    if not probed.available:
         raise BackendUnavailable(
-            f"backend {name!r} is unavailable: {found.reason}. {found.remedy} {_available(name)}"
+            f"backend {name!r} is unavailable: {probed.reason}. {probed.remedy} {_available(name)}"
         )
     if device is None:
         # Software only where there is nothing else.
-        index = min(range(len(found.devices)), key=lambda i: (found.devices[i].limits.software, i))
+        index = min(range(len(probed.devices)), key=lambda i: (probed.devices[i].limits.software, i))
     else:
-        index = _match(found.devices, device)
+        index = _match(probed.devices, device)
         if index is None:
-            names = "; ".join(f"{i}: {d.name}" for i, d in enumerate(found.devices))
+            names = "; ".join(f"{i}: {d.name}" for i, d in enumerate(probed.devices))
             raise BackendUnavailable(f"backend {name!r} has no device {device!r}; it has {names}")
-    return Selection(name, index, (*reasons, f"{found.devices[index].name} is device {index} of {name}"))
+    return Selection(name, index, (*reasons, f"{probed.devices[index].name} is device {index} of {name}"))
 
 
 def _automatic(name: str, device: int | str | None, reasons: list[str], passed: list[str]) -> int | None:
@@ -141,33 +141,33 @@ def _automatic(name: str, device: int | str | None, reasons: list[str], passed: 
             f"{name}: no GPU has a device file here; backend={name!r} asks its library all the same"
         )
         return None
-    found = probe(name)
-    if not found.available:
-        reasons.append(absence(found))
+    probed = probe(name)
+    if not probed.available:
+        reasons.append(absence(probed))
         return None
     if isinstance(device, str):  # naming a software adapter is asking for it
-        index = _match(found.devices, device)
+        index = _match(probed.devices, device)
         reasons.append(
-            f"{name}: {'no device' if index is None else found.devices[index].name} matches {device!r}"
+            f"{name}: {'no device' if index is None else probed.devices[index].name} matches {device!r}"
         )
         return index
-    real = [i for i, info in enumerate(found.devices) if not info.limits.software]
+    real = [i for i, info in enumerate(probed.devices) if not info.limits.software]
     if not real:
-        names = ", ".join(info.name for info in found.devices)
+        names = ", ".join(info.name for info in probed.devices)
         reasons.append(f"{name}: only software plays its device ({names}); ask for it with backend={name!r}")
         return None
     if device is not None and device not in real:
         reasons.append(f"{name}: no device {device}")
         return None
     if device is not None:
-        reasons.append(f"{name}: {found.devices[device].name} is device {device}")
+        reasons.append(f"{name}: {probed.devices[device].name} is device {device}")
         return device
     for index in real:
         why = unopened(name).get(index)
         if why is None:
-            reasons.append(f"{name}: {found.devices[index].name} is the first in order of preference")
+            reasons.append(f"{name}: {probed.devices[index].name} is the first in order of preference")
             return index
-        passed.append(f"{name}: {found.devices[index].name} is here and does not open: {why}")
+        passed.append(f"{name}: {probed.devices[index].name} is here and does not open: {why}")
         reasons.append(passed[-1])
     return None
 

@@ -78,15 +78,15 @@ class Structures(Allocation):
 
     def structure(self, key: tuple[Any, ...], arguments: list[Any]) -> Structure | None:
         """What is known by a key, or follows from its class; of structures for one number alone, the one for that."""
-        found = self.structures.get(key)
-        if found is None:
+        structure = self.structures.get(key)
+        if structure is None:
             if recordings and dry():  # its sizes are those of a trace
                 return None
-            found = self._templates.structure(key)
-            return found and self.structures.keep(key, found)
-        if found.values:
-            return self.structures.get((found, *[cache_key(arguments[k]) for k in found.values]))
-        return found
+            structure = self._templates.structure(key)
+            return structure and self.structures.keep(key, structure)
+        if structure.values:
+            return self.structures.get((structure, *[cache_key(arguments[k]) for k in structure.values]))
+        return structure
 
     def _learned(
         self,
@@ -111,22 +111,22 @@ class Structures(Allocation):
                 _ = [x.shape for x in operation.infer(others, attributes)] == [x.shape for x in outputs]
             return self._planned(operation, others, outputs, attributes)
 
-        found = self._planned(operation, inputs, targets, attributes)
-        if found.values:
+        structure = self._planned(operation, inputs, targets, attributes)
+        if structure.values:
             known = self.structures.get(key)
-            if known is None or known.values != found.values:
-                known = self.structures.keep(key, found)
-            key = (known, *[cache_key(inputs[k]) for k in found.values])
-            return self.structures.keep(key, found)
-        return self._kept(key, found, again, places)
+            if known is None or known.values != structure.values:
+                known = self.structures.keep(key, structure)
+            key = (known, *[cache_key(inputs[k]) for k in structure.values])
+            return self.structures.keep(key, structure)
+        return self._kept(key, structure, again, places)
 
     def _kept(
-        self, key: tuple[Any, ...], found: Structure, plan: Planner, places: Sequence[Any]
+        self, key: tuple[Any, ...], structure: Structure, plan: Planner, places: Sequence[Any]
     ) -> Structure:
         """Keeps a structure; `plan` gives what others of its class launch, by the layouts of the key."""
         if not (recordings and dry()):
-            self._templates.learn(key, found, plan, places)
-        return self.structures.keep(key, found)
+            self._templates.learn(key, structure, plan, places)
+        return self.structures.keep(key, structure)
 
     def _planned(
         self,

@@ -61,7 +61,7 @@ def _product_trial(problem: Problem) -> Trial:
 def _products(
     sizes: tuple[int, int, int, int], *lines: tuple[bool, bool], dtype: DType = dtypes.f32
 ) -> tuple[Problem, ...]:
-    return tuple(Problem(product_tile.KERNEL, dtype, sizes, found) for found in lines)
+    return tuple(Problem(product_tile.KERNEL, dtype, sizes, each) for each in lines)
 
 
 def _halves(*sizes: tuple[int, int, int, int]) -> tuple[Problem, ...]:
@@ -89,11 +89,11 @@ def _attention_trial(problem: Problem) -> Trial:
     causal, masked = problem.lines
     q, k, v = (Layout.contiguous(problem.dtype, (batch, n, head)) for n in (rows, keys, keys))
     mask = Layout.contiguous(dtypes.f32, (batch, rows, keys) if masked else (1,))
-    found = attention.Attended(q, k, v, mask if masked else None)
+    attended = attention.Attended(q, k, v, mask if masked else None)
     return Trial(
         (q, k, v, mask),
         q,
-        lambda target: attention.attention_plan(found, q, causal, head**-0.5, target),
+        lambda target: attention.attention_plan(attended, q, causal, head**-0.5, target),
         4 * math.prod(problem.sizes) // (2 if causal else 1),
     )
 
@@ -116,9 +116,9 @@ def _convolution_trial(problem: Problem) -> Trial:
     attributes = {"stride": 1, "padding": window // 2, "dilation": 1, "groups": groups}
 
     def plan(target: Target) -> Plan:
-        found = convolution.product_plan(x, weight, out, attributes, target)
-        assert found is not None  # the columns' way is always there
-        return found
+        product = convolution.product_plan(x, weight, out, attributes, target)
+        assert product is not None  # the columns' way is always there
+        return product
 
     return Trial((x, weight), out, plan, 2 * out.size * depth * window**2)
 

@@ -93,7 +93,7 @@ def measure(host: Host, problem: Problem, pace: Pace = Pace(), stop: Callable[[]
                     if candidate == default:
                         raise
         samples = _samples(host, calls, default, pace, stop)
-    seconds = {candidate: median(found) for candidate, found in samples.items() if found}
+    seconds = {candidate: median(times) for candidate, times in samples.items() if times}
     winner = min(seconds, key=seconds.__getitem__, default=default)
     if winner not in seconds or seconds[winner] > WORTH * seconds.get(default, 0.0):
         winner = default
@@ -114,11 +114,11 @@ def _samples(
         if turn == 2 and racing and all(racing.values()):  # none where it was stopped at once
             best = min(map(median, racing.values()))
             racing = {
-                c: found for c, found in racing.items() if c == default or median(found) <= HOPELESS * best
+                c: times for c, times in racing.items() if c == default or median(times) <= HOPELESS * best
             }
-        for candidate, found in racing.items():
+        for candidate, times in racing.items():
             if not stop():
-                found.append(_time(host, calls[candidate], repeats[candidate]))
+                times.append(_time(host, calls[candidate], repeats[candidate]))
     return racing
 
 

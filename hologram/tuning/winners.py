@@ -33,8 +33,8 @@ class Winners:
 
     def __call__(self, problem: Problem) -> Candidate | None:
         if problem not in self._known:
-            self._known[problem] = found = self._kept(problem)
-            if found is None and self.missed is not None:
+            self._known[problem] = winner = self._kept(problem)
+            if winner is None and self.missed is not None:
                 self.missed(problem)
         return self._known[problem]
 
@@ -70,8 +70,8 @@ def record(winner: Candidate) -> dict[str, Any]:
     return asdict(winner) | {"constants": dict(winner.constants), "threads": list(winner.threads)}
 
 
-def candidate(found: dict[str, Any]) -> Candidate:
+def candidate(content: dict[str, Any]) -> Candidate:
     """The candidate of a record; raises KeyError, TypeError, ValueError or AttributeError for one that is none."""
-    x, y = found["threads"]
-    constants = tuple((str(name), int(value)) for name, value in found["constants"].items())
-    return Candidate(str(found["stem"]), constants, (int(x), int(y)), int(found["parts"]))
+    x, y = content["threads"]
+    constants = tuple((str(name), int(value)) for name, value in content["constants"].items())
+    return Candidate(str(content["stem"]), constants, (int(x), int(y)), int(content["parts"]))

@@ -76,8 +76,8 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
     wide = start.dtype.computed
     first, last = (x.astype(wide, copy=False) for x in (start, end))
     between = last - first
-    found = first + between * weight if abs(weight) < 0.5 else last - between * (1 - weight)
-    return found.astype(start.dtype, copy=False)
+    result = first + between * weight if abs(weight) < 0.5 else last - between * (1 - weight)
+    return result.astype(start.dtype, copy=False)
 
 
 @implements("elu")

@@ -32,9 +32,9 @@ def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:
     return hologram_tensor(out)
 
 
-def write(found: Tensor, target: Tensor) -> None:
+def write(result: Tensor, target: Tensor) -> None:
     """Copies to where results belong, converted."""
-    target.executor.copy(found, target)
+    target.executor.copy(result, target)
 
 
 def made_in(target: Tensor, operation: Operation, **named: Any) -> None:
@@ -158,8 +158,8 @@ def _kaiser(
         return torch.ones(window_length, dtype=dtype, device=device)
     wide = torch.promote_types(dtype, torch.float32)
     x = torch.linspace(-1, 1, window_length + periodic, dtype=wide, device=device)
-    found = torch.i0(beta * (1 - x * x).sqrt()) / torch.i0(torch.tensor(beta, dtype=wide, device=device))
-    return found[:window_length].to(dtype)
+    window = torch.i0(beta * (1 - x * x).sqrt()) / torch.i0(torch.tensor(beta, dtype=wide, device=device))
+    return window[:window_length].to(dtype)
 
 
 register("arange", lambda end, **how: _range(0, end, **how), recorded=True)

@@ -62,8 +62,8 @@ def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _written(result: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     if not torch.can_cast(result.dtype, target.dtype):
-        found, wanted = NAMES[result.dtype], NAMES[target.dtype]
-        raise RuntimeError(f"hologram: result type {found} can't be cast to the desired output type {wanted}")
+        given, wanted = NAMES[result.dtype], NAMES[target.dtype]
+        raise RuntimeError(f"hologram: result type {given} can't be cast to the desired output type {wanted}")
     return target.copy_(result)
 
 
@@ -91,12 +91,12 @@ def with_outputs(
 
 def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
     """Registers PyTorch's decomposition of an operator, for its other forms too."""
-    found = [(overload, function)]
+    kernels = [(overload, function)]
     for form, other in variants(overload):
         names = [a.name for a in other._schema.arguments if is_output(a)]
         written = with_outputs(function, names, other, overload)
-        found.append((other, in_place(function) if form == "in_place" else written))
-    for other, kernel in found:
+        kernels.append((other, in_place(function) if form == "in_place" else written))
+    for other, kernel in kernels:
         if wanted(other):
             _taken.add(name_of(other))
             register(name_of(other), guarded(other, kernel))

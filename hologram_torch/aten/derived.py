@@ -43,7 +43,7 @@ def binding(operation: Operation, overload: OpOverload) -> Bind:
     schema = overload._schema
     names = {a.name for a in schema.arguments}
     words = {n: [w for w in (n, *ATEN_WORDS.get(n, ())) if w in names][:1] for n in operation.attributes}
-    attribute_of = {found[0]: n for n, found in words.items() if found}
+    attribute_of = {matches[0]: n for n, matches in words.items() if matches}
     free = [a.name for a in schema.arguments if a.name not in attribute_of]
     operands, left = free[: len(operation.operands)], free[len(operation.operands) :]
     positions = {a.name: k for k, a in enumerate(schema.arguments)}
@@ -64,9 +64,9 @@ def binding(operation: Operation, overload: OpOverload) -> Bind:
         }
         if along is not None and not getattr(given[operands[0]], "ndim", 1):
             attributes[along] = None  # PyTorch lets a tensor without axes have axis 0
-        found = [given[name] for name in operands]
+        values = [given[name] for name in operands]
         asked = given["dtype"] if "dtype" in left else None
-        return operation, found if asked is None else [_in(x, asked) for x in found], attributes
+        return operation, values if asked is None else [_in(x, asked) for x in values], attributes
 
     return bind
 

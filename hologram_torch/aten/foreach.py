@@ -57,15 +57,15 @@ def _each(combine: Combine) -> Callable[..., list[list[Tensor]]]:
     def whole(
         written: list[list[Tensor]], others: list[list[Tensor]], shared: Any = None
     ) -> list[list[Tensor]]:
-        found = []
+        results = []
         for k, x in enumerate(written[0]):
             operands = [wide(x), *(wide(each[k]) for each in others)]
             if shared is not None:
                 operands.append(
                     shared[k] if isinstance(shared, list) and len(shared) > 1 else _single(shared)
                 )
-            found.append(combine(*operands).astype(x.dtype, copy=False))
-        return [found]
+            results.append(combine(*operands).astype(x.dtype, copy=False))
+        return [results]
 
     whole.__name__ = f"foreach_{getattr(combine, '__name__', 'combined')}"
     return whole
@@ -93,16 +93,16 @@ class OnLists:
         loop = overload._handle.redispatch_boxed
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            found = taken(*args, **kwargs)
-            if found is None or not alike(found[0]):
+            given = taken(*args, **kwargs)
+            if given is None or not alike(given[0]):
                 return loop(LOOP, *args, **kwargs)
-            lists = [list(each) for each in found[0]]
+            lists = [list(each) for each in given[0]]
             if in_place:
                 if not apart(lists[:1], lists[1:]):  # PyTorch's loop sees what it has written
                     return loop(LOOP, *args, **kwargs)
-                return self.over(lists[:1], lists[1:], *found[1:])
+                return self.over(lists[:1], lists[1:], *given[1:])
             taken_lists = [[hologram_tensor(x) for x in each] for each in lists]
-            shared = [hologram_tensor(x) if isinstance(x, torch.Tensor) else x for x in found[1:]]
+            shared = [hologram_tensor(x) if isinstance(x, torch.Tensor) else x for x in given[1:]]
             return [torch_tensor(x) for x in self.new(taken_lists[:1], taken_lists[1:], *shared)[0]]
 
         return kernel
@@ -118,8 +118,8 @@ def _with_number(count: int) -> Callable[..., Any]:
     def taken(*args: Any, **kwargs: Any) -> Any:
         rest = (*args[count:], *kwargs.values())
         given = rest[0] if rest else 1
-        found = numbers(given if isinstance(given, (list, tuple)) else [given])
-        return None if found is None else (args[:count], found)
+        scalars = numbers(given if isinstance(given, (list, tuple)) else [given])
+        return None if scalars is None else (args[:count], scalars)
 
     return taken
 
@@ -132,8 +132,8 @@ def _with_scalar(self: Any, other: torch.Tensor, *, alpha: Any = 1) -> Any:
 
 
 def _with_alpha(self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    found = numbers([alpha])
-    return None if found is None else ((self, other), found)
+    scalars = numbers([alpha])
+    return None if scalars is None else ((self, other), scalars)
 
 
 for _name, _combine in BINARY.items():

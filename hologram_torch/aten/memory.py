@@ -109,13 +109,13 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
             return target
         _into(hologram_tensor(target), source)
     else:
-        found = hologram_tensor(source)
-        _known(found, "copy to the host")
-        unread.read(found.executor)
+        tensor = hologram_tensor(source)
+        _known(tensor, "copy to the host")
+        unread.read(tensor.executor)
         if _alike(target, source):
-            found.to_numpy(out=host_array(target))
+            tensor.to_numpy(out=host_array(target))
         else:
-            target.copy_(host_tensor(found.to_numpy()))
+            target.copy_(host_tensor(tensor.to_numpy()))
     return target
 
 
@@ -135,13 +135,13 @@ def _refuse_others(source: torch.Tensor, target: torch.Tensor) -> None:
 
 def _into(target: Tensor, source: torch.Tensor) -> None:
     if is_ours(source):
-        found = hologram_tensor(source)
-        if type(found.buffer) is Storage and found.buffer.value is None:
+        tensor = hologram_tensor(source)
+        if type(tensor.buffer) is Storage and tensor.buffer.value is None:
             return  # elements that nobody wrote, of a trace, which would ask for them
-        if found.executor is target.executor:
-            target.executor.copy(found, target)
+        if tensor.executor is target.executor:
+            target.executor.copy(tensor, target)
             return
-        array = found.to_numpy()
+        array = tensor.to_numpy()
     elif _beside(source, target):
         move_to_device_of = target.executor.from_dlpack(source.detach().resolve_neg(), copy=None)
         target.executor.copy(move_to_device_of, target)
@@ -180,9 +180,9 @@ def _known(x: Tensor, what: str) -> None:
 
 
 def _local_scalar_dense(x: torch.Tensor) -> Any:
-    found = hologram_tensor(x)
-    unread.read(found.executor)
-    return found.item()
+    tensor = hologram_tensor(x)
+    unread.read(tensor.executor)
+    return tensor.item()
 
 
 def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -329,8 +329,8 @@ _converted = operator("_to_copy")._handle.redispatch_boxed
 
 def _to_copy(x: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:
     """A copy that may go to the host: PyTorch would want pinned memory for one that nobody waits for."""
-    found = _moved(x, **how)
-    return _converted(LOOP, x, non_blocking=False, **how) if found is None else found
+    result = _moved(x, **how)
+    return _converted(LOOP, x, non_blocking=False, **how) if result is None else result
 
 
 def _moved(

@@ -37,10 +37,10 @@ def _all(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> list[torch.Tens
 
 def _gradient(x: Tensor, gradient: Tensor, decay: float, maximize: bool, scale: Any) -> Tensor:
     """The gradient unscaled, turned round, and with the decay of weights."""
-    found = wide(gradient)
-    found = found if scale is None else found / scale
-    found = -found if maximize else found
-    return found + decay * wide(x) if decay != 0 else found
+    slope = wide(gradient)
+    slope = slope if scale is None else slope / scale
+    slope = -slope if maximize else slope
+    return slope + decay * wide(x) if decay != 0 else slope
 
 
 def _kept(before: Lists, after: Lists, found_inf: Tensor | None) -> Lists:
@@ -72,12 +72,12 @@ def _adam(
     after: Lists = [[] for _ in written]
     for k, (x, gradient) in enumerate(zip(written[0], gradients, strict=True)):
         step = steps[k] if len(steps) > 1 else steps[0]
-        found = _gradient(x, gradient, 0.0 if decoupled else decay, maximize, numbers["grad_scale"])
+        slope = _gradient(x, gradient, 0.0 if decoupled else decay, maximize, numbers["grad_scale"])
         value = wide(x)
         value = value - lr * decay * value if decoupled and decay != 0 else value
         mean, square = wide(written[1][k]), wide(written[2][k])
-        mean = mean + (1.0 - beta1) * (found - mean)
-        square = beta2 * square + (1.0 - beta2) * found * found
+        mean = mean + (1.0 - beta1) * (slope - mean)
+        square = beta2 * square + (1.0 - beta2) * slope * slope
         largest = square
         if len(written) > 3:
             largest = hg.maximum(wide(written[3][k]), square)
@@ -122,8 +122,8 @@ def _fused_adam(decoupled: bool) -> Callable[..., None]:
 
 
 def _settled(numbers: dict[str, Any], like: torch.Tensor) -> dict[str, Any]:
-    found = {name: _ours(x, like) for name, x in numbers.items()}
-    return {"grad_scale": None, "found_inf": None} | found
+    settings = {name: _ours(x, like) for name, x in numbers.items()}
+    return {"grad_scale": None, "found_inf": None} | settings
 
 
 @updates
@@ -138,14 +138,14 @@ def _sgd(
     lr, momentum, decay = (numbers[n] for n in ("lr", "momentum", "weight_decay"))
     after: Lists = [[] for _ in written]
     for k, (x, gradient) in enumerate(zip(written[0], gradients, strict=True)):
-        found = _gradient(x, gradient, decay, maximize, numbers["grad_scale"])
+        slope = _gradient(x, gradient, decay, maximize, numbers["grad_scale"])
         if len(written) > 1:
             rolling = (
-                found if first else momentum * wide(written[1][k]) + (1.0 - numbers["dampening"]) * found
+                slope if first else momentum * wide(written[1][k]) + (1.0 - numbers["dampening"]) * slope
             )
             after[1].append(rolling)
-            found = found + momentum * rolling if nesterov else rolling
-        after[0].append(wide(x) - lr * found)
+            slope = slope + momentum * rolling if nesterov else rolling
+        after[0].append(wide(x) - lr * slope)
     return _kept(written, after, numbers["found_inf"])
 
 
@@ -172,10 +172,10 @@ def _adagrad(
 ) -> Lists:
     after: Lists = [[], []]
     for k, (x, gradient, step) in enumerate(zip(written[0], gradients, steps, strict=True)):
-        found = _gradient(x, gradient, numbers["weight_decay"], maximize, numbers["grad_scale"])
-        total = wide(written[1][k]) + found * found
+        slope = _gradient(x, gradient, numbers["weight_decay"], maximize, numbers["grad_scale"])
+        total = wide(written[1][k]) + slope * slope
         rate = numbers["lr"] / (1.0 + (step - 1.0) * numbers["lr_decay"])
-        after[0].append(wide(x) - rate * (found / (hg.sqrt(total) + numbers["eps"])))
+        after[0].append(wide(x) - rate * (slope / (hg.sqrt(total) + numbers["eps"])))
         after[1].append(total)
     return _kept(written, after, numbers["found_inf"])
 
@@ -282,9 +282,9 @@ def _rescaled(written: Lists, found_inf: Tensor, growth: float, backoff: float, 
     due = hg.logical_and(hg.greater_equal(went, interval), hg.logical_not(bad.reshape(tracker.shape)))
     grown = scale * growth
     grown = hg.where(hg.isfinite(grown), grown, scale)
-    found = hg.where(bad, scale * backoff, hg.where(due.reshape(scale.shape), grown, scale))
+    after = hg.where(bad, scale * backoff, hg.where(due.reshape(scale.shape), grown, scale))
     kept = hg.where(hg.logical_or(due, bad.reshape(tracker.shape)), 0, went).astype(tracker.dtype, copy=False)
-    return [[found.astype(scale.dtype, copy=False)], [kept]]
+    return [[after.astype(scale.dtype, copy=False)], [kept]]
 
 
 def _update_scale(

@@ -98,13 +98,13 @@ ROUNDINGS: dict[Any, Callable[..., Any]] = {"trunc": hg.trunc_divide, "floor": h
 
 @implements("div.Tensor_mode", "div.Scalar_mode", by_class=True)
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-    found = promoted(x, y)
-    narrow = any(isinstance(v, Tensor) and v.dtype.is_float for v in found)
+    operands = promoted(x, y)
+    narrow = any(isinstance(v, Tensor) and v.dtype.is_float for v in operands)
     # PyTorch rounds the quotient to its dtype first.
     if rounding_mode is None or (narrow and rounding_mode == "trunc"):
-        quotient = hg.divide(*found)
+        quotient = hg.divide(*operands)
         return quotient if rounding_mode is None else hg.trunc(quotient)
-    return ROUNDINGS[rounding_mode](*found)
+    return ROUNDINGS[rounding_mode](*operands)
 
 
 def promoted(x: Any, y: Any) -> tuple[Any, Any]:
@@ -176,9 +176,9 @@ def nan_to_num(
     if not x.dtype.is_float:
         return x
     largest = float(torch.finfo(getattr(torch, x.dtype.numpy_name)).max)
-    found = hg.where(hg.isnan(x), 0.0 if nan is None else nan, x)
-    found = hg.where(hg.equal(x, math.inf), largest if posinf is None else posinf, found)
-    return hg.where(hg.equal(x, -math.inf), -largest if neginf is None else neginf, found)
+    result = hg.where(hg.isnan(x), 0.0 if nan is None else nan, x)
+    result = hg.where(hg.equal(x, math.inf), largest if posinf is None else posinf, result)
+    return hg.where(hg.equal(x, -math.inf), -largest if neginf is None else neginf, result)
 
 
 @implements("frexp.Tensor")
@@ -215,9 +215,9 @@ def _neighbour(dtype: Any, x: Any, y: Any) -> Any:
     unit = hg.exp2((power - digits - border.astype("i32")).astype("f32"))
     moved = hg.where(upwards, x + unit, x - unit)
     back = hg.where(hg.equal(hg.abs(x), math.inf), hg.multiply(hg.sign(x), dtype.largest), moved)
-    found = hg.where(hg.equal(x, y), y, back)
-    found = hg.where(hg.logical_and(hg.equal(found, 0.0), hg.less(x, 0.0)), -0.0, found)
-    return hg.where(hg.logical_or(hg.isnan(x), hg.isnan(y)), math.nan, found).astype(dtype)
+    result = hg.where(hg.equal(x, y), y, back)
+    result = hg.where(hg.logical_and(hg.equal(result, 0.0), hg.less(x, 0.0)), -0.0, result)
+    return hg.where(hg.logical_or(hg.isnan(x), hg.isnan(y)), math.nan, result).astype(dtype)
 
 
 def _equal(x: torch.Tensor, y: torch.Tensor) -> bool:

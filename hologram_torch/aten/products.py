@@ -40,9 +40,9 @@ def spread(name: str, x: Any, a: Any, b: Any) -> Any:
 def alike(*operands: Any) -> None:
     """Refuses operands of several dtypes, which PyTorch's products do not promote."""
     if len({x.dtype for x in operands}) > 1:
-        found = " and ".join(str(torch_dtype(x.dtype)) for x in operands)
+        names = " and ".join(str(torch_dtype(x.dtype)) for x in operands)
         raise RuntimeError(
-            f"hologram: expected the operands of a product to have the same dtype, but got: {found}"
+            f"hologram: expected the operands of a product to have the same dtype, but got: {names}"
         )
 
 

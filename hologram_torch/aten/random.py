@@ -128,8 +128,8 @@ def exponential_(x: torch.Tensor, lambd: float = 1.0, *, generator: Generator) -
     "geometric_", lambda x, p: None if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p}"
 )
 def geometric_(x: torch.Tensor, p: float, *, generator: Generator) -> Tensor:
-    found = hg.ceil(hg.log(positive(x, generator)) * (1.0 / math.log1p(-p)))
-    return hg.maximum(found, 1.0)
+    numbers = hg.ceil(hg.log(positive(x, generator)) * (1.0 / math.log1p(-p)))
+    return hg.maximum(numbers, 1.0)
 
 
 @filled(
@@ -145,10 +145,10 @@ def _probabilities(p: torch.Tensor) -> Tensor:
         raise NotImplementedError(
             f"hologram, bernoulli: expected probabilities tensor to have floating type, got {p.dtype}"
         )
-    found = hologram_tensor(p)
-    inside = hg.logical_and(hg.greater_equal(found, 0.0), hg.less_equal(found, 1.0))  # NaN is not
+    tensor = hologram_tensor(p)
+    inside = hg.logical_and(hg.greater_equal(tensor, 0.0), hg.less_equal(tensor, 1.0))  # NaN is not
     refuse("bernoulli", hg.any(hg.logical_not(inside)), "probabilities must lie within [0, 1]")
-    return found.astype(_computed(p), copy=False)
+    return tensor.astype(_computed(p), copy=False)
 
 
 @filled("bernoulli_.Tensor", lambda x, p: None)
@@ -225,13 +225,13 @@ def _normal(mean: Any, std: Any = 1.0, *, generator: Generator = None) -> torch.
     if isinstance(std, torch.Tensor) and std.numel() and bool((std < 0).any()):
         raise RuntimeError("hologram, normal: normal expects all elements of std >= 0.0")
     shape = torch.broadcast_shapes(*(v.shape for v in given))
-    found = torch.empty(shape, dtype=given[0].dtype, device=given[0].device).normal_(generator=generator)
-    return found.mul_(std).add_(mean)
+    numbers = torch.empty(shape, dtype=given[0].dtype, device=given[0].device).normal_(generator=generator)
+    return numbers.mul_(std).add_(mean)
 
 
 def _normal_out(mean: Any, std: Any = 1.0, *, generator: Generator = None, out: torch.Tensor) -> torch.Tensor:
-    found = _normal(mean, std, generator=generator)
-    return out.resize_(found.shape).copy_(found)
+    numbers = _normal(mean, std, generator=generator)
+    return out.resize_(numbers.shape).copy_(numbers)
 
 
 for _form in ("Tensor_float", "float_Tensor", "Tensor_Tensor"):
@@ -303,7 +303,7 @@ register(
 )
 
 
-def _copied(out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
-    if out.dtype != found.dtype:
+def _copied(out: torch.Tensor, samples: torch.Tensor) -> torch.Tensor:
+    if out.dtype != samples.dtype:
         raise RuntimeError(f"hologram, multinomial: expects Long tensor out, got: {out.dtype}")
-    return out.resize_(found.shape).copy_(found)
+    return out.resize_(samples.shape).copy_(samples)

@@ -129,8 +129,8 @@ def _running(name: str, operation: Callable[..., Any]) -> None:
     """Written into outputs that PyTorch has made."""
 
     def kernel(x: torch.Tensor, values: torch.Tensor, indices: torch.Tensor, dim: int) -> None:
-        found = operation(ordered(hologram_tensor(x)), axis=dim)
-        for result, output in zip(found, (values, indices), strict=True):
+        results = operation(ordered(hologram_tensor(x)), axis=dim)
+        for result, output in zip(results, (values, indices), strict=True):
             write(result, hologram_tensor(output))
 
     register(f"_{name}_helper", kernel)

@@ -32,9 +32,9 @@ def drawn(
     if not first.is_floating_point():
         raise NotImplementedError(f"hologram, {name}: not implemented for {first.dtype}")
     if any(x.dtype != first.dtype or x.device != first.device for x in parameters):
-        found = " and ".join(f"{x.dtype} on {x.device}" for x in parameters)
+        kinds = " and ".join(f"{x.dtype} on {x.device}" for x in parameters)
         raise RuntimeError(
-            f"hologram, {name}: parameters must be of one dtype and on one device, got {found}"
+            f"hologram, {name}: parameters must be of one dtype and on one device, got {kinds}"
         )
     own = hg.broadcast_arrays(*map(hologram_tensor, parameters))
     seed, offset = draw(first.device.index, max(own[0].size, 1), generator)
@@ -61,10 +61,10 @@ def _sample_dirichlet(alpha: torch.Tensor, generator: Generator = None) -> torch
 
 
 def _poisson(rate: torch.Tensor, generator: Generator = None) -> torch.Tensor:
-    found = drawn("poisson", hg.random_poisson, [rate], generator)
+    numbers = drawn("poisson", hg.random_poisson, [rate], generator)
     negative = hg.any(hg.less(hologram_tensor(rate), 0.0))
     refuse("poisson", negative, "invalid Poisson rate, expected rate to be non-negative")
-    return torch_tensor(found)
+    return torch_tensor(numbers)
 
 
 def _binomial(count: torch.Tensor, prob: torch.Tensor, generator: Generator = None) -> torch.Tensor:
@@ -91,10 +91,10 @@ def _known(x: Tensor) -> Tensor:
 
 def _polynomial(x: Tensor, coefficients: Sequence[Any]) -> Any:
     """The lowest power first."""
-    found = coefficients[-1]
+    total = coefficients[-1]
     for c in reversed(coefficients[:-1]):
-        found = c + x * found
-    return found
+        total = c + x * total
+    return total
 
 
 def _rows(text: str) -> list[list[float]]:
@@ -148,8 +148,8 @@ def standard_gamma_grad(alpha: Tensor, x: Tensor) -> Tensor:
     dtype, alpha, x = alpha.dtype, _finely(alpha), _finely(x)
     u, v = hg.log(x / alpha), hg.log(alpha)
     above, below = (_polynomial(v, [_polynomial(u, c) for c in each]) for each in (_ABOVE, _BELOW))
-    found = hg.where(hg.greater(alpha, 8.0), _gamma_large(alpha, x), hg.exp(above / below))
-    return hg.where(hg.less(x, 0.8), _gamma_small(alpha, x), found).astype(dtype, copy=False)
+    slope = hg.where(hg.greater(alpha, 8.0), _gamma_large(alpha, x), hg.exp(above / below))
+    return hg.where(hg.less(x, 0.8), _gamma_small(alpha, x), slope).astype(dtype, copy=False)
 
 
 def _beta_near_zero(x: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
@@ -252,8 +252,8 @@ def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     dtype, (x, alpha, total) = x.dtype, (_finely(each) for each in (x, alpha, total))
     beta, boundary = total - alpha, total * x * (1 - x)
     large = hg.logical_and(hg.greater(alpha, 6.0), hg.greater(beta, 6.0))
-    found = hg.where(large, _beta_large(x, alpha, beta), _beta_between(x, alpha, total))
+    slope = hg.where(large, _beta_large(x, alpha, beta), _beta_between(x, alpha, total))
     near_one = hg.logical_and(hg.greater_equal(x, 0.5), hg.less(boundary, 0.75))
-    found = hg.where(near_one, -_beta_near_one(1 - x, beta, alpha), found)
+    slope = hg.where(near_one, -_beta_near_one(1 - x, beta, alpha), slope)
     near_zero = hg.logical_and(hg.less_equal(x, 0.5), hg.less(boundary, 2.5))
-    return hg.where(near_zero, _beta_near_zero(x, alpha, beta), found).astype(dtype, copy=False)
+    return hg.where(near_zero, _beta_near_zero(x, alpha, beta), slope).astype(dtype, copy=False)

@@ -53,9 +53,9 @@ def _view_backward(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     """The derivative of a view: a cotangent where it looks, 0 elsewhere."""
 
     def backward(cotangent: torch.Tensor, sizes: Sequence[int], *where: Any) -> torch.Tensor:
-        found = cotangent.new_zeros(sizes)
-        view(found, *where).copy_(cotangent)
-        return found
+        gradient = cotangent.new_zeros(sizes)
+        view(gradient, *where).copy_(cotangent)
+        return gradient
 
     return backward
 

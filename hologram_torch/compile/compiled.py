@@ -47,14 +47,14 @@ class Variant:
     written: int  # how many of the first tensors are written to; what they become comes before the results
 
     def __call__(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> list[Any]:
-        found = self.run(tensors)
-        for target, result in zip(tensors[: self.written], found, strict=False):
+        outputs = self.run(tensors)
+        for target, result in zip(tensors[: self.written], outputs, strict=False):
             settle(target, result)
         if self.complaints:
-            unread.leave(found[-1], self.complaints)
+            unread.leave(outputs[-1], self.complaints)
         results: list[Any] = []
         for give in self.gives:
-            results.append(give(args, found, results))
+            results.append(give(args, outputs, results))
         return results
 
 
@@ -112,9 +112,9 @@ class CompiledGraph:
     def _ordered(self, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
         """What belongs to the tensors among the arguments, those that are written to first."""
         rest = iter(tensors)
-        found = {k: next(rest) for k, x in enumerate(args) if isinstance(x, torch.Tensor)}
-        first = [found.pop(k) for k in self._writes]
-        return [*first, *found.values()]
+        by_place = {k: next(rest) for k, x in enumerate(args) if isinstance(x, torch.Tensor)}
+        first = [by_place.pop(k) for k in self._writes]
+        return [*first, *by_place.values()]
 
     @property
     def executor(self) -> Executor:
@@ -201,7 +201,7 @@ class Given:
         """Of the next result."""
         self._count += 1
         if not isinstance(result, torch.Tensor):
-            return lambda args, found, results: result
+            return lambda args, outputs, results: result
         tensor = hologram_tensor(result)
         if id(tensor.buffer) in self._written:
             tensor = tensor.clone()
@@ -210,13 +210,13 @@ class Given:
         place, given = self._inputs.get(id(tensor.buffer), (None, None))
         if place is not None:
             if layout is given:
-                return lambda args, found, results: args[place]
-            return lambda args, found, results: as_strided(HOST_KEYS, args[place], shape, strides, offset)
+                return lambda args, outputs, results: args[place]
+            return lambda args, outputs, results: as_strided(HOST_KEYS, args[place], shape, strides, offset)
         before = self._known.setdefault((id(tensor.buffer), layout), self._count - 1)
         if before != self._count - 1:
-            return lambda args, found, results: results[before]
+            return lambda args, outputs, results: results[before]
         number = len(self.returned)
         self.returned.append(tensor)
         if host:
-            return lambda args, found, results: to_host(found[number], strides)
-        return lambda args, found, results: torch_tensor(found[number])
+            return lambda args, outputs, results: to_host(outputs[number], strides)
+        return lambda args, outputs, results: torch_tensor(outputs[number])

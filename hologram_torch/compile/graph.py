@@ -32,19 +32,19 @@ def on_host(graph: torch.fx.GraphModule) -> tuple[bool, ...]:
 def writes(graph: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[int, ...]]:
     """A graph that gives what it wrote to its arguments at its end, before all else; and which arguments these are."""
     places = {node: k for k, node in enumerate(graph.graph.find_nodes(op="placeholder"))}
-    found: dict[int, torch.fx.Node] = {}
+    written: dict[int, torch.fx.Node] = {}
     for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default):
         target, source = node.args[:2]
         if target in places and isinstance(source, torch.fx.Node):
-            found[places[target]] = source
+            written[places[target]] = source
             node.replace_all_uses_with(source)
             graph.graph.erase_node(node)
-    if found:
+    if written:
         output = graph.graph.output_node()
         (results,) = output.args
-        output.args = ((*found.values(), *results),)  # pyright: ignore
+        output.args = ((*written.values(), *results),)  # pyright: ignore
         graph.recompile()
-    return graph, tuple(found)
+    return graph, tuple(written)
 
 
 def moved(graph: torch.fx.GraphModule, index: int) -> torch.fx.GraphModule:

@@ -32,7 +32,7 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     own = _repeated(key), _repeated(value)
     if dropout or causal or users != [(operator.getitem, (0,))] or None in own:
         return False
-    (found,) = node.users
+    (item,) = node.users
     batch, heads, rows, width = shape
     shared = own[0].meta["val"].shape[1]  # pyright: ignore
     masked: tuple[Any, ...] = () if mask is None else mask.meta["val"].shape  # pyright: ignore
@@ -46,10 +46,10 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
         if of_heads:
             mask = graph.call_function(aten.reshape.default, (mask, [*masked[:-3], shared, each, -1]))
         node.args = (rows_of, *own, mask, *node.args[4:])
-    with graph.inserting_after(found):
-        back = graph.call_function(aten.reshape.default, (found, [batch, heads, 1, -1]))
-    back.meta["val"] = found.meta["val"]
-    found.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
+    with graph.inserting_after(item):
+        back = graph.call_function(aten.reshape.default, (item, [batch, heads, 1, -1]))
+    back.meta["val"] = item.meta["val"]
+    item.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
     for left in (key, value):
         _erase(graph, left)
     return True

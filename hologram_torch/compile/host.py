@@ -41,11 +41,11 @@ def on_executor(x: torch.Tensor, executor: Executor) -> Tensor:
     if not executor.limits.host_resident or not x.numel() or x.is_neg():
         return _copied(x, executor)
     storage: Any = x.untyped_storage()
-    found: Adopted | None = getattr(storage, "adopted", None)
-    if found is None or found.address != storage.data_ptr() or found.executor is not executor:
-        found = storage.adopted = _adopted(storage, x.dtype, executor)
+    adopted: Adopted | None = getattr(storage, "adopted", None)
+    if adopted is None or adopted.address != storage.data_ptr() or adopted.executor is not executor:
+        adopted = storage.adopted = _adopted(storage, x.dtype, executor)
     element, offset = DTYPES[x.dtype], int(x.storage_offset())
-    buffer = found.buffer
+    buffer = adopted.buffer
     if buffer.kind.dtype is not element:
         buffer = reinterpreted(buffer, element)
     return Tensor(buffer, Layout(element, tuple(x.shape), x.stride(), offset))
@@ -60,9 +60,9 @@ def _adopted(storage: Any, dtype: torch.dtype, executor: Executor) -> Adopted:
 
 def _copied(x: torch.Tensor, executor: Executor) -> Tensor:
     kept = isinstance(x, torch.nn.Parameter)
-    found: Copied | None = getattr(x, "copied", None) if kept else None
-    if found is not None and found.executor is executor and found.version == x._version:
-        return found.tensor
+    copied: Copied | None = getattr(x, "copied", None) if kept else None
+    if copied is not None and copied.executor is executor and copied.version == x._version:
+        return copied.tensor
     tensor = executor.tensor(host_array(x))
     if kept:
         x.copied = Copied(executor, x._version, tensor)  # pyright: ignore[reportAttributeAccessIssue]
@@ -74,9 +74,9 @@ def to_host(x: Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     if x.executor.limits.host_resident:
         return host_tensor(x.to_numpy(copy=False))
     unread.read(x.executor)
-    found = host_tensor(x.to_numpy())
-    if found.stride() == strides:
-        return found
-    once = found[tuple(slice(None) if stride else slice(1) for stride in strides)]  # of what is repeated
-    kept = torch.empty_strided(once.shape, strides, dtype=found.dtype).copy_(once)
-    return kept.expand(found.shape)
+    tensor = host_tensor(x.to_numpy())
+    if tensor.stride() == strides:
+        return tensor
+    once = tensor[tuple(slice(None) if stride else slice(1) for stride in strides)]  # of what is repeated
+    kept = torch.empty_strided(once.shape, strides, dtype=tensor.dtype).copy_(once)
+    return kept.expand(tensor.shape)

@@ -60,21 +60,21 @@ def tell() -> bool:
     root = Path(torch.__file__).parent
     if sys.platform != "linux" or not (root / HEADER).is_file():
         return False
-    found = slots((root / HEADER).read_text())
-    if list(found)[:3] != ["type", "exchangeDevice", "getDevice"] or list(found)[-1][0] != "~":
+    places = slots((root / HEADER).read_text())
+    if list(places)[:3] != ["type", "exchangeDevice", "getDevice"] or list(places)[-1][0] != "~":
         return False
     guard = (ctypes.c_void_p * (_kind + 1)).in_dll(ctypes.CDLL(str(root / "lib/libc10.so")), REGISTRY)[_kind]
     if not guard:
         return False
     head = ctypes.c_size_t.from_address(guard)
-    words = AHEAD + len(found) - 1 + DELETES
+    words = AHEAD + len(places) - 1 + DELETES
     start = head.value - AHEAD * ctypes.sizeof(ctypes.c_size_t)
     table = (ctypes.c_size_t * words).from_buffer_copy(ctypes.string_at(start, words * ctypes.sizeof(head)))
-    table[AHEAD + found["getDevice"]] = ctypes.cast(_function, ctypes.c_void_p).value or 0
+    table[AHEAD + places["getDevice"]] = ctypes.cast(_function, ctypes.c_void_p).value or 0
     code = compiled(Path(__file__).with_name("guard.ll"), tuple(COMPILED))
     for names, address in zip(COMPILED.values(), () if code is None else code.addresses, strict=False):
         for name in names:
-            table[AHEAD + found[name]] = address
+            table[AHEAD + places[name]] = address
     _kept.append(table)
     head.value = ctypes.addressof(table) + AHEAD * ctypes.sizeof(head)
     return True

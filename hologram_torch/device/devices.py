@@ -54,10 +54,10 @@ class Devices:
             with self._lock:
                 chosen = selector.choose(self._chosen)
                 first = Place(chosen.name, chosen.index)
-                found = [Place(info.backend, info.index) for p in probes() for info in p.devices]
-                found.sort(key=lambda place: (place != first, place.backend != first.backend))
-                self._executors = [None] * len(found)
-                self._places = tuple(found)
+                places = [Place(info.backend, info.index) for p in probes() for info in p.devices]
+                places.sort(key=lambda place: (place != first, place.backend != first.backend))
+                self._executors = [None] * len(places)
+                self._places = tuple(places)
         return self._places
 
     def choose(self, backend: str) -> None:
@@ -76,8 +76,8 @@ class Devices:
     def info(self, index: int) -> DeviceInfo:
         """What a device is; opens nothing."""
         place = self.place(index)
-        (found,) = (p for p in probes() if p.backend == place.backend)
-        return found.devices[place.number]
+        (probe,) = (p for p in probes() if p.backend == place.backend)
+        return probe.devices[place.number]
 
     def place(self, index: int) -> Place:
         """The device of a number; raises RuntimeError, as torch.cuda does, for a number that none has."""
@@ -95,19 +95,19 @@ class Devices:
             return self.current
         if isinstance(device, int):
             return device
-        found = torch.device(device)
-        if found.type != "hologram":
-            raise ValueError(f"torch.hologram: a device of hologram is needed, got {found}")
-        return self.current if found.index is None else found.index
+        given = torch.device(device)
+        if given.type != "hologram":
+            raise ValueError(f"torch.hologram: a device of hologram is needed, got {given}")
+        return self.current if given.index is None else given.index
 
     # Executors.
 
     def executor(self, index: int) -> Executor:
         """The executor of a device, opened when it is first needed, and again where it was closed."""
         if 0 <= index < len(self._executors):
-            found = self._executors[index]
-            if found is not None and found.usable:
-                return found
+            executor = self._executors[index]
+            if executor is not None and executor.usable:
+                return executor
         return self._opened(index)
 
     def _opened(self, index: int) -> Executor:
@@ -120,20 +120,20 @@ class Devices:
                     "start workers with the method 'spawn', or keep tensors of theirs on the CPU"
                 )
             try:
-                found = Default.executor(place.name)
+                executor = Default.executor(place.name)
             except BackendUnavailable as error:
                 raise RuntimeError(f"hologram:{index}: {error}") from error
-            self._executors[index] = found
-            self._numbers[found] = index
-            return found
+            self._executors[index] = executor
+            self._numbers[executor] = index
+            return executor
 
     def number(self, executor: Any) -> int:
         """The number of the device that an executor computes on."""
-        found = self._numbers.get(executor)
-        if found is None:
+        number = self._numbers.get(executor)
+        if number is None:
             place = Place(executor.backend, executor.device.info.index)
-            found = self._numbers[executor] = self.places.index(place)
-        return found
+            number = self._numbers[executor] = self.places.index(place)
+        return number
 
     def opened(self) -> list[Executor]:
         """Executors that are open now."""

@@ -79,11 +79,11 @@ class Generator(Theirs, metaclass=StandIn):
             return Theirs(device)
         index = devices.index_of(device)
         devices.place(index)
-        found = super().__new__(cls)
-        found._device = torch.device("hologram", index)
-        found._stream = Stream()
-        _generators[found._cdata] = found
-        return found
+        generator = super().__new__(cls)
+        generator._device = torch.device("hologram", index)
+        generator._stream = Stream()
+        _generators[generator._cdata] = generator
+        return generator
 
     @property
     def device(self) -> torch.device:
@@ -99,9 +99,9 @@ class Generator(Theirs, metaclass=StandIn):
 
     def seed(self) -> int:
         """Starts its stream anew with a number that nobody knows before."""
-        found = Theirs().seed()
-        self._stream.start(found)
-        return found
+        number = Theirs().seed()
+        self._stream.start(number)
+        return number
 
     def get_state(self) -> torch.Tensor:
         return self._stream.state
@@ -139,8 +139,8 @@ class _Defaults(dict[int, Generator]):
     seed = UNSEEDED
 
     def __missing__(self, index: int) -> Generator:
-        found = self[index] = Generator(torch.device("hologram", index)).manual_seed(self.seed)
-        return found
+        generator = self[index] = Generator(torch.device("hologram", index)).manual_seed(self.seed)
+        return generator
 
 
 defaults = _Defaults()

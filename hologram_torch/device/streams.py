@@ -54,9 +54,9 @@ class Stream(TheirStream, metaclass=StandIn):
 
     def record_event(self, event: Event | None = None) -> Event:
         """Marks this place of the queue with an event, a new one if None."""
-        found = event or Event(self.device)
-        found.record(self)
-        return found
+        mark = event or Event(self.device)
+        mark.record(self)
+        return mark
 
     def wait_event(self, event: Event) -> None:
         """Has what is asked later come after an event; one of the same device comes before it anyway."""
@@ -89,9 +89,9 @@ class _Streams(dict[int, Stream]):
 
     def __missing__(self, index: int) -> Stream:
         devices.place(index)
-        found = TheirStream.__new__(Stream, stream_id=0, device_index=index, device_type=int(KIND))
-        self[index] = found
-        return found
+        made = TheirStream.__new__(Stream, stream_id=0, device_index=index, device_type=int(KIND))
+        self[index] = made
+        return made
 
 
 _streams = _Streams()
@@ -111,9 +111,9 @@ class Event(TheirEvent, metaclass=StandIn):
             raise NotImplementedError("hologram: events are not shared between processes")
         index = devices.index_of(device)
         devices.place(index)
-        found = TheirEvent.__new__(cls, device=torch.device("hologram", index), **kwargs)
-        found._timed = bool(kwargs.get("enable_timing"))
-        return found
+        event = TheirEvent.__new__(cls, device=torch.device("hologram", index), **kwargs)
+        event._timed = bool(kwargs.get("enable_timing"))
+        return event
 
     def record(self, stream: torch.Stream | None = None) -> None:
         """Marks this place of the queue."""

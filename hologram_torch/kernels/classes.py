@@ -87,16 +87,16 @@ def class_of(
     apart = len(set(blocks)) == len(set(sources))
     if any(b.adopted for b in blocks) or not (apart or type(kernel) is Kernel):
         return None
-    found = Class(kernel)
-    found.take(kernel.names, args, taken.told)
+    call = Class(kernel)
+    call.take(kernel.names, args, taken.told)
     if kwargs:
-        found.take(tuple(kwargs), tuple(kwargs.values()), taken.told)
-    if not found.sizes:
+        call.take(tuple(kwargs), tuple(kwargs.values()), taken.told)
+    if not call.sizes:
         return None
-    found.key += (torch.get_default_dtype(), taken.told, *kwargs, *map(sources.index, sources))
+    call.key += (torch.get_default_dtype(), taken.told, *kwargs, *map(sources.index, sources))
     laid = enumerate(zip(blocks, places, strict=True))
-    found.key += [(k, place % LINE) for k, (block, place) in laid if block.nbytes >= LARGE]
+    call.key += [(k, place % LINE) for k, (block, place) in laid if block.nbytes >= LARGE]
     if not apart:
         first = [blocks.index(block) for block in blocks]
-        found.key += [(k, place - places[k]) for k, place in zip(first, places, strict=True)]
-    return found
+        call.key += [(k, place - places[k]) for k, place in zip(first, places, strict=True)]
+    return call

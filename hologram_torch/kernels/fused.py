@@ -42,10 +42,10 @@ class Fused:
         key = _key((args, kwargs) if kwargs else args, tensors)
         if not tensors:
             return self.function(*args, **kwargs)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept.keep(key, self._compiled(args, kwargs))
-        return found(*tensors)
+        compiled = self._kept.get(key)
+        if compiled is None:
+            compiled = self._kept.keep(key, self._compiled(args, kwargs))
+        return compiled(*tensors)
 
     def _compiled(self, args: Any, kwargs: Any) -> Callable[..., Any]:
         form = pytree.tree_map(lambda x: TENSOR if isinstance(x, Tensor) else x, (args, kwargs))
@@ -93,8 +93,8 @@ def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def decomposition(name: str) -> Fused:
     """PyTorch's own decomposition of an operator into others, compiled."""
-    found: dict[OpOverload, Callable[..., Any]] = decomposition_table  # pyright: ignore[reportAssignmentType]
-    return Fused(in_torch(found[operator(name)]))
+    table: dict[OpOverload, Callable[..., Any]] = decomposition_table  # pyright: ignore[reportAssignmentType]
+    return Fused(in_torch(table[operator(name)]))
 
 
 def _theirs(x: Any) -> Any:

@@ -199,15 +199,15 @@ class Kernel:
     def expected(self, taken: Taken, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
         """What PyTorch says of a call; raises what it raises."""
         key = tuple(taken.key)
-        found = self._known.get(key)
-        if found is None:
-            found = self._learned(args, kwargs) if self.inferred else NOTHING
+        expected = self._known.get(key)
+        if expected is None:
+            expected = self._learned(args, kwargs) if self.inferred else NOTHING
             if not self.wider or args[0].dtype not in self.wider:
                 self._ask(refusals.of_signature(self.asked, args, kwargs))
             if self._outputs and self._plain(args, kwargs) != [kwargs[name].dtype for name in self._outputs]:
                 self._ask(refusals.of_outputs(self.overload, self.base, args, kwargs, self._outputs))
-            self._known.keep(key, found)
-        return found
+            self._known.keep(key, expected)
+        return expected
 
     def _learned(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Expected:
         given = {n: _meta(a) for n, a in kwargs.items()}
@@ -243,8 +243,8 @@ class Kernel:
         if not self.inferred:
             return None
         rest = {n: _meta(a) for n, a in kwargs.items() if n not in self._outputs}
-        found = self.base(*map(_meta, refusals.with_tensors(self.overload, args)), **rest)
-        return [x.dtype for x in (found if isinstance(found, (tuple, list)) else (found,))]
+        results = self.base(*map(_meta, refusals.with_tensors(self.overload, args)), **rest)
+        return [x.dtype for x in (results if isinstance(results, (tuple, list)) else (results,))]
 
     def _ask(self, error: Exception | None) -> None:
         """Raises a refusal, if there is one."""
@@ -293,11 +293,11 @@ class Kernel:
             single = len(self.overload._schema.returns) == 1 and len(results) == 1
         wanted = expected.results or (None,) * len(results)
         self._refuse_fractions(results, wanted)
-        found = [
+        delivered = [
             self._delivered(r, w, taken) if isinstance(r, Tensor) else r
             for r, w in zip(results, wanted, strict=True)
         ]
-        return found[0] if single else tuple(found) if not self._lists else found
+        return delivered[0] if single else tuple(delivered) if not self._lists else delivered
 
     def _refuse_fractions(self, results: Sequence[Any], wanted: Sequence[Layout | None]) -> None:
         """Refuses what PyTorch's kernels have for floats alone: they would give an integer where we have a float."""

@@ -36,13 +36,13 @@ class Arguments:
     floats: list[float]
 
 
-def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) -> Any:
+def recipe_of(recording: Recording, taken: Arguments, returned: Any, dtype: Any) -> Any:
     """The recipe of a call that was recorded; BY_VALUE where floats have a say, None where it cannot be repeated."""
-    several = isinstance(found, (tuple, list))
+    several = isinstance(returned, (tuple, list))
     kinds: list[BufferSpec] = []
     blocks: list[Any] = []
     results: list[Any] = []
-    for x in found if several else (found,):
+    for x in returned if several else (returned,):
         place = next((k for k, source in enumerate(taken.sources) if source is x), None)
         if place is not None or isinstance(x, CONSTANTS):
             results.append(x if place is None else Same(place))
@@ -75,7 +75,7 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
         blocks.append(flag.block)
     if not recording.launched and not (results and all(type(x) is Made for x in results)):
         return None
-    first: Any = _tensor(taken.sources[0] if taken.sources else found)
+    first: Any = _tensor(taken.sources[0] if taken.sources else returned)
     engine = first.executor
     structure, numbers = None, ()
     if recording.launched:
@@ -92,7 +92,7 @@ def recipe_of(recording: Recording, taken: Arguments, found: Any, dtype: Any) ->
         kinds=tuple(kinds),
         numbers=numbers,
         results=tuple(results),
-        form=type(found) if several else None,
+        form=type(returned) if several else None,
         only=alone,
         index=devices.number(engine),
         bounds=held,

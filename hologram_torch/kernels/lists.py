@@ -110,8 +110,8 @@ class Updates:
             if compiled.over([hologram_tensor(x).buffer for x in tensors], numbers):
                 self._learn(key, tensors, numbers, compiled)
                 return
-        found = (self.function if deferred() else self._fresh)(written, *others)
-        for target, result in zip(targets, (x for each in found for x in each), strict=True):
+        results = (self.function if deferred() else self._fresh)(written, *others)
+        for target, result in zip(targets, (x for each in results for x in each), strict=True):
             write(result, target)
 
     def _learn(
@@ -230,8 +230,8 @@ def alike(lists: Sequence[Sequence[torch.Tensor]]) -> bool:
 
 def numbers(values: Sequence[Any]) -> list[float] | None:
     """Numbers as floats of a call; None unless all are real."""
-    found = [float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
-    return found if len(found) == len(values) else None
+    floats = [float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    return floats if len(floats) == len(values) else None
 
 
 def is_device_scalar(x: Any) -> bool:

@@ -22,8 +22,8 @@ def present(names: str) -> Iterator[OpOverload]:
     """Those of several operators, by names between spaces, that this PyTorch has: some go with a new one."""
     for name in names.split():
         packet, _, overload = name.partition(".")
-        found = getattr(torch.ops.aten, packet, None)
-        if found is not None and (overload or "default") in found.overloads():
+        group = getattr(torch.ops.aten, packet, None)
+        if group is not None and (overload or "default") in group.overloads():
             yield operator(name)
 
 
@@ -45,9 +45,9 @@ def variants(overload: OpOverload) -> Iterator[tuple[str, OpOverload]]:
     base = schema.name.removeprefix("aten::")
     wanted = [(a.name, str(a.type)) for a in schema.arguments]
     for form, packet in (("in_place", f"{base}_"), ("out", base)):
-        found = getattr(torch.ops.aten, packet, None)
-        for name in found.overloads() if found is not None else ():
-            other: OpOverload = getattr(found, name)
+        group = getattr(torch.ops.aten, packet, None)
+        for name in group.overloads() if group is not None else ():
+            other: OpOverload = getattr(group, name)
             inputs = [a for a in other._schema.arguments if not is_output(a)]
             outputs = len(other._schema.arguments) - len(inputs)
             if [(a.name, str(a.type)) for a in inputs] != wanted:

@@ -167,10 +167,10 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
         elif floats and not _within(recipe, floats):
             return kernel(*args, **kwargs)
         try:
-            found = follow(recipe, sources, places, floats)
+            results = follow(recipe, sources, places, floats)
         except HologramError as error:
             raise kernel.refusal(error) from error
-        return kernel(*args, **kwargs) if found is REFUSED else found
+        return kernel(*args, **kwargs) if results is REFUSED else results
 
     if not compiled:
         return call
@@ -256,9 +256,9 @@ def _learn(
         return kernel(*args, **kwargs)
     call = class_of(kernel, taken, args, kwargs)
     if call is None:
-        learnt, found, _ = _recorded(kernel, taken, args, kwargs)
+        learnt, results, _ = _recorded(kernel, taken, args, kwargs)
         known.keep(key, learnt, note, by_value)
-        return found
+        return results
     name = tuple(call.key)
     variants = known.templates.get(name)
     if variants is BY_VALUE:
@@ -266,24 +266,24 @@ def _learn(
         key = (key, *map(cache_key, taken.floats))
         return _learn(kernel, known, key, replace(taken, told=False), args, kwargs, note, True)
     if variants is None:
-        learnt, found, _ = _recorded(kernel, taken, args, kwargs)
+        learnt, results, _ = _recorded(kernel, taken, args, kwargs)
         known.keep(key, learnt, note, by_value)
         known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
-        return found
+        return results
     fit = variants.found(tuple(call.sizes))
     if fit is not None and fit[0].trusted:
         recipe, floats = fit[1], taken.floats if taken.told else []
         if (not floats or _within(recipe, floats)) and _promised(call.kernel, recipe, args, kwargs):
             known.keep(key, recipe, note, by_value)
-            found = follow(recipe, taken.sources, taken.places, floats)
-            return kernel(*args, **kwargs) if found is REFUSED else found
-    learnt, found, expected = _recorded(kernel, taken, args, kwargs)
+            results = follow(recipe, taken.sources, taken.places, floats)
+            return kernel(*args, **kwargs) if results is REFUSED else results
+    learnt, results, expected = _recorded(kernel, taken, args, kwargs)
     known.keep(key, learnt, note, by_value)
     if type(learnt) is Recipe and fit is not None:
         variants.compare(fit[0], agrees(fit[1], learnt, taken.places))
     elif type(learnt) is Recipe:
         variants.unfit(partial(traced, call, taken, args, kwargs, expected))
-    return found
+    return results
 
 
 def _promised(kernel: Kernel, recipe: Recipe, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -306,15 +306,15 @@ def _recorded(
     shapes = [(x.shape, x.stride()) for x in taken.sources]
     try:
         recording.begin()
-        found, expected = kernel.run(args, dict(kwargs))
+        results, expected = kernel.run(args, dict(kwargs))
     finally:
         recording.end()
     if recording.void:
-        return ONCE_MORE, found, expected
+        return ONCE_MORE, results, expected
     same = [x.untyped_storage().payload.block for x in taken.sources]  # pyright: ignore[reportAttributeAccessIssue]
     if same != taken.blocks or shapes != [(x.shape, x.stride()) for x in taken.sources]:  # one was resized
-        return None, found, expected
-    return recipe_of(recording, taken, found, expected.dtype), found, expected
+        return None, results, expected
+    return recipe_of(recording, taken, results, expected.dtype), results, expected
 
 
 def _within(recipe: Recipe, floats: Sequence[float]) -> bool:

@@ -50,13 +50,13 @@ def with_tensors(overload: OpOverload, args: Sequence[Any]) -> list[Any]:
     like = next((a for a in args if isinstance(a, torch.Tensor)), None)
     if like is None:
         return list(args)
-    found = []
+    operands = []
     for a, argument in zip(args, overload._schema.arguments, strict=False):
         if isinstance(a, (bool, int, float)) and str(argument.type) == "Tensor":
             own = torch.result_type(like, a)
             a = torch.tensor(a, dtype=own if own == like.dtype else None, device="meta")
-        found.append(a)
-    return found
+        operands.append(a)
+    return operands
 
 
 def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:

@@ -57,8 +57,8 @@ def add(
     `operation` is what it computes of its operands alone, without other arguments.
     """
     overload = operator(name)
-    found = [(Kernel, overload), *((FORMS[form], other) for form, other in variants(overload))]
-    for form, other in found:
+    forms = [(Kernel, overload), *((FORMS[form], other) for form, other in variants(overload))]
+    for form, other in forms:
         own = name_of(other)
         if own not in KERNELS:
             KERNELS[own] = form(

@@ -82,5 +82,5 @@ def write(result: Tensor, target: Tensor) -> None:
     if unless is None:
         target.executor.copy(result, target)
         return
-    found = result.astype(target.dtype, copy=False)
-    target.executor.execute(where, (unless, target, found), (target,), {})
+    converted = result.astype(target.dtype, copy=False)
+    target.executor.execute(where, (unless, target, converted), (target,), {})

@@ -37,10 +37,10 @@ class Table:
         width = max(int(counts.max(initial=0)), 1)
         column = np.arange(sources.size) - np.repeat(np.cumsum(counts) - counts, counts)
         positions = np.full((self.length, width), -1, np.int32)
-        found = np.zeros((self.length, width))
+        factors = np.zeros((self.length, width))
         positions[sources[order], column] = results[order]
-        found[sources[order], column] = weights[results[order], taps[order]]
-        return Table(positions, found, len(self.positions))
+        factors[sources[order], column] = weights[results[order], taps[order]]
+        return Table(positions, factors, len(self.positions))
 
 
 Rule = Callable[..., Table]

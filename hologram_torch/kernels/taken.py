@@ -57,19 +57,19 @@ class Taken:
     def _tensor(self, x: torch.Tensor) -> Any:
         try:
             known = None if self.known is None else self.known.get(id(x))
-            found = hologram_tensor(x) if known is None else known
+            tensor = hologram_tensor(x) if known is None else known
         except AttributeError:
             return self._foreign(x)
         except KeyError:
             raise TypeError(f"hologram, {self.name}: {x.dtype} is not supported") from None
-        self.tensors.append(found)
+        self.tensors.append(tensor)
         self.sources.append(x)
-        self.key.append(found.layout)
+        self.key.append(tensor.layout)
         if self.index is None:
             self.index = x.device.index
         elif self.index != x.device.index:
             raise self._apart(x)
-        return found
+        return tensor
 
     def _foreign(self, x: torch.Tensor) -> Any:
         if x.device.type == "hologram":

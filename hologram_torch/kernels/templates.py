@@ -33,10 +33,10 @@ class Recipes:
 
     def __call__(self, sizes: Sequence[int]) -> Recipe | None:
         """The recipe of a structure; None where it decides otherwise than the one that was traced."""
-        found = self._template.of(sizes)
-        if found is None:
+        parts = self._template.of(sizes)
+        if parts is None:
             return None
-        structure, (kinds, results, only, numbers) = found
+        structure, (kinds, results, only, numbers) = parts
         one = self._recipe  # each time, where dataclasses.replace would take longer than all else here
         return Recipe(
             one.engine, structure, kinds, numbers, results, one.form, only, one.index, one.bounds, one.flags
@@ -67,10 +67,10 @@ def traced(
             try:
                 lifted = [call.with_sizes(name, x) for name, x in zip(kernel.names, args, strict=False)]
                 named = {name: call.with_sizes(name, x) for name, x in kwargs.items()}
-                found = kernel.traced(lifted, named, known, expected)
+                results = kernel.traced(lifted, named, known, expected)
             finally:
                 recording.end()
-            recipe = recipe_of(recording, taken, found, expected.dtype)
+            recipe = recipe_of(recording, taken, results, expected.dtype)
             if type(recipe) is Recipe:
                 return Recipes(recipe, trace, taken.places)
         return None

@@ -33,14 +33,14 @@ def _slow(handle: int, axes: int, sizes: Any, steps: int, strides: Any, offset: 
         x = _aoti.alloc_tensor_by_stealing_from_void_ptr(capsule(handle, None, None))
         if strides:
             own = offset[0] if offset else None
-            found = as_strided(HOST_KEYS, x, sizes[:axes], strides[:steps], own)
+            tensor = as_strided(HOST_KEYS, x, sizes[:axes], strides[:steps], own)
         else:
-            found = view(HOST_KEYS, x, sizes[:axes])
+            tensor = view(HOST_KEYS, x, sizes[:axes])
     except RuntimeError as error:
         _refusals.message = ctypes.create_string_buffer(str(error).encode())
         result[0] = ctypes.addressof(_refusals.message)
         return 0
-    result[0] = _pointer(_aoti.unsafe_alloc_void_ptr_from_tensor(found), None)
+    result[0] = _pointer(_aoti.unsafe_alloc_void_ptr_from_tensor(tensor), None)
     return 1
 
 

@@ -20,12 +20,12 @@ TORCH_DTYPES: dict[DType, torch.dtype] = {own: theirs for theirs, own in DTYPES.
 
 def dtype_of(dtype: torch.dtype) -> DType:
     """hologram's name of a dtype; raises UnsupportedDType (a TypeError) for complex numbers and quantised ones."""
-    found = DTYPES.get(dtype)
-    if found is None:
+    ours = DTYPES.get(dtype)
+    if ours is None:
         raise UnsupportedDType(
             f"hologram has no {dtype}; it has {' '.join(str(d).removeprefix('torch.') for d in DTYPES)}"
         )
-    return found
+    return ours
 
 
 def torch_dtype(dtype: DType) -> torch.dtype:

@@ -138,10 +138,10 @@ local = _Local()
 
 def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
     """A tensor over all of a buffer, whose elements it sees in this layout; see `spans`."""
-    found = record(layout, index)
+    entry = record(layout, index)
     block = buffer.block if type(buffer) is Buffer else None
     token = next(_numbers) if block is None else block.token
-    return local.imported(found[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
+    return local.imported(entry[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
 
 
 def torch_tensor(x: Tensor) -> torch.Tensor:
@@ -221,8 +221,8 @@ def held(tensor: torch.Tensor) -> tuple[Any, Layout]:
     kind = buffer.kind
     if tensor.is_contiguous() and tensor.shape == kind.shape and DTYPES[tensor.dtype] is kind.dtype:
         return buffer, kind.layout
-    found = hologram_tensor(tensor)
-    return found.buffer, found.layout
+    own = hologram_tensor(tensor)
+    return own.buffer, own.layout
 
 
 def is_ours(x: Any) -> bool:

@@ -25,10 +25,10 @@ def shared(x: torch.Tensor, device: torch.device) -> torch.Tensor:
             except InteropError:  # memory that the executor cannot take as it lies
                 pass
     elif device.type == "cpu" and is_ours(x):
-        found = hologram_tensor(x)
-        if found.executor.limits.host_resident and x.numel():
-            found.executor.synchronize()
-            return host_tensor(found.to_numpy(copy=False))
+        own = hologram_tensor(x)
+        if own.executor.limits.host_resident and x.numel():
+            own.executor.synchronize()
+            return host_tensor(own.to_numpy(copy=False))
     return x.detach().to(device)
 
 
@@ -58,5 +58,5 @@ def computed_on(device: torch.device, function: Any, args: tuple[Any, ...], kwar
     tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
     home = tensors[0].device if tensors else device
     there = pytree.tree_map_only(torch.Tensor, lambda x: moved(x, device), (args, kwargs))
-    found = function(*there[0], **there[1])
-    return pytree.tree_map_only(torch.Tensor, lambda x: moved(x, home), found)
+    results = function(*there[0], **there[1])
+    return pytree.tree_map_only(torch.Tensor, lambda x: moved(x, home), results)

@@ -148,8 +148,9 @@ def test_what_cannot_be_written_is_a_message_not_a_traceback(tmp_path: Path) -> 
 def test_bench_tunes_what_has_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_CACHE_DIR", str(tmp_path))
     found = json.loads(invoke("bench", "--tune", "--backend", "cpu", "--json"))
-    assert (found["backend"], found["measured"]) == ("cpu", [])
-    assert "no tiles to choose" in invoke("bench", "--tune", "--backend", "cpu")
+    assert found["backend"] == "cpu"
+    assert {measured["kernel"] for measured in found["measured"]} == {"conv2d"}  # BLAS cuts products itself
+    assert "conv2d" in invoke("bench", "--tune", "--backend", "cpu")
 
 
 def test_bench_shows_what_was_measured(executor: hg.Executor, capsys: pytest.CaptureFixture[str]) -> None:

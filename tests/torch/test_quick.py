@@ -347,7 +347,7 @@ def test_overfilled_caches_lose_their_oldest(quick: Quick, monkeypatch: Any, lon
         caches.append(FIFOCache(8))
         return caches[-1]
 
-    monkeypatch.setattr(module, "Oldest", noted)
+    monkeypatch.setattr(module, "FIFOCache", noted)
     add, (x, a) = quick("add.Tensor"), _pair(30)
     for n in range(1, 30):
         x, a = _pair(n)

@@ -18,8 +18,8 @@ from hologram.machine.plan import Given
 def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
     """The calls in order as one launch; see hologram.machine.device.Device.prepare."""
     parts: list[Any] = []
-    found: list[Any] = [_part(c, arguments, host) for c in calls]
-    for compiled, group in itertools.groupby(found, lambda x: type(x) is list):
+    by_call: list[Any] = [_part(c, arguments, host) for c in calls]
+    for compiled, group in itertools.groupby(by_call, lambda x: type(x) is list):
         if compiled and host is not None:
             pieces = [piece for part in group for piece in part]
             if pieces:
@@ -41,8 +41,8 @@ def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) 
 def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece] | Prepared:
     """The pieces of a call, told which of the launch's arguments its operands are; or what Python runs."""
     write = getattr(call.kernel, "pieces", None)
-    found = None if host is None or write is None else write(call.spans(arguments), call.scalars, call.grid)
-    if found is None:
+    pieces = None if host is None or write is None else write(call.spans(arguments), call.scalars, call.grid)
+    if pieces is None:
         return InPlace(call)
     areas = call.areas
 
@@ -52,7 +52,7 @@ def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece
         area = areas[patch.argument]
         return replace(patch, argument=area.argument, first=area.first + patch.first)
 
-    return [replace(piece, patches=tuple(map(moved, piece.patches))) for piece in found]
+    return [replace(piece, patches=tuple(map(moved, piece.patches))) for piece in pieces]
 
 
 class InTurn:

@@ -60,10 +60,10 @@ def headers() -> str:
         from cuda.pathfinder import find_nvidia_header_directory  # an optional third party
     except ImportError as error:  # before 1.2.3
         raise BackendUnavailable(f"cuda-pathfinder is too old to find CUDA's headers: {error}") from error
-    found = find_nvidia_header_directory("cudart")
-    if found is None:
+    folder = find_nvidia_header_directory("cudart")
+    if folder is None:
         raise BackendUnavailable("CUDA's headers (cuda_fp16.h, cuda_bf16.h) are not installed")
-    return found
+    return folder
 
 
 def examine() -> None:

@@ -129,9 +129,9 @@ class CudaDevice(CompilingDevice[Kernel]):
         """See hologram.machine.device.Device; raises InteropError for memory of another device."""
         with self.context.lock:
             foreign.require_here(self.context, address)
-            found = self.transfers.adopt(address, nbytes, owner)
+            memory = self.transfers.adopt(address, nbytes, owner)
         self.transfers.let_go()
-        return found
+        return memory
 
     # Streams of other libraries.
 

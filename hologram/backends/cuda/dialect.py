@@ -57,11 +57,11 @@ _FUNCTIONS = (
 
 def _math(d: DType) -> dict[tuple[Opcode, DType], str]:
     f = "f" if d == f32 else ""
-    found = {o: f"{o.value}{f}({{0}}{', {1}' if o is O.POW else ''})" for o in _FUNCTIONS}
-    found |= {O.ABS: f"fabs{f}({{0}})", O.ROUND: f"rint{f}({{0}})", O.REM: f"fmod{f}({{0}}, {{1}})"}
-    found |= dict.fromkeys((O.FMA, O.MAD), f"fma{f}({{0}}, {{1}}, {{2}})")
+    table = {o: f"{o.value}{f}({{0}}{', {1}' if o is O.POW else ''})" for o in _FUNCTIONS}
+    table |= {O.ABS: f"fabs{f}({{0}})", O.ROUND: f"rint{f}({{0}})", O.REM: f"fmod{f}({{0}}, {{1}})"}
+    table |= dict.fromkeys((O.FMA, O.MAD), f"fma{f}({{0}}, {{1}}, {{2}})")
     one = "1.0f" if d == f32 else "1.0"
-    return spell(found | {O.RSQRT: f"{one} / sqrt{f}({{0}})"}, (d,))
+    return spell(table | {O.RSQRT: f"{one} / sqrt{f}({{0}})"}, (d,))
 
 
 def names(index_bits: int) -> Names:
@@ -115,7 +115,7 @@ def _function(name: str, arguments: Iterable[tuple[str, str]], result: str, d: D
 
 
 def _bitcasts() -> dict[tuple[DType, DType], str]:
-    found = {
+    table = {
         (f32, i32): "__float_as_int({0})", (f32, u32): "__float_as_uint({0})",
         (i32, f32): "__int_as_float({0})", (u32, f32): "__uint_as_float({0})",
         (f64, i64): "__double_as_longlong({0})", (f64, u64): "(unsigned long long)__double_as_longlong({0})",
@@ -126,8 +126,8 @@ def _bitcasts() -> dict[tuple[DType, DType], str]:
         (i16, bf16): "__short_as_bfloat16({0})", (u16, bf16): "__ushort_as_bfloat16({0})",
     }  # fmt: skip
     for a, b in ((i8, u8), (i16, u16), (i32, u32), (i64, u64)):
-        found |= {(a, b): f"({TYPES[b]}){{0}}", (b, a): f"({TYPES[a]}){{0}}"}
-    return found
+        table |= {(a, b): f"({TYPES[b]}){{0}}", (b, a): f"({TYPES[a]}){{0}}"}
+    return table
 
 
 def _atomics() -> dict[tuple[Opcode, DType], str]:
@@ -135,22 +135,22 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_ADD: "atomicAdd", O.ATOMIC_MIN: "atomicMin", O.ATOMIC_MAX: "atomicMax", O.ATOMIC_AND: "atomicAnd",
         O.ATOMIC_OR: "atomicOr", O.ATOMIC_XOR: "atomicXor", O.ATOMIC_EXCHANGE: "atomicExch",
     }  # fmt: skip
-    found = spell(
+    table = spell(
         {o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in functions.items()}, (i32, u32, u64)
     )
     for o in (O.ATOMIC_ADD, O.ATOMIC_EXCHANGE):
-        found[o, f32] = f"{functions[o]}(&{{buffer}}[{{position}}], {{value}})"
-    return found | {(O.ATOMIC_ADD, f64): "atomicAdd(&{buffer}[{position}], {value})"}
+        table[o, f32] = f"{functions[o]}(&{{buffer}}[{{position}}], {{value}})"
+    return table | {(O.ATOMIC_ADD, f64): "atomicAdd(&{buffer}[{position}], {value})"}
 
 
 def _parameters(index_bits: int) -> dict[DType, str]:
-    found = dict.fromkeys((f32, i32, u32, index), "p.{0}") | {
+    table = dict.fromkeys((f32, i32, u32, index), "p.{0}") | {
         d: f"({TYPES[d]})p.{{0}}" for d in (i8, i16, u8, u16)
     }
-    found |= {f16: "__float2half(p.{0})", bf16: "__float2bfloat16(p.{0})"}
+    table |= {f16: "__float2half(p.{0})", bf16: "__float2bfloat16(p.{0})"}
     whole = "(unsigned long long)p.{0}_high << 32 | p.{0}_low"
-    found |= {u64: whole, i64: f"(long long)({whole})", f64: f"__longlong_as_double((long long)({whole}))"}
-    return found | {bool_: "p.{0} != 0u"} | ({index: found[i64]} if index_bits == 64 else {})
+    table |= {u64: whole, i64: f"(long long)({whole})", f64: f"__longlong_as_double((long long)({whole}))"}
+    return table | {bool_: "p.{0} != 0u"} | ({index: table[i64]} if index_bits == 64 else {})
 
 
 def _make() -> dict[DType, str]:

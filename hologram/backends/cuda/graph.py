@@ -24,9 +24,9 @@ def sequence(context: Context, launches: Sequence[Launch]) -> Launch:
     """One call for launches in order; neighbours that are kernels become graphs."""
     calls: list[Launch] = []
     for recorded, group in itertools.groupby(launches, lambda launch: type(launch) is Recorded):
-        found: Any = list(group)
-        graph = recorded and len(found) >= SHORTEST
-        calls += [Graph(context, found)] if graph else found
+        members: Any = list(group)
+        graph = recorded and len(members) >= SHORTEST
+        calls += [Graph(context, members)] if graph else members
     return in_turn(calls)
 
 

@@ -33,13 +33,13 @@ def probe(name: str) -> Probe:
         library = installed()
     except ImportError as error:
         return Probe(name, reason=f"cuda-python is not installed ({error})", remedy=f"{INSTALL}.")
-    found = probe_library(library)
-    if found.available:
+    probed = probe_library(library)
+    if probed.available:
         try:
             compiler.examine()
         except BackendUnavailable as error:
             return Probe(name, reason=str(error), remedy=f"{INSTALL}.")
-    return found
+    return probed
 
 
 def probe_library(library: Library) -> Probe:
@@ -82,17 +82,17 @@ def probe_library(library: Library) -> Probe:
 
 def _found(library: Library, version: str) -> Probe:
     """The devices that can be used; of the others a note each."""
-    found: list[DeviceInfo] = []
+    devices: list[DeviceInfo] = []
     notes: list[str] = []
     for ordinal in range(library.call(library.driver.cuDeviceGetCount)):
         card = Card(library, ordinal)
         if card.obstacle:
             notes.append(card.obstacle)
         else:
-            found.append(card.describe(len(found), version))
-    if not found:
+            devices.append(card.describe(len(devices), version))
+    if not devices:
         return Probe(library.name, reason="; ".join(notes), remedy=WEBGPU)
-    return Probe(library.name, tuple(found), notes=tuple(notes))
+    return Probe(library.name, tuple(devices), notes=tuple(notes))
 
 
 def _spelled(version: int) -> str:
@@ -165,24 +165,24 @@ class Card:
 
 def open_device(name: str, index: int) -> CudaDevice:
     """Opens the device with that index in the probe's list; raises BackendUnavailable."""
-    found = probe(name)
-    if not found.available:
-        raise BackendUnavailable(f"{name}: device {index} cannot be opened: {found.reason}. {found.remedy}")
-    return open_found(installed(), found, index, NVRTC, vendor.bindings())
+    probed = probe(name)
+    if not probed.available:
+        raise BackendUnavailable(f"{name}: device {index} cannot be opened: {probed.reason}. {probed.remedy}")
+    return open_found(installed(), probed, index, NVRTC, vendor.bindings())
 
 
 def open_found(
-    library: Library, found: Probe, index: int, compiler_for: Callable[[int], Compiler], products: Any = None
+    library: Library, probed: Probe, index: int, compiler_for: Callable[[int], Compiler], products: Any = None
 ) -> CudaDevice:
     """Opens a device that a probe found; `compiler_for` gives the compiler for its architecture.
 
     `products` are the bindings of the vendor's library of products, where there is one.
     """
-    if not 0 <= index < len(found.devices):
+    if not 0 <= index < len(probed.devices):
         raise BackendUnavailable(
-            f"{found.backend}: no device {index}: there are {len(found.devices)} devices"
+            f"{probed.backend}: no device {index}: there are {len(probed.devices)} devices"
         )
-    info = found.devices[index]
+    info = probed.devices[index]
     details: dict[str, Any] = dict(info.details)
     library.start()
     made = compiler_for(int(details["architecture"].removeprefix("sm_")))
@@ -191,6 +191,6 @@ def open_found(
     except BackendUnavailable:
         raise
     except HologramError as error:
-        raise BackendUnavailable(f"{found.backend}: {info.name} cannot be opened: {error}") from error
+        raise BackendUnavailable(f"{probed.backend}: {info.name} cannot be opened: {error}") from error
     limits = replace(info.limits, library_products=frozenset(vendor.TYPES) if products else frozenset())
     return CudaDevice(replace(info, limits=limits), context, made, products)

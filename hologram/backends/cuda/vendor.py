@@ -43,11 +43,11 @@ def bindings() -> Any:
     if importlib.util.find_spec("nvmath") is None:
         return None
     try:
-        found = importlib.import_module("nvmath.bindings.cublasLt")
-        found.get_version()
+        module = importlib.import_module("nvmath.bindings.cublasLt")
+        module.get_version()
     except (ImportError, OSError, RuntimeError):  # the last is nvmath's for libraries that are not found
         return None
-    return found
+    return module
 
 
 class Vendor:
@@ -234,10 +234,10 @@ class VendorKernel(Kernel):
         # Turned: the right operand comes first, and what lies along its second axis is a column.
         for place, name in ((1, "b"), (0, "a"), (2, "out")):
             rows, columns = (named[axis] for axis in {"a": "mk", "b": "kn", "out": "mn"}[name])
-            found = product_library.line((rows, columns), (named[f"{name}_row"], named[f"{name}_column"]))
-            if found is None or (name == "out" and found[0] != 1):
+            lines = product_library.line((rows, columns), (named[f"{name}_row"], named[f"{name}_column"]))
+            if lines is None or (name == "out" and lines[0] != 1):
                 raise ValueError(f"{name} does not lie in lines")
-            across, line = found
+            across, line = lines
             if across == 0:
                 described.transpose("TRANSA" if name == "b" else "TRANSB")
             shape = (columns, rows) if across == 1 else (rows, columns)

@@ -106,15 +106,15 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_ADD: "fetch_add", O.ATOMIC_MIN: "fetch_min", O.ATOMIC_MAX: "fetch_max", O.ATOMIC_AND: "fetch_and",
         O.ATOMIC_OR: "fetch_or", O.ATOMIC_XOR: "fetch_xor", O.ATOMIC_EXCHANGE: "exchange",
     }  # fmt: skip
-    found = spell({o: call.format(n) for o, n in names.items()}, (i32, u32))
-    return found | {(o, f32): call.format(names[o]) for o in (O.ATOMIC_ADD, O.ATOMIC_EXCHANGE)}
+    table = spell({o: call.format(n) for o, n in names.items()}, (i32, u32))
+    return table | {(o, f32): call.format(names[o]) for o in (O.ATOMIC_ADD, O.ATOMIC_EXCHANGE)}
 
 
 def _parameters() -> dict[DType, str]:
-    found = {d: f"({TYPES[d]})p.{{0}}" for d in (f16, bf16, i8, i16, u8, u16)}
-    found |= dict.fromkeys((f32, i32, u32, index), "p.{0}")
+    table = {d: f"({TYPES[d]})p.{{0}}" for d in (f16, bf16, i8, i16, u8, u16)}
+    table |= dict.fromkeys((f32, i32, u32, index), "p.{0}")
     whole = "(ulong)p.{0}_high << 32 | p.{0}_low"
-    return found | {u64: whole, i64: f"(long)({whole})", bool_: "p.{0} != 0u"}
+    return table | {u64: whole, i64: f"(long)({whole})", bool_: "p.{0} != 0u"}
 
 
 def _epilogue(

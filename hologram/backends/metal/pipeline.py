@@ -41,10 +41,10 @@ class Pipelines:
 
     def get(self, entry: str, text: str, threads: int) -> Pipeline:
         """The pipeline of an entry point for workgroups of so many threads; raises CompileError."""
-        found = self._known.get((entry, text, threads))
-        if found is None:
-            found = self._known[entry, text, threads] = Pipeline(self.compile(entry, text, threads))
-        return found
+        pipeline = self._known.get((entry, text, threads))
+        if pipeline is None:
+            pipeline = self._known[entry, text, threads] = Pipeline(self.compile(entry, text, threads))
+        return pipeline
 
     def compile(self, entry: str, text: str, threads: int) -> Any:
         """A new MTLComputePipelineState; raises CompileError with Metal's message."""

@@ -38,9 +38,9 @@ def devices(framework: Framework) -> tuple[list[Any], list[Any]]:
     """
     metal = framework.metal
     with framework.pool():
-        found = sorted(metal.MTLCopyAllDevices(), key=lambda d: d.registryID())
-        own = [d for d in found if d.supportsFamily_(metal.MTLGPUFamilyApple7)]
-        return own, [d for d in found if d not in own]
+        gpus = sorted(metal.MTLCopyAllDevices(), key=lambda d: d.registryID())
+        own = [d for d in gpus if d.supportsFamily_(metal.MTLGPUFamilyApple7)]
+        return own, [d for d in gpus if d not in own]
 
 
 def describe(backend: str, framework: Framework, device: Any, index: int) -> DeviceInfo:
@@ -95,9 +95,13 @@ def probe(backend: str, load: Callable[[], Framework]) -> Probe:
 
 def open_device(backend: str, load: Callable[[], Framework], index: int) -> MetalDevice:
     """Opens the device with that index in the probe's list; raises BackendUnavailable."""
-    found = probe(backend, load)
-    if not 0 <= index < len(found.devices):
-        why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
+    probed = probe(backend, load)
+    if not 0 <= index < len(probed.devices):
+        why = (
+            f"{probed.reason}: {probed.remedy}"
+            if probed.reason
+            else f"there are {len(probed.devices)} devices"
+        )
         raise BackendUnavailable(f"{backend}: no device {index}: {why}")
     framework = load()
     queue = queues.Queue(backend, framework, devices(framework)[0][index])
@@ -105,6 +109,6 @@ def open_device(backend: str, load: Callable[[], Framework], index: int) -> Meta
         pipeline = pipelines.Pipelines(queue).compile("atlas_nothing", NOTHING, 1)
     except CompileError as error:
         raise BackendUnavailable(f"{backend}: this system does not compile MSL 3.1: {error.log}") from error
-    info = found.devices[index]
+    info = probed.devices[index]
     subgroup = int(pipeline.threadExecutionWidth())
     return opened.MetalDevice(replace(info, limits=replace(info.limits, subgroup=subgroup)), queue)

@@ -171,10 +171,10 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See Device: one call that appends dispatches, whose bind groups are found by place."""
         with self.encoder.lock:
-            found = told.slots(calls, arguments, places, self.pipelines)
-        if found is None:
+            slots = told.slots(calls, arguments, places, self.pipelines)
+        if slots is None:
             return super().prepare(calls, arguments, places)
-        return told.launch_of(self.encoder, self.pipelines, found, places)
+        return told.launch_of(self.encoder, self.pipelines, slots, places)
 
     def timeline(self) -> Timeline:
         """A new timeline; see hologram.machine.device."""
@@ -217,9 +217,13 @@ def open_device(index: int, **lowered: int) -> WebGPUDevice:
 
     `lowered` replaces fields of its Limits by smaller ones. Raises BackendUnavailable.
     """
-    found = probe()
-    if not 0 <= index < len(found.devices):
-        why = f"{found.reason}: {found.remedy}" if found.reason else f"there are {len(found.devices)} devices"
+    probed = probe()
+    if not 0 <= index < len(probed.devices):
+        why = (
+            f"{probed.reason}: {probed.remedy}"
+            if probed.reason
+            else f"there are {len(probed.devices)} devices"
+        )
         raise BackendUnavailable(f"webgpu: no device {index}: {why}")
     logical = LogicalDevice(library(), adapters()[index])
     info = describe(logical.adapter, index)

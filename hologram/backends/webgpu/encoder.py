@@ -62,8 +62,8 @@ def sequence(encoder: Encoder, launches: Sequence[Launch]) -> Launch:
     """One call for launches in order: neighbours are appended together, under one lock."""
     calls: list[Launch] = []
     for recorded, group in itertools.groupby(launches, lambda launch: type(launch) is Recorded):
-        found: Any = list(group)
-        calls += [encoder.launch([d for r in found for d in r.dispatches])] if recorded else found
+        members: Any = list(group)
+        calls += [encoder.launch([d for r in members for d in r.dispatches])] if recorded else members
     return in_turn(calls)
 
 

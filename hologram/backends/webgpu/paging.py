@@ -53,16 +53,16 @@ def pages(
         cut = Cut(axis, contiguous(program, axis) if size >= ALIGNMENT else frozenset())
         size = size // ALIGNMENT * ALIGNMENT if cut.kept else size
         starts = range(0, rows, size)
-        found = [_page(known, cut, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
-        widest = max((page.bindings for page in found), key=lambda bound: max(b.nbytes for b in bound))
+        parts = [_page(known, cut, bindings, scalars, grid, s, min(size, rows - s)) for s in starts]
+        widest = max((page.bindings for page in parts), key=lambda bound: max(b.nbytes for b in bound))
         if all(b.nbytes <= limit for b in widest):
-            return cut, found
+            return cut, parts
         size //= 2
     raise _refusal(program, widest, limit, "a launch cannot be cut any finer")
 
 
 def _page(
-    found: Paths,
+    known: Paths,
     cut: Cut,
     bindings: Sequence[Binding],
     scalars: Sequence[Number],
@@ -70,11 +70,11 @@ def _page(
     start: int,
     count: int,
 ) -> Page:
-    program = found.program
+    program = known.program
     axes = [(0, extent - 1) for extent in grid]
     axes[cut.axis] = start, start + count - 1
     names = dict(zip((s.name for s in program.scalars), scalars, strict=True))
-    reach = reached(references(found, Lanes(program, names, axes, grid)))
+    reach = reached(references(known, Lanes(program, names, axes, grid)))
     bound, bases = [], []
     for parameter, binding in zip(program.buffers, bindings, strict=True):
         itemsize = parameter.dtype.itemsize

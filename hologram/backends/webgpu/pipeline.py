@@ -126,8 +126,8 @@ class Pipelines:
         key = prefix + struct.pack(f"={len(bases)}q", *bases)
         known = self.groups.get(key)
         if known is None:
-            found = zip(bases, sizes, strict=True)
-            bindings = [Binding(*places.find(place), nbytes) for place, nbytes in found]
+            spans = zip(bases, sizes, strict=True)
+            bindings = [Binding(*places.find(place), nbytes) for place, nbytes in spans]
             known = self._keep(key, layout, bindings, uniform)
         return known
 
@@ -135,13 +135,13 @@ class Pipelines:
         self, key: Any, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None
     ) -> tuple[int, Any, list[Memory]]:
         group = self._create_group(layout, bindings, uniform)
-        found = self.encoder.address(group), group, [b.memory for b in bindings]
+        entry = self.encoder.address(group), group, [b.memory for b in bindings]
         if len(self.groups) >= GROUPS_KEPT:
             self._drop(next(iter(self.groups)))
-        self.groups[key] = found
+        self.groups[key] = entry
         for binding in bindings:
             binding.memory.groups.add(key)
-        return found
+        return entry
 
     def forget(self, memory: Memory) -> None:
         """Drops the cached bind groups that see a memory."""

@@ -44,7 +44,7 @@ def slots(
     calls: Sequence[Call], arguments: Sequence[Any], places: Places, pipelines: Pipelines
 ) -> list[Slot] | None:
     """The dispatches of calls on memory like this; None where one takes pages, or numbers that are no immediates."""
-    found: list[Slot] = []
+    dispatches: list[Slot] = []
     for call in calls:
         kernel: Any = call.kernel
         assert isinstance(kernel, WebGPUKernel)
@@ -57,8 +57,8 @@ def slots(
             slot = _slot(call, bindings, bound, pipelines)
             if slot is None:
                 return None
-            found.append(slot)
-    return found
+            dispatches.append(slot)
+    return dispatches
 
 
 def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipelines) -> Slot | None:
@@ -91,15 +91,15 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
 def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
     """Where in the immediates numbers stand that a call is told; None for one that is not f32."""
     source: Any = bound.made.source
-    found: list[tuple[int, int]] = []
+    places: list[tuple[int, int]] = []
     for k, x in enumerate(bound.scalars):
         if type(x) is not Given:
             continue
         if source.parameters[axes + k].dtype is not f32:
             return None
         before = source.parameters[: axes + k]
-        found.append((4 * sum(words(p.dtype, source.index_bits) for p in before), x.argument))
-    return tuple(found)
+        places.append((4 * sum(words(p.dtype, source.index_bits) for p in before), x.argument))
+    return tuple(places)
 
 
 def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot], places: Places) -> Prepared:

@@ -35,9 +35,9 @@ class Unfinished:
         """Waits for all launches; raises HologramError where one of them had its loops ended since the last time."""
         if self._memory is None:
             return
-        found = np.empty_like(CLEAR)
-        self.transfers.read(self._memory, 0, memoryview(found).cast("B"))
-        if found[0]:
+        flags = np.empty_like(CLEAR)
+        self.transfers.read(self._memory, 0, memoryview(flags).cast("B"))
+        if flags[0]:
             self.transfers.write(self._memory, 0, memoryview(CLEAR).cast("B"))
             adapter = self.transfers.encoder.device.adapter.name
             raise HologramError(

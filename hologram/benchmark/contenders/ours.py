@@ -38,9 +38,9 @@ def waited(executor: hg.Executor, call: Call) -> Call:
     synchronize = executor.synchronize
 
     def called() -> Any:
-        found = call()
+        result = call()
         synchronize()
-        return found
+        return result
 
     return called
 

@@ -243,9 +243,9 @@ class Torch:
         )
 
         def called() -> Any:
-            found = call()  # which enqueues
+            result = call()  # which enqueues
             wait()
-            return found
+            return result
 
         return called
 

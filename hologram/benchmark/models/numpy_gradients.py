@@ -197,9 +197,9 @@ def _cross_entropy(scores: Recorded, classes: Recorded) -> Recorded:
     losses = np.log(np.exp(shifted).sum(axis=1)) - shifted[rows, classes.value]
 
     def pull(d: Any) -> Any:
-        found = softmax(scores.value)
-        found[rows, classes.value] -= 1
-        return found * (d / np.float32(len(rows)))
+        slope = softmax(scores.value)
+        slope[rows, classes.value] -= 1
+        return slope * (d / np.float32(len(rows)))
 
     return Recorded(losses.mean(), (scores, pull))
 

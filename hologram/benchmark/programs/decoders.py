@@ -99,13 +99,13 @@ def _generate(make: Callable[[], Any], place: Any) -> Step:
 
 
 def _decoders() -> tuple[Program, ...]:
-    found = []
+    programs = []
     for family, make in FAMILIES.items():
         size = f"{LAYERS} layers of {WIDTH}, a token"
         static, generate = partial(_static, make), partial(_generate, make)
-        found.append(Program(f"{family}_static", f"{size}, static cache", static, token, 1.5))
-        found.append(Program(f"{family}_generate", f"{size}, growing cache", generate, prompt, 2, WRITTEN))
-    return tuple(found)
+        programs.append(Program(f"{family}_static", f"{size}, static cache", static, token, 1.5))
+        programs.append(Program(f"{family}_generate", f"{size}, growing cache", generate, prompt, 2, WRITTEN))
+    return tuple(programs)
 
 
 DECODERS = _decoders()

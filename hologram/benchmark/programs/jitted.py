@@ -70,10 +70,10 @@ def edit_rows(place: Any) -> Step:
 
     def step(a: Array, b: Array) -> Any:
         letters, places = place.tensor(b), place.tensor(np.arange(LETTERS + 1, dtype=np.int32))
-        found = places
+        latest = places
         for number, letter in enumerate(a.tolist(), 1):
-            found = run(found, letters, places, letter, number)
-        return found[LETTERS]
+            latest = run(latest, letters, places, letter, number)
+        return latest[LETTERS]
 
     return step
 

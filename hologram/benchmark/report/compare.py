@@ -99,9 +99,9 @@ def same_machine(before: Report, after: Report) -> bool:
     return who(before) == who(after)
 
 
-def change_table(found: list[Change], title: str) -> Table:
+def change_table(pairs: list[Change], title: str) -> Table:
     """Those beyond noise, the worst first."""
-    told = sorted((c for c in found if c.verdict in (*REGRESSIONS, Verdict.FASTER)), key=lambda c: -c.ratio)
+    told = sorted((c for c in pairs if c.verdict in (*REGRESSIONS, Verdict.FASTER)), key=lambda c: -c.ratio)
     rows = tuple(
         (
             f"{c.after.key.row} {c.after.key.size} ({c.after.key.kind.value})",
@@ -114,11 +114,11 @@ def change_table(found: list[Change], title: str) -> Table:
         for c in told
     )
     columns = ("work", "by", "before", "after", "ratio", f"{CONFIDENCE:.0%} interval", "is")
-    count = {verdict: sum(c.verdict is verdict for c in found) for verdict in Verdict}
+    count = {verdict: sum(c.verdict is verdict for c in pairs) for verdict in Verdict}
     note = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items())
-    measured = [c.ratio for c in found if c.after.turns]
+    measured = [c.ratio for c in pairs if c.after.turns]
     middle = f"; the median of all ratios is {times(float(np.median(measured)))}" if measured else ""
-    notes = (f"{len(found)} in both: {note}{middle}", *reasons([c.after for c in found]))
+    notes = (f"{len(pairs)} in both: {note}{middle}", *reasons([c.after for c in pairs]))
     return Table(title, columns, rows, frozenset({*columns[:2], "is"}), notes)
 
 
@@ -130,8 +130,8 @@ def side_by_side(reports: dict[str, Report]) -> list[Table]:
         where += [(f"{row[0]} [{name}]", *row[1:]) for row in adapters(report).rows]
         host = (report.machine.get("processor", ""), report.machine.get("system", ""))
         where.append((f"{HOST} [{name}]", *host, "", "", ""))
-        for found in (*(a.name for a in report.adapters), HOST):
-            columns[f"{found} [{name}]"] = _of(report, found)
+        for adapter in (*(a.name for a in report.adapters), HOST):
+            columns[f"{adapter} [{name}]"] = _of(report, adapter)
     keys = dict.fromkeys(_work(m.key) for report in reports.values() for m in report.measurements if m.turns)
     tables = [replace(adapters(next(iter(reports.values()))), rows=tuple(where))]
     for kind in Kind:
@@ -157,8 +157,8 @@ def _missing(name: str, report: Report, kind: Kind) -> Iterator[str]:
     for m in report.measurements:
         if m.key.kind is kind and not m.turns:
             absent.setdefault((m.key.adapter, m.key.who), []).append(m)
-    for (adapter, who), found in absent.items():
-        yield from (f"{who} on {adapter} [{name}]: {reason}" for reason in reasons(found))
+    for (adapter, who), measurements in absent.items():
+        yield from (f"{who} on {adapter} [{name}]: {reason}" for reason in reasons(measurements))
 
 
 def _work(key: Key) -> Key:

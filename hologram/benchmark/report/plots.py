@@ -97,11 +97,11 @@ def plots(report: Report) -> Iterator[Plot]:
     while_busy = ", while other work ran" if report.machine.get("busy") else ""
     for a in report.adapters:
         stem = f"{a.backend}-{a.index}"
-        found = [m for m in report.of(Kind.OPERATION, a.name) if m.turns]
-        if found and report.copy_peak(a.name) and report.arithmetic_peak(a.name):
-            yield Plot(f"roofline-{stem}", f"Roofline of {a.title}{while_busy}", _Roofline(report, a, found))
-        if found:
-            yield Plot(f"latency-{stem}", f"Latency by size, {a.title}{while_busy}", _Latency(found))
+        timed = [m for m in report.of(Kind.OPERATION, a.name) if m.turns]
+        if timed and report.copy_peak(a.name) and report.arithmetic_peak(a.name):
+            yield Plot(f"roofline-{stem}", f"Roofline of {a.title}{while_busy}", _Roofline(report, a, timed))
+        if timed:
+            yield Plot(f"latency-{stem}", f"Latency by size, {a.title}{while_busy}", _Latency(timed))
         bars = list(speeds(report, a))
         if bars:
             tall = max(0.6, (len(bars) + 3) / 17)
@@ -142,12 +142,12 @@ class _Roofline:
 
     report: Report
     adapter: Adapter
-    found: list[Measurement]
+    timed: list[Measurement]
 
     def __call__(self, axes: Axes, look: Look) -> None:
         memory = self.report.copy_peak(self.adapter.name) or 1.0
         arithmetic = self.report.arithmetic_peak(self.adapter.name) or 1.0
-        last = {m.key.row: m for m in self.found}
+        last = {m.key.row: m for m in self.timed}
         places = {name: _place(m) for name, m in last.items()}
         left = min(x for x, _ in places.values()) / 2
         right = max(*(x for x, _ in places.values()), arithmetic / memory) * 2
@@ -170,14 +170,14 @@ def _place(m: Measurement) -> tuple[float, float]:
 
 @frozen
 class _Latency:
-    found: list[Measurement]
+    timed: list[Measurement]
 
     def __call__(self, axes: Axes, look: Look) -> None:
-        for name in dict.fromkeys(m.key.row for m in self.found):
-            own = [m for m in self.found if m.key.row == name]
+        for name in dict.fromkeys(m.key.row for m in self.timed):
+            own = [m for m in self.timed if m.key.row == name]
             x, y = [ALL_SIZES[m.key.size] for m in own], [m.seconds or 0.0 for m in own]
             axes.loglog(x, y, ms=4, lw=1.3, label=name, **_look_of(name))
-        sizes = [s for s in ALL_SIZES if any(m.key.size == s for m in self.found)]
+        sizes = [s for s in ALL_SIZES if any(m.key.size == s for m in self.timed)]
         axes.set_xticks([ALL_SIZES[s] for s in sizes], sizes)
         axes.minorticks_off()
         axes.set_yticks(*_times(axes.get_ylim()))

@@ -157,9 +157,9 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        found = asdict(self)
-        found["measurements"] = list(map(as_dict, self.measurements))
-        return {"format": FORMAT, **found}
+        values = asdict(self)
+        values["measurements"] = list(map(as_dict, self.measurements))
+        return {"format": FORMAT, **values}
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(self.as_dict(), indent=1), encoding="utf-8")
@@ -167,50 +167,50 @@ class Report:
 
 def as_dict(one: Measurement) -> dict[str, Any]:
     """A measurement as plain values; what it does not say beside its key is left out."""
-    found = asdict(one)
-    return found.pop("key") | {name: value for name, value in found.items() if value}
+    values = asdict(one)
+    return values.pop("key") | {name: value for name, value in values.items() if value}
 
 
 def merged(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """One measurement for each key, with the turns of all."""
-    found: dict[Key, Measurement] = {}
+    by_key: dict[Key, Measurement] = {}
     for one in measurements:
-        before = found.get(one.key)
+        before = by_key.get(one.key)
         turns = (before.turns if before else ()) + one.turns
-        found[one.key] = replace(one, turns=turns, why="" if turns else one.why)
-    return tuple(found.values())
+        by_key[one.key] = replace(one, turns=turns, why="" if turns else one.why)
+    return tuple(by_key.values())
 
 
 def load(path: Path) -> Report:
     """Reads a report. Raises BadReport, which says what is wrong with the file; OSError where there is none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise BadReport(f"{path} is not a report of `hologram bench`: it is no JSON ({error})") from error
-    if not isinstance(found, dict) or "format" not in found:
+    if not isinstance(plain, dict) or "format" not in plain:
         raise BadReport(f"{path} is not a report of `hologram bench`: it has no format number")
-    if found["format"] != FORMAT:
-        raise BadReport(f"{path} has format {found['format']!r}, this version reads {FORMAT}: measure again")
+    if plain["format"] != FORMAT:
+        raise BadReport(f"{path} has format {plain['format']!r}, this version reads {FORMAT}: measure again")
     try:
-        return from_dict(found)
+        return from_dict(plain)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadReport(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
-def from_dict(found: dict[str, Any]) -> Report:
+def from_dict(plain: dict[str, Any]) -> Report:
     """The report whose `as_dict` this is."""
-    values = _checked(Report, {f.name: found[f.name] for f in fields(Report)})
+    values = _checked(Report, {f.name: plain[f.name] for f in fields(Report)})
     values["adapters"] = tuple(Adapter(**_checked(Adapter, a)) for a in values["adapters"])
     values["measurements"] = tuple(map(measurement, values["measurements"]))
     return Report(**values)
 
 
-def measurement(found: dict[str, Any]) -> Measurement:
+def measurement(plain: dict[str, Any]) -> Measurement:
     """The measurement that `as_dict` made plain values of."""
-    key = Key(**_checked(Key, {f.name: found[f.name] for f in fields(Key)}) | {"kind": Kind(found["kind"])})
-    turns = tuple(map(float, found.get("turns", ())))
-    besides = {name: found[name] for name in BESIDES if name in found}
-    course = Course(**_checked(Course, found["course"])) if "course" in found else None
+    key = Key(**_checked(Key, {f.name: plain[f.name] for f in fields(Key)}) | {"kind": Kind(plain["kind"])})
+    turns = tuple(map(float, plain.get("turns", ())))
+    besides = {name: plain[name] for name in BESIDES if name in plain}
+    course = Course(**_checked(Course, plain["course"])) if "course" in plain else None
     return Measurement(key, turns, **_checked(Measurement, besides), course=course)
 
 
@@ -225,12 +225,12 @@ _TYPES: dict[str, Any] = {
 _VALUES: dict[str, Any] = {"dict[str, str]": str, "dict[str, float]": _NUMBER}
 
 
-def _checked(of: type, found: dict[str, Any]) -> dict[str, Any]:
+def _checked(of: type, values: dict[str, Any]) -> dict[str, Any]:
     """Values by name of a record's fields, each of the plain type that the field says."""
     for f in fields(of):
-        if f.name in found and not _is(str(f.type), value := found[f.name]):
+        if f.name in values and not _is(str(f.type), value := values[f.name]):
             raise TypeError(f"{of.__name__}.{f.name} must be {f.type}, got {value!r}")
-    return found
+    return values
 
 
 def _is(wanted: str, value: Any) -> bool:

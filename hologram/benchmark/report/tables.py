@@ -48,10 +48,10 @@ def tables(report: Report) -> Iterator[Table]:
         if report.of(kind):
             yield pivot(TITLES[kind], report.of(kind), lambda key: key.row, lambda key: key.adapter)
     for adapter in report.adapters:
-        found = report.of(Kind.TRANSFER, adapter.name)
-        if found:
+        transfers = report.of(Kind.TRANSFER, adapter.name)
+        if transfers:
             title = f"{TITLES[Kind.TRANSFER]}: {adapter.title}"
-            yield _rated(pivot(title, found, lambda key: key.row, lambda key: key.size), found)
+            yield _rated(pivot(title, transfers, lambda key: key.row, lambda key: key.size), transfers)
     for kind in (Kind.INFERENCE, Kind.TRAINING):
         if report.of(kind):
             yield pivot(
@@ -70,22 +70,22 @@ def contender(key: Key) -> str:
     return key.who if key.adapter == HOST else f"{key.who}, {key.adapter}"
 
 
-def programs(found: list[Measurement]) -> Table:
+def programs(measurements: list[Measurement]) -> Table:
     """Whole programs by everyone, and what their medians hide: the first step, launches, the host's time, memory."""
-    marks = sorted({int(mark) for m in found if m.course for mark in m.course.resident_mb})
+    marks = sorted({int(mark) for m in measurements if m.course for mark in m.course.resident_mb})
     memory = f"MB after {', '.join(map('{:,}'.format, marks))}" if marks else "MB"
     columns = ("program", "by", "time", "ratio", "first", "launches", "host", memory)
     together: dict[str, list[Measurement]] = {}
-    for m in found:
+    for m in measurements:
         together.setdefault(m.key.row, []).append(m)
     rows = tuple(row for own in together.values() for row in _program(own, marks))
     return Table(TITLES[Kind.PROGRAM], columns, rows, frozenset({"by"}), tuple(_remarks(together)))
 
 
-def _program(found: list[Measurement], marks: list[int]) -> Iterator[tuple[str, ...]]:
+def _program(measurements: list[Measurement], marks: list[int]) -> Iterator[tuple[str, ...]]:
     """A program's rows; ratios are to the first peer that has a time."""
-    peer = next((m.seconds for m in found if m.seconds and m.key.adapter == HOST), None)
-    for m in found:
+    peer = next((m.seconds for m in measurements if m.seconds and m.key.adapter == HOST), None)
+    for m in measurements:
         if m.seconds is None or m.course is None:
             continue
         ratio = times(m.seconds / peer if peer else None)
@@ -102,20 +102,20 @@ def _remarks(programs: dict[str, list[Measurement]]) -> Iterator[str]:
     parts: dict[str, list[str]] = {}
     alone: list[str] = []
     missing: dict[str, list[Measurement]] = {}
-    for name, found in programs.items():
-        if found[0].key.size != STEP:
-            parts.setdefault(found[0].key.size, []).append(name)
-        timed = [m.key.adapter for m in found if m.seconds]
+    for name, measurements in programs.items():
+        if measurements[0].key.size != STEP:
+            parts.setdefault(measurements[0].key.size, []).append(name)
+        timed = [m.key.adapter for m in measurements if m.seconds]
         if timed and HOST not in timed:
             alone.append(name)
-        for m in found:
+        for m in measurements:
             missing.setdefault(contender(m.key), []).append(m)
     for size, names in parts.items():
         yield f"{', '.join(names)}: of a {size}, but for the first, which is a whole one"
     if alone:
         yield f"{', '.join(alone)}: no peer has a result that ours could be compared with"
-    for who, found in missing.items():
-        yield from (f"{who}: {reason}" for reason in reasons(found))
+    for who, measurements in missing.items():
+        yield from (f"{who}: {reason}" for reason in reasons(measurements))
 
 
 def adapters(report: Report) -> Table:
@@ -137,16 +137,18 @@ def adapters(report: Report) -> Table:
 
 def operations(report: Report, adapter: Adapter) -> Table:
     """Latency by size; and of the largest the rate, its share of the adapter's own peak, and NumPy's time over it."""
-    found = report.of(Kind.OPERATION, adapter.name)
-    sizes = tuple(size for size in ALL_SIZES if any(m.key.size == size for m in found))
+    measurements = report.of(Kind.OPERATION, adapter.name)
+    sizes = tuple(size for size in ALL_SIZES if any(m.key.size == size for m in measurements))
     columns = ("operation", *sizes, "rate", "peak", "NumPy")
     rows = []
-    for name in dict.fromkeys(m.key.row for m in found):
-        own = {m.key.size: m for m in found if m.key.row == name}
+    for name in dict.fromkeys(m.key.row for m in measurements):
+        own = {m.key.size: m for m in measurements if m.key.row == name}
         last = next((own[size] for size in reversed(sizes) if size in own and own[size].turns), None)
         ending = (MISSING,) * 3 if last is None else (best_rate(last), *_beside(report, last))
         rows.append((name, *(time(own.get(size)) for size in sizes), *ending))
-    return Table(f"{TITLES[Kind.OPERATION]}: {adapter.title}", columns, tuple(rows), notes=reasons(found))
+    return Table(
+        f"{TITLES[Kind.OPERATION]}: {adapter.title}", columns, tuple(rows), notes=reasons(measurements)
+    )
 
 
 def _beside(report: Report, one: Measurement) -> tuple[str, str]:
@@ -171,29 +173,29 @@ def _numpy(report: Report) -> Table:
 
 def pivot(
     title: str,
-    found: list[Measurement],
+    measurements: list[Measurement],
     row: Callable[[Key], str],
     column: Callable[[Key], str],
     corner: str = "",
 ) -> Table:
     """A table of measurements by two words of their keys."""
-    rows, columns = (tuple(dict.fromkeys(word(m.key) for m in found)) for word in (row, column))
-    at = {(row(m.key), column(m.key)): m for m in found}
+    rows, columns = (tuple(dict.fromkeys(word(m.key) for m in measurements)) for word in (row, column))
+    at = {(row(m.key), column(m.key)): m for m in measurements}
     shown = tuple((r, *(time(at.get((r, c))) for c in columns)) for r in rows)
-    return Table(title, (corner, *columns), shown, notes=reasons(found))
+    return Table(title, (corner, *columns), shown, notes=reasons(measurements))
 
 
-def _rated(shown: Table, found: list[Measurement]) -> Table:
+def _rated(shown: Table, measurements: list[Measurement]) -> Table:
     """With the rate at the largest size behind each row."""
-    last = {m.key.row: rate(m.bytes_per_second, "B/s") for m in found if m.turns}
+    last = {m.key.row: rate(m.bytes_per_second, "B/s") for m in measurements if m.turns}
     rows = tuple((*row, last.get(row[0], MISSING)) for row in shown.rows)
     return replace(shown, columns=(*shown.columns, "rate"), rows=rows)
 
 
-def reasons(found: list[Measurement]) -> tuple[str, ...]:
+def reasons(measurements: list[Measurement]) -> tuple[str, ...]:
     """Why times are missing: each reason once, with what it is about."""
     about: dict[str, dict[str, list[str]]] = {}
-    for m in found:
+    for m in measurements:
         if m.why:
             about.setdefault(m.why, {}).setdefault(m.key.row, []).append(m.key.size)
     return tuple(f"{_rows(rows)}: {why}" for why, rows in about.items())
@@ -202,8 +204,8 @@ def reasons(found: list[Measurement]) -> tuple[str, ...]:
 def _rows(sizes: dict[str, list[str]]) -> str:
     """Rows with the same sizes together."""
     together: dict[str, list[str]] = {}
-    for row, found in sizes.items():
-        together.setdefault(", ".join(dict.fromkeys(found)), []).append(row)
+    for row, own in sizes.items():
+        together.setdefault(", ".join(dict.fromkeys(own)), []).append(row)
     return "; ".join(f"{', '.join(rows)} ({those})" for those, rows in together.items())
 
 

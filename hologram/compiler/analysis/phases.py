@@ -78,12 +78,12 @@ def may_store_early(program: Program) -> bool:
         i.opcode in EFFECTS and i.opcode is not Opcode.STORE for i in program.body.walk()
     ):
         return False
-    found = rows(program, early=True)
+    phased = rows(program, early=True)
     storing = max(
-        (k for k, p in enumerate(found.phases) if any(map(has_effect, p.sweep))), default=len(found.phases)
+        (k for k, p in enumerate(phased.phases) if any(map(has_effect, p.sweep))), default=len(phased.phases)
     )
-    after = found.phases[storing + 1 :]
-    later = [*(i for p in after for i in (*p.uniform, *p.sweep)), *found.tail]
+    after = phased.phases[storing + 1 :]
+    later = [*(i for p in after for i in (*p.uniform, *p.sweep)), *phased.tail]
     return (
         bool(after)
         and not any(p.sweep for p in after)

@@ -106,23 +106,23 @@ def positions_from(everything: Sequence[Instruction], values: Iterable[int]) -> 
     return sources(everything, values, reads=lambda i: i.operands)
 
 
-def references(found: Paths, lanes: Lanes) -> tuple[Reference, ...]:
+def references(program_paths: Paths, lanes: Lanes) -> tuple[Reference, ...]:
     """Every access of a launch."""
-    known = ranges(found.sources, lanes)
-    return tuple(Reference(i, known.get(i.operands[0])) for i in found.accesses)
+    known = ranges(program_paths.sources, lanes)
+    return tuple(Reference(i, known.get(i.operands[0])) for i in program_paths.accesses)
 
 
-def unproven(found: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
+def unproven(accesses: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
     """The accesses that may miss their buffer, or shared array, of so many elements."""
     return frozenset(
-        r.place for r in found if r.range is None or not r.range.within((0, lengths[r.place[0]] - 1))
+        r.place for r in accesses if r.range is None or not r.range.within((0, lengths[r.place[0]] - 1))
     )
 
 
-def reached(found: Iterable[Reference]) -> dict[str, Interval]:
+def reached(accesses: Iterable[Reference]) -> dict[str, Interval]:
     """The positions at which each buffer is accessed; those that cannot be told (a gather) are missing."""
     hulls: dict[str, Range | None] = {}
-    for r in found:
+    for r in accesses:
         before = hulls.get(r.place[0], r.range)
         hulls[r.place[0]] = None if before is None or r.range is None else _hull(before, r.range)
     return {name: (hull.low, hull.high) for name, hull in hulls.items() if hull is not None}
@@ -138,9 +138,9 @@ def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range
             if start is not None and stop is not None:
                 known[i.blocks[0].arguments[0]] = Range(start.low, max(start.low, stop.high - 1), None)
         elif len(i.results) == 1 and not i.blocks:
-            found = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
-            if found is not None:
-                known[i.result] = found
+            bounds = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
+            if bounds is not None:
+                known[i.result] = bounds
             if i.type.kind == "bool":
                 facts[i.result] = _facts(i, known, facts, lanes)
     return known
@@ -167,12 +167,12 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
         and not all(r.within(lanes.index) for r in operands if r is not None)
     ):
         return None
-    found = rule(*operands)
-    if found is None or kind == "index":
-        return found
+    bounds = rule(*operands)
+    if bounds is None or kind == "index":
+        return bounds
     # Integers wrap: beyond the dtype's range nothing is known.
     low = -(1 << i.type.bits - 1) if kind == "int" else 0
-    return found if found.within((low, low + (1 << i.type.bits) - 1)) else None
+    return bounds if bounds.within((low, low + (1 << i.type.bits) - 1)) else None
 
 
 # Choices.

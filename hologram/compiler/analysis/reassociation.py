@@ -20,19 +20,19 @@ _EXTREME = 2.0**20
 def fragile(program: Program) -> frozenset[int]:
     """The float values that must reach their use as they are."""
     defined = definitions(program.body.walk())
-    found: set[int] = set()
+    values: set[int] = set()
     for i in program.body.walk():
         if not i.results or not i.type.is_float:
             continue
         if i.opcode is Opcode.MUL:
-            found |= _scaled(i, defined)
+            values |= _scaled(i, defined)
         if i.opcode not in _SUMS:
             continue
         *first, last = i.operands  # of an fma, `first` are the factors of its product
         if _atoms(first, defined) & _atoms([last], defined):
             terms = i.operands if len(i.operands) == 2 else [last]
-            found |= {v for v in (_through(t, defined) for t in terms) if _linear(v, defined)}
-    return frozenset(found)
+            values |= {v for v in (_through(t, defined) for t in terms) if _linear(v, defined)}
+    return frozenset(values)
 
 
 def _linear(value: int, defined: dict[int, Instruction]) -> bool:
@@ -50,21 +50,21 @@ def _atoms(
     values: tuple[int, ...] | list[int], defined: dict[int, Instruction], depth: int = 2
 ) -> set[int | str]:
     """What a side is made of, two levels deep; constants count as one."""
-    found: set[int | str] = set()
+    atoms: set[int | str] = set()
     for value in (_through(v, defined) for v in values):
         i = defined.get(value)
         if i is not None and i.opcode is Opcode.CONSTANT:
-            found.add("constant")
+            atoms.add("constant")
             continue
-        found.add(value)
+        atoms.add(value)
         if i is not None and i.opcode in _LINEAR and depth:
-            found |= _atoms(i.operands, defined, depth - 1)
-    return found
+            atoms |= _atoms(i.operands, defined, depth - 1)
+    return atoms
 
 
 def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
     """A factor that is itself a product with an extreme constant."""
-    found = set()
+    factors = set()
     for value in i.operands:
         inner = defined.get(value)
         if inner is None or inner.opcode is not Opcode.MUL:
@@ -72,5 +72,5 @@ def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
         for o in inner.operands:
             c = defined[o].attribute if o in defined and defined[o].opcode is Opcode.CONSTANT else None
             if isinstance(c, float) and c != 0 and not 1 / _EXTREME <= abs(c) <= _EXTREME:
-                found.add(value)
-    return found
+                factors.add(value)
+    return factors

@@ -48,13 +48,13 @@ class Turns:
 
     @staticmethod
     def _of(program: Program, known: Mapping[int, Range], lanes: Lanes) -> Turns:
-        found: dict[int, Rounds | None] = {}
+        rounds: dict[int, Rounds | None] = {}
         for i in program.body.walk():
             if i.opcode is Opcode.LOOP:
                 most = _rounds(i, known, lanes)
                 fixed = all(v in known and known[v].number is not None for v in i.operands[:3])
-                found[_counter(i)] = None if most is None else Rounds(most, fixed)
-        return Turns(program, found)
+                rounds[_counter(i)] = None if most is None else Rounds(most, fixed)
+        return Turns(program, rounds)
 
     def most(self, unrolled: Mapping[int, Unrolling] = NONE) -> int | None:
         """The turns at most, both sides of each branch; None where nothing bounds them."""
@@ -83,24 +83,24 @@ class Turns:
 
     def unrolling(self, limit: int) -> dict[int, Unrolling]:
         """What must become of the loops for their certain turns to be within the limit; nothing if that is no use."""
-        found: dict[int, Unrolling] = {}
+        unrollings: dict[int, Unrolling] = {}
         fewest = self.certain()
         while fewest > limit:
-            best = min(self._further(found), key=self.certain, default=found)
+            best = min(self._further(unrollings), key=self.certain, default=unrollings)
             fewer, code = self.certain(best), _instructions(self.program.body, best)
             if fewer >= fewest or code > MOST_INSTRUCTIONS:
                 return {}
-            found, fewest = best, fewer
-        return found
+            unrollings, fewest = best, fewer
+        return unrollings
 
-    def _further(self, found: dict[int, Unrolling]) -> Iterator[dict[int, Unrolling]]:
+    def _further(self, unrollings: dict[int, Unrolling]) -> Iterator[dict[int, Unrolling]]:
         """Ways to unroll one loop more. Loops that count in less than words stay: languages do not compute in those."""
         for loop, rounds in self.rounds.items():
-            how, dtype = found.get(loop, AS_IT_IS), self.program.types[loop]
+            how, dtype = unrollings.get(loop, AS_IT_IS), self.program.types[loop]
             if rounds is None or how.whole or (dtype is not index and dtype.bits < 32):
                 continue
             whole = rounds.fixed and 4 * how.copies >= rounds.most
-            yield found | {loop: Unrolling(rounds.most if whole else 2 * how.copies, whole)}
+            yield unrollings | {loop: Unrolling(rounds.most if whole else 2 * how.copies, whole)}
 
 
 def _turns(rounds: int, inner: int, how: Unrolling) -> int:

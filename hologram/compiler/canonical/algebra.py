@@ -61,8 +61,8 @@ def fold_bitcast(m: Numbering, d: DType, x: Term) -> Term | None:
     """Unless a NaN is on either side, whose bits a constant does not keep."""
     if not x.constant or x.attribute != x.attribute:
         return None
-    found = folded_constant(m, O.BITCAST, d, x)
-    return found if found is not None and found.attribute == found.attribute else None
+    folded = folded_constant(m, O.BITCAST, d, x)
+    return folded if folded is not None and folded.attribute == folded.attribute else None
 
 
 def is_number(t: Term, value: float) -> bool:

@@ -200,10 +200,10 @@ def _members(opcode: Opcode, t: Term) -> tuple[Term, ...]:
 
 def _set(opcode: Opcode, members: list[Term]) -> list[Term]:
     """x op x is x; x xor x is 0, so pairs of those go."""
-    found: dict[Term, int] = {}
+    counts: dict[Term, int] = {}
     for t in members:
-        found[t] = found.get(t, 0) + 1
-    return [t for t, count in found.items() if opcode is not Opcode.XOR or count % 2]
+        counts[t] = counts.get(t, 0) + 1
+    return [t for t, count in counts.items() if opcode is not Opcode.XOR or count % 2]
 
 
 def _together(m: Numbering, opcode: Opcode, d: DType, constants: Sequence[Term]) -> Term | None:

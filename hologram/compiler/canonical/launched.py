@@ -44,8 +44,8 @@ def _known(program: Program, goal: Goal) -> Program:
             return lane
         return None
 
-    found = rewrite(program, rule, parameters=Parameters(scalar=lambda _: ()))
-    return replace(found, rank=len(kept))
+    rewritten = rewrite(program, rule, parameters=Parameters(scalar=lambda _: ()))
+    return replace(rewritten, rank=len(kept))
 
 
 def _known_tried(program: Program, goal: Goal, trial: Trial) -> tuple[Goal, Trial, Trial]:

@@ -88,9 +88,9 @@ class Numbering:
         """The simplest term that has the value of a pure instruction."""
         last = operands[-1].type
         for apply in self.rules.get((opcode, last.kind if last else ""), ()):
-            found = apply(self, dtype, *operands)
-            if found is not None:
-                return found
+            term = apply(self, dtype, *operands)
+            if term is not None:
+                return term
         return self.plain(opcode, dtype, *operands)
 
     def plain(self, opcode: Opcode, dtype: DType, *operands: Term) -> Term:
@@ -123,9 +123,9 @@ class Numbering:
         if epoch is not None:
             level = max(level, epoch.level)
         known = self._known[level]
-        found = known.get(key)
-        if found is None:
-            found = known[key] = Term(
+        term = known.get(key)
+        if term is None:
+            term = known[key] = Term(
                 opcode,
                 dtype,
                 operands,
@@ -137,7 +137,7 @@ class Numbering:
                 () if epoch is None else (epoch,),
                 anchored=epoch is not None or self._anchored(opcode, operands, attribute),
             )
-        return found
+        return term
 
     def _rank(self, opcode: Opcode, operands: tuple[Term, ...], attribute: object) -> int:
         if operands:
@@ -241,14 +241,14 @@ class Numbering:
     # Structure.
 
     def _touches(self, block: Block) -> _Touches:
-        found = self._facts.get(id(block))
-        if found is None:
+        touches = self._facts.get(id(block))
+        if touches is None:
             opcodes = {i.opcode for i in block.walk()}
-            found = self._facts[id(block)] = _Touches(
+            touches = self._facts[id(block)] = _Touches(
                 (Opcode.LOAD in opcodes, Opcode.SHARED_LOAD in opcodes),
                 (bool(opcodes & _GLOBAL_EFFECTS), bool(opcodes & _SHARED_EFFECTS)),
             )
-        return found
+        return touches
 
     def _inside(self, block: Block, region: Region) -> Region:
         """The region with the block's contents; afterwards the outer region is open again."""
@@ -365,7 +365,7 @@ class Numbering:
 
 def _free(region: Region, level: int) -> list[Term]:
     """The terms of this level or an outer one that a region's yields are computed from."""
-    found: list[Term] = []
+    terms: list[Term] = []
     seen: set[int] = set()
     stack = list(region.yields)
     while stack:
@@ -374,9 +374,9 @@ def _free(region: Region, level: int) -> list[Term]:
             continue
         seen.add(term.serial)
         if term.level <= level:
-            found.append(term)
+            terms.append(term)
             continue
         stack.extend(term.operands)
         for inner in term.regions:
             stack.extend(inner.yields)
-    return found
+    return terms

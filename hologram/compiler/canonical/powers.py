@@ -69,5 +69,5 @@ FLOATS: dict[float, Callable[[Numbering, DType, Term], Term]] = {
 
 def of_float(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     """x^y of floats, for the exponents of FLOATS."""
-    found = FLOATS.get(float(y.attribute or 0)) if y.constant else None
-    return None if found is None else found(m, d, x)
+    power = FLOATS.get(float(y.attribute or 0)) if y.constant else None
+    return None if power is None else power(m, d, x)

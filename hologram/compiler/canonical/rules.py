@@ -39,9 +39,9 @@ def rule(law: str, opcodes: Opcode | frozenset[Opcode], apply: Apply, kinds: fro
 
 def table(rules: Sequence[Rule]) -> Table:
     """The rules in their order, by opcode and kind of the last operand."""
-    found: dict[tuple[Opcode, str], tuple[Apply, ...]] = {}
+    entries: dict[tuple[Opcode, str], tuple[Apply, ...]] = {}
     for rule in rules:
         for opcode in rule.opcodes:
             for kind in rule.kinds:
-                found[opcode, kind] = (*found.get((opcode, kind), ()), rule.apply)
-    return found
+                entries[opcode, kind] = (*entries.get((opcode, kind), ()), rule.apply)
+    return entries

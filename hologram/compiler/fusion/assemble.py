@@ -71,10 +71,10 @@ def assemble(traced: Graph, target: Target, fast_math: bool = False) -> Assembly
 
 def _together(plan: Plan, counts: Sequence[int], limits: Limits, most_buffers: int) -> tuple[Plan, list[int]]:
     """The plan with small launches bundled, and how many begin in each group; one that joins another's counts there."""
-    found = bundles(plan.steps, limits, most_buffers)
+    together = bundles(plan.steps, limits, most_buffers)
     owners = [group for group, count in enumerate(counts) for _ in range(count)]
-    first = [owners[bundle[0]] for bundle in found]
-    merged = tuple(bundled([plan.steps[k] for k in bundle]) for bundle in found)
+    first = [owners[bundle[0]] for bundle in together]
+    merged = tuple(bundled([plan.steps[k] for k in bundle]) for bundle in together)
     return Plan(merged, plan.scratch), [first.count(group) for group in range(len(counts))]
 
 
@@ -116,11 +116,11 @@ def _emit(
     """Appends a group's launches."""
     node = group.anchor
     if node is None:
-        found = kernel(group, graph, in_place)
-        numbers = {s.name: x for s, x in zip(found.program.scalars, found.scalars, strict=True)}
-        program = _named(canonical(found.program, fast_math=fast_math))
-        step = step_of(program, range(len(found.values)), numbers, found.grid)
-        steps.add(step, [places[v] for v in found.values])
+        fused = kernel(group, graph, in_place)
+        numbers = {s.name: x for s, x in zip(fused.program.scalars, fused.scalars, strict=True)}
+        program = _named(canonical(fused.program, fast_math=fast_math))
+        step = step_of(program, range(len(fused.values)), numbers, fused.grid)
+        steps.add(step, [places[v] for v in fused.values])
         return
     reads = [places[r.value] for r in node.reads]
     if node.results[0] in group.inlined:

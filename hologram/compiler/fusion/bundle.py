@@ -30,21 +30,21 @@ def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[li
 
     A step joins a bundle if it conflicts with no step from there on.
     """
-    found: list[list[int]] = []
+    so_far: list[list[int]] = []
     for k, step in enumerate(steps):
-        host = _host(found, steps, k, limits, most_buffers) if _small(step, limits) else None
+        host = _host(so_far, steps, k, limits, most_buffers) if _small(step, limits) else None
         if host is None:
-            found.append([k])
+            so_far.append([k])
         else:
             host.append(k)
-    return found
+    return so_far
 
 
 def _host(
-    found: list[list[int]], steps: Sequence[Step], k: int, limits: Limits, most_buffers: int
+    so_far: list[list[int]], steps: Sequence[Step], k: int, limits: Limits, most_buffers: int
 ) -> list[int] | None:
     """The last bundle that a step can join; where launches are cheap, one that reads what it reads."""
-    for bundle in reversed(found):
+    for bundle in reversed(so_far):
         if any(_conflict(steps[j], steps[k]) for j in bundle):
             return None
         together = sum(len(steps[j].operands) for j in bundle) + len(steps[k].operands)

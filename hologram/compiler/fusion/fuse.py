@@ -148,17 +148,17 @@ class Fusion:
 
     def followed(self) -> dict[int, Node]:
         """For every value that comes from a reduction by element-wise operations, that reduction."""
-        found: dict[int, Node] = {}
+        reductions: dict[int, Node] = {}
         for node in self.graph.nodes:
             if isinstance(node.operation, Row):
-                found |= dict.fromkeys(node.results, node)
+                reductions |= dict.fromkeys(node.results, node)
             elif node.operation.pointwise:
                 size = node.layouts[0].size
                 made = (r.value for r in node.reads if r.value in self.graph.makers)
                 before = next((v for v in made if self.graph.layouts[v].size == size), None)
-                if before in found:
-                    found[node.results[0]] = found[before]
-        return found
+                if before in reductions:
+                    reductions[node.results[0]] = reductions[before]
+        return reductions
 
     def update(self, node: Node) -> None:
         """A kernel over what is written into the memory of an operand."""
@@ -173,12 +173,12 @@ class Fusion:
 
     def from_nothing(self) -> set[int]:
         """The values that kernels make of coordinates and numbers alone, for which nothing is read from memory."""
-        found: set[int] = set()
+        values: set[int] = set()
         for node in self.graph.nodes:
             made = node.operation.placed or (node.operation.pointwise and node.reads)
-            if made and all(r.value in found for r in node.reads):
-                found.update(node.results)
-        return found
+            if made and all(r.value in values for r in node.reads):
+                values.update(node.results)
+        return values
 
     def row(self, node: Node, users: list[Group]) -> None:
         """A reduction becomes the row of a kernel that needs its result, where their domains agree."""
@@ -272,10 +272,10 @@ class Fusion:
 
     def instructions(self, node: Node) -> int:
         """About how many instructions a node becomes."""
-        found = self.lengths.get(node.results[0])
-        if found is None:
-            found = self.lengths[node.results[0]] = instructions(node)
-        return found
+        count = self.lengths.get(node.results[0])
+        if count is None:
+            count = self.lengths[node.results[0]] = instructions(node)
+        return count
 
     def opened(self, group: Group, reason: str) -> Group:
         group.reasons.append(reason)
@@ -288,15 +288,15 @@ class Fusion:
 
     def composed(self, group: Group, node: Node) -> list[tuple[int, Layout]] | None:
         """The layouts at which a group that computes a node needs its operands; None where one has none."""
-        found: list[tuple[int, Layout]] = []
+        layouts: list[tuple[int, Layout]] = []
         shape = node.domain
         for at in group.needs[node.results[0]]:
             for read in node.pulled:
                 layout = compose(read.layout.expand(shape), at)
                 if layout is None:
                     return None
-                found.append((read.value, layout))
-        return found
+                layouts.append((read.value, layout))
+        return layouts
 
     def follows(self, group: Group, node: Node) -> bool:
         """Whether a group can compute a node; its axes are split where those of what the node reads end."""

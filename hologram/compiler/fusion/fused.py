@@ -267,6 +267,6 @@ class _Writer:
 
 def _through(node: Node, at: Layout) -> list[Layout]:
     """The layouts at which an element-wise node reads what it reads, where its result is needed at `at`."""
-    found = [compose(r.layout.expand(node.domain), at) for r in node.pulled]
-    assert None not in found
-    return found  # type: ignore[return-value]
+    layouts = [compose(r.layout.expand(node.domain), at) for r in node.pulled]
+    assert None not in layouts
+    return layouts  # type: ignore[return-value]

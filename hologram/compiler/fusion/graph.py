@@ -62,8 +62,8 @@ class Node:
     def base(self) -> Read | None:
         """The operand that the result is a copy of, but for what is written into it then."""
         place = self.operation.updates(self.inputs)
-        found = None if place is None else self.operands[place]
-        return found if isinstance(found, Read) else None
+        operand = None if place is None else self.operands[place]
+        return operand if isinstance(operand, Read) else None
 
     @property
     def reached(self) -> tuple[Read, ...]:
@@ -122,10 +122,10 @@ class Graph:
     @cached_property
     def layouts(self) -> dict[int, Layout]:
         """The layout of every value; an input's is the one it is given in."""
-        found = dict(self.inputs)
+        layouts = dict(self.inputs)
         for node in self.nodes:
-            found |= zip(node.results, node.layouts, strict=True)
-        return found
+            layouts |= zip(node.results, node.layouts, strict=True)
+        return layouts
 
     @cached_property
     def makers(self) -> dict[int, Node]:
@@ -146,10 +146,10 @@ def matched(graph: Graph, pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
     turn can then be written over them.
     """
     inputs, outputs = ({v: k for k, v in enumerate(values)} for values in (graph.inputs, graph.outputs))
-    found: dict[int, int] = {}
+    sources: dict[int, int] = {}
     taken: set[int] = set()
     for value, source in sorted(pairs, key=lambda pair: outputs[pair[0]] != inputs[pair[1]]):
-        if value not in found and source not in taken:
-            found[value] = source
+        if value not in sources and source not in taken:
+            sources[value] = source
             taken.add(source)
-    return found
+    return sources

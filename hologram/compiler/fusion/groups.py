@@ -91,22 +91,22 @@ class Group:
                 x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset
             )
 
-        found = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
-        assert found is not None
-        return found
+        group = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
+        assert group is not None
+        return group
 
     def refined(self, shape: tuple[int, ...]) -> Group | None:
         """The same kernel over axes that its own are split into; None where `shape` does not do that."""
-        found, axis, rest = self, len(self.shape) - 1, list(shape)
+        group, axis, rest = self, len(self.shape) - 1, list(shape)
         while axis >= 0:
             inner = rest.pop() if rest else 0
-            if inner < 2 or found.shape[axis] % inner:
+            if inner < 2 or group.shape[axis] % inner:
                 return None
-            if found.shape[axis] > inner:
-                found = found.split(axis, inner)
+            if group.shape[axis] > inner:
+                group = group.split(axis, inner)
             else:
                 axis -= 1
-        return None if rest else found
+        return None if rest else group
 
     def reader(self, value: int) -> str:
         """The operation that needs a value in memory."""
@@ -124,9 +124,9 @@ class Group:
             count = self.shape[axis] // inner
             return Layout(layout.dtype, (*before, count, inner, *after), strides, layout.offset)
 
-        found = self.remap(change, change(Layout.contiguous(index, self.shape)).shape, self.reduced)
-        assert found is not None
-        return found
+        group = self.remap(change, change(Layout.contiguous(index, self.shape)).shape, self.reduced)
+        assert group is not None
+        return group
 
     def become(self, other: Group) -> None:
         self.shape, self.reduced, self.anchor = other.shape, other.reduced, other.anchor
@@ -198,15 +198,15 @@ def rows_of(node: Node) -> Rows:
     """A reduction's rows."""
     operation = node.operation
     assert isinstance(operation, Row)
-    found = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.settings)
-    shape = next(i.shape for i in found.inputs if isinstance(i, Layout))
-    present = iter(found.inputs)
+    arrangement = operation.arranged([i for i in node.inputs if i is not None], node.layouts, node.settings)
+    shape = next(i.shape for i in arrangement.inputs if isinstance(i, Layout))
+    present = iter(arrangement.inputs)
     operands = tuple(None if i is None else next(present) for i in node.inputs)
-    reduced = found.reduced
+    reduced = arrangement.reduced
     if not reduced:  # an array without axes is a row of one element
         shape, reduced = (*shape, 1), 1
         operands = tuple(_extended(o, shape) if isinstance(o, Layout) else o for o in operands)
-    result = _extended(found.outputs[0], shape)
+    result = _extended(arrangement.outputs[0], shape)
     return Rows(shape, reduced, result, operands, operation.keeps_shape)
 
 
@@ -305,8 +305,8 @@ def _extended(layout: Layout, shape: tuple[int, ...]) -> Layout:
 
 def over_axes(at: Layout, numbering: Layout, shape: tuple[int, ...]) -> Layout | None:
     """A layout over the domain whose lanes `numbering` gives, over the axes of `shape`."""
-    found = compose(at, numbering)
-    return None if found is None else _extended(found, shape)
+    layout = compose(at, numbering)
+    return None if layout is None else _extended(layout, shape)
 
 
 def ordered(groups: Sequence[Group]) -> Iterator[Group]:

@@ -122,14 +122,14 @@ def _lives(plan: Plan, first: int) -> list[Life]:
 
 def _apart(plan: Plan, first: int) -> dict[int, set[int]]:
     """For each area those that may not lie in one buffer with it: a step only reads one and writes the other."""
-    found: dict[int, set[int]] = {}
+    apart: dict[int, set[int]] = {}
     for step in plan.steps:
         read, written = _uses(step, first)
         for a in read - written:
             for b in written:
-                found.setdefault(a, set()).add(b)
-                found.setdefault(b, set()).add(a)
-    return found
+                apart.setdefault(a, set()).add(b)
+                apart.setdefault(b, set()).add(a)
+    return apart
 
 
 def _uses(step: Step, first: int) -> tuple[set[int], set[int]]:

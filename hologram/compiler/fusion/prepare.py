@@ -31,11 +31,11 @@ def without_repeats(graph: Graph) -> Graph:
     for node in graph.nodes:
         node = _read_parts(node, instead)
         key = _key(node)
-        found = first.setdefault(key, node) if key is not None else node
-        if found is node or kept & set(node.results):
+        earlier = first.setdefault(key, node) if key is not None else node
+        if earlier is node or kept & set(node.results):
             nodes.append(node)
         else:
-            instead |= {a: (b, 0) for a, b in zip(node.results, found.results, strict=True)}
+            instead |= {a: (b, 0) for a, b in zip(node.results, earlier.results, strict=True)}
     return replace(graph, nodes=tuple(nodes))
 
 
@@ -69,10 +69,10 @@ def reductions(graph: Graph, limits: Limits) -> Graph:
 def _as_rows(node: Node, limits: Limits) -> Node:
     if len(node.results) != 1 or any(not isinstance(o, Read) for o in node.operands):
         return node
-    found = node.operation.as_rows(node.inputs, node.layouts[0], limits)
-    if found is None:
+    rows = node.operation.as_rows(node.inputs, node.layouts[0], limits)
+    if rows is None:
         return node
-    operation, inputs, attributes = found
+    operation, inputs, attributes = rows
     assert operation.infer(inputs, attributes)[0].shape == node.layouts[0].shape
     operands = tuple(
         Read(o.value, i)
@@ -105,22 +105,22 @@ def joined_products(graph: Graph) -> Graph:
         if _may_join(node, graph):
             left, right = node.reads
             together.setdefault((left, right.layout.shape[-1], right.layout.dtype), []).append(node)
-    found = {
+    joins = {
         id(nodes[0]): nodes[:MOST_JOINED]
         for nodes in together.values()
         if len({n.layouts[0].size for n in nodes[:MOST_JOINED]}) > 1
     }
-    inside = {id(n) for nodes in found.values() for n in nodes}
+    inside = {id(n) for nodes in joins.values() for n in nodes}
     places: dict[
         int, tuple[int, int]
     ] = {}  # of a value that is a part of another now: that one, and where it begins
     free = max((*graph.inputs, *(r for n in graph.nodes for r in n.results)), default=0) + 1
     made: list[Node] = []
     for node in graph.nodes:
-        if id(node) in found:
-            made += _joined(found[id(node)], free)
+        if id(node) in joins:
+            made += _joined(joins[id(node)], free)
             start = 0
-            for each in found[id(node)]:
+            for each in joins[id(node)]:
                 places[each.results[0]] = (free + 1, start)
                 start += each.layouts[0].size
             free += 2

@@ -23,7 +23,7 @@ def shared(steps: Sequence[Step]) -> tuple[Step, ...]:
     for k, step in enumerate(steps):
         if not step.kernel.stem:
             bodies.setdefault(_body(step.program), []).append(k)
-    found = list(steps)
+    changed = list(steps)
     for places in bodies.values():
         programs = [steps[k].program for k in places]
         if len(set(programs)) < LEAST:
@@ -33,8 +33,8 @@ def shared(steps: Sequence[Step]) -> tuple[Step, ...]:
         program = _told(programs[0], [_numbers(programs[0])[n].result for n in chosen])
         for k, numbers in zip(places, told, strict=True):
             scalars = (*steps[k].scalars, *(numbers[n] for n in chosen))
-            found[k] = replace(steps[k], kernel=program, scalars=scalars)
-    return tuple(found)
+            changed[k] = replace(steps[k], kernel=program, scalars=scalars)
+    return tuple(changed)
 
 
 def _numbers(program: Program) -> list[Instruction]:

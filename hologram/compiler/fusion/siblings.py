@@ -31,10 +31,10 @@ class Siblings:
         self.behind: dict[int, int] = {}
         for group in ordered(fusion.groups):
             homes = {id(fusion.homes[v]) for v in group.sources if v in fusion.homes} - {id(group)}
-            found = 0
+            behind = 0
             for home in homes:
-                found |= self.made_of[home] | self.behind[home]
-            self.behind[id(group)] = found
+                behind |= self.made_of[home] | self.behind[home]
+            self.behind[id(group)] = behind
         self.groups: list[Group] = []
         for group in fusion.groups:
             # Those that read the same first: one kernel that alone reads a donated input may overwrite it.
@@ -113,10 +113,10 @@ class Siblings:
     def aligned(host: Group, group: Group) -> bool:
         """Whether the axes of one are parts of the other's, which is then split into them."""
         first, other = sorted((host, group), key=lambda g: len(g.shape))
-        found = first.refined(other.shape)
-        if found is not None:
-            first.become(found)
-        return found is not None
+        refined = first.refined(other.shape)
+        if refined is not None:
+            first.become(refined)
+        return refined is not None
 
     def waits(self, group: Group, other: Group) -> bool:
         """Whether a group needs, through whatever lies between, what another one stores."""

@@ -78,21 +78,27 @@ def float_remainder(x: Value, y: Value) -> Value:
     return select(divides, with_sign_of(y_scaled, x), select(valid, x, nan))
 
 
-RULES: dict[Opcode, Callable[[Value, Value], Value]] = {
-    Opcode.POW: integer_power,  # that of floats is expanded before
-    Opcode.REM: float_remainder,  # that of integers is in every language
-    Opcode.MULHI: multiply_high,
+# By opcode, and whether it is that of floats. Powers of floats are expanded before; remainders of integers are in every
+# language.
+RULES: dict[tuple[Opcode, bool], Callable[[Value, Value], Value]] = {
+    (Opcode.POW, False): integer_power,
+    (Opcode.REM, True): float_remainder,
+    (Opcode.MULHI, False): multiply_high,
 }
 
 
 def expand_unsupported(program: Program, spells: Callable[[Opcode, DType], bool]) -> Program:
     """Integer pow, float remainder and the upper half of a product, where the language has none."""
+    opcodes = program.opcodes & {opcode for opcode, _ in RULES}
 
-    def rule(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        found = RULES.get(i.opcode)
-        return None if found is None or spells(i.opcode, operands[-1].dtype) else found(*operands)
+    def expanded(builder: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode not in opcodes:
+            return None
+        dtype = operands[-1].dtype
+        rule = RULES.get((i.opcode, dtype.is_float))
+        return None if rule is None or spells(i.opcode, dtype) else rule(*operands)
 
-    return rewrite(program, rule) if program.opcodes & frozenset(RULES) else program
+    return rewrite(program, expanded) if opcodes else program
 
 
 SPELL_OUT = Pass(

@@ -50,12 +50,12 @@ def guarded(program: Program, places: Collection[Place], *, index_bits: int) -> 
         if i.opcode not in EFFECTS:
             return b.emit(i.opcode, i.type, select(inside, position, 0), attribute=name)
         if i.results:
-            (found,) = b.if_(
+            (result,) = b.if_(
                 inside,
                 lambda: (b.emit(i.opcode, i.type, position, *value, attribute=name),),
                 lambda: (b.constant(0, i.type),),
             )
-            return found
+            return result
         array = next(a for a in (*program.buffers, *program.shared) if a.name == name)
         store = b.store if i.opcode is Opcode.STORE else b.shared_store
         b.if_(inside, lambda: store(array, position, *value), lambda: None)  # type: ignore[arg-type]

@@ -37,14 +37,14 @@ def contiguous(program: Program, axis: int) -> frozenset[str]:
     """The buffers that are only accessed at the coordinate along the axis, or at the lane where that is the same."""
     own: set[int] = set()
     alone = program.rank - program.reduced == axis + 1
-    found: dict[str, bool] = {}
+    by_name: dict[str, bool] = {}
     for i in program.body.walk():
         if (i.opcode is Opcode.COORDINATE and i.attribute == axis) or (i.opcode is Opcode.LANE and alone):
             own.add(i.result)
         if i.opcode in BUFFER_ACCESSES:
             name = str(i.attribute)
-            found[name] = found.get(name, True) and i.operands[0] in own
-    return frozenset(name for name, yes in found.items() if yes)
+            by_name[name] = by_name.get(name, True) and i.operands[0] in own
+    return frozenset(name for name, yes in by_name.items() if yes)
 
 
 def paged(program: Program, cut: Cut) -> Program:

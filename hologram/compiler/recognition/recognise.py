@@ -183,21 +183,21 @@ def recognise(
     """
     if 0 in grid or 0 in sizes or not _might_be(program):
         return None
-    found = specialised(program, grid, scalars)
-    dtypes = {b.dtype for b in found.program.buffers}
-    if len(dtypes) != 1 or len(found.writes) != 1:
+    special = specialised(program, grid, scalars)
+    dtypes = {b.dtype for b in special.program.buffers}
+    if len(dtypes) != 1 or len(special.writes) != 1:
         return None
     (dtype,) = dtypes
     places = {b.name: k for k, b in enumerate(program.buffers)}
-    marks = found.program.opcodes & MARKS
+    marks = special.program.opcodes & MARKS
     for pattern in PATTERNS:
-        if dtype not in pattern.dtypes or len(found.reads) != pattern.reads:
+        if dtype not in pattern.dtypes or len(special.reads) != pattern.reads:
             continue
-        for reads in permutations(found.reads):
-            buffers = (*reads, *found.writes)
+        for reads in permutations(special.reads):
+            buffers = (*reads, *special.writes)
             positions = tuple(places[b.name] for b in buffers)
-            wanted = found.reordered(buffers)
-            for problem in pattern.sizes([sizes[k] for k in positions], found.grid):
+            wanted = special.reordered(buffers)
+            for problem in pattern.sizes([sizes[k] for k in positions], special.grid):
                 for spelling in pattern.spellings:
                     if _same(wanted, marks, spelling, dtype, problem):
                         return Recognition(pattern, spelling, dtype, problem, positions, len(program.buffers))

@@ -138,8 +138,8 @@ class _Splitter:
         def read(i: Instruction) -> bool:
             return i.opcode in REDUCTIONS and id(i) not in chosen
 
-        found = sources(self.program.body.instructions, (), keep=lambda i: id(i) in chosen, ends=read)
-        return Block(tuple(replace(i, operands=()) if read(i) else i for i in found))
+        needed = sources(self.program.body.instructions, (), keep=lambda i: id(i) in chosen, ends=read)
+        return Block(tuple(replace(i, operands=()) if read(i) else i for i in needed))
 
     def _sweep(self, roots: Sequence[Instruction], level: int, suffix: str) -> Program:
         """Over the outer axes, the slices, and the row's axes, that of the slices cut short."""

@@ -88,37 +88,37 @@ def operators(names: Names, index_signed: bool) -> dict[tuple[Opcode, DType], st
     """By the opcode and the dtype of the last operand."""
     types, floats = names.types, names.floats
     plain = {O.ADD: "{0} + {1}", O.SUB: "{0} - {1}", O.MUL: "{0} * {1}"}
-    found = spell(plain, floats, UNSIGNED, (index,)) | spell({O.MAD: "{0} * {1} + {2}"}, UNSIGNED, (index,))
+    table = spell(plain, floats, UNSIGNED, (index,)) | spell({O.MAD: "{0} * {1} + {2}"}, UNSIGNED, (index,))
     for d in SIGNED:  # signed overflow is undefined in C++
         wide = f"({types[u32 if d == i32 else u64]})"
-        found |= spell(
+        table |= spell(
             {o: f"({types[d]})({wide}{{0}} {sign} {wide}{{1}})" for o, sign in SIGNS.items()}, (d,)
         )
-        found[O.MAD, d] = f"({types[d]})({wide}{{0}} * {wide}{{1}} + {wide}{{2}})"
-        found[O.NEG, d] = f"({types[d]})(0 - {wide}{{0}})"
-        found[O.ABS, d] = f"{{0}} < 0 ? ({types[d]})(0 - {wide}{{0}}) : {{0}}"
+        table[O.MAD, d] = f"({types[d]})({wide}{{0}} * {wide}{{1}} + {wide}{{2}})"
+        table[O.NEG, d] = f"({types[d]})(0 - {wide}{{0}})"
+        table[O.ABS, d] = f"{{0}} < 0 ? ({types[d]})(0 - {wide}{{0}}) : {{0}}"
         count, last = f"{wide}{{1}}", d.bits - 1
-        found[O.SHL, d] = f"{count} > {last} ? 0 : ({types[d]})({wide}{{0}} << {{1}})"
-        found[O.SHR, d] = f"{{0}} >> ({count} > {last} ? {last} : {{1}})"
-        found |= {(O.DIV, d): f"divide_{d}({{0}}, {{1}})", (O.REM, d): f"remainder_{d}({{0}}, {{1}})"}
+        table[O.SHL, d] = f"{count} > {last} ? 0 : ({types[d]})({wide}{{0}} << {{1}})"
+        table[O.SHR, d] = f"{{0}} >> ({count} > {last} ? {last} : {{1}})"
+        table |= {(O.DIV, d): f"divide_{d}({{0}}, {{1}})", (O.REM, d): f"remainder_{d}({{0}}, {{1}})"}
     for d in UNSIGNED:
-        found |= {(O.NEG, d): "0 - {0}", (O.ABS, d): "{0}"}
-        found |= {(O.SHL, d): f"{{1}} > {d.bits - 1} ? 0 : {{0}} << {{1}}"}
-        found |= {(O.SHR, d): f"{{1}} > {d.bits - 1} ? 0 : {{0}} >> {{1}}"}
-        found |= {(O.DIV, d): "{1} == 0 ? 0 : {0} / {1}", (O.REM, d): "{1} == 0 ? 0 : {0} % {1}"}
-    found |= {(O.DIV, index): "{0} / {1}", (O.REM, index): "{0} % {1}"}
-    found |= {(O.NEG, index): "-{0}"} if index_signed else {(O.NEG, index): "0u - {0}"}
+        table |= {(O.NEG, d): "0 - {0}", (O.ABS, d): "{0}"}
+        table |= {(O.SHL, d): f"{{1}} > {d.bits - 1} ? 0 : {{0}} << {{1}}"}
+        table |= {(O.SHR, d): f"{{1}} > {d.bits - 1} ? 0 : {{0}} >> {{1}}"}
+        table |= {(O.DIV, d): "{1} == 0 ? 0 : {0} / {1}", (O.REM, d): "{1} == 0 ? 0 : {0} % {1}"}
+    table |= {(O.DIV, index): "{0} / {1}", (O.REM, index): "{0} % {1}"}
+    table |= {(O.NEG, index): "-{0}"} if index_signed else {(O.NEG, index): "0u - {0}"}
     order = {O.EQ: "{0} == {1}", O.NE: "{0} != {1}", O.LT: "{0} < {1}"}
     order |= {O.LE: "{0} <= {1}", O.GT: "{0} > {1}", O.GE: "{0} >= {1}"}
-    found |= spell(order, floats, INTEGERS, (index, bool_))
-    found |= spell({O.SELECT: "{0} ? {1} : {2}"}, [d for d in (*dtypes.ALL, index) if d in types])
+    table |= spell(order, floats, INTEGERS, (index, bool_))
+    table |= spell({O.SELECT: "{0} ? {1} : {2}"}, [d for d in (*dtypes.ALL, index) if d in types])
     extremes = {O.MIN: "{0} < {1} ? {0} : {1}", O.MAX: "{0} > {1} ? {0} : {1}"}
-    found |= spell(extremes, INTEGERS, (index,)) | spell({O.MIN: "{0} & {1}", O.MAX: "{0} | {1}"}, (bool_,))
-    found |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, floats)
-    found |= spell({O.DIV: "{0} / {1}", O.NEG: "-({0})"}, floats)
-    found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}"}, INTEGERS, (bool_,))
-    found |= spell({O.NOT: "~{0}"}, INTEGERS) | {(O.NOT, bool_): "!{0}"}
-    return found | dict(names.math)
+    table |= spell(extremes, INTEGERS, (index,)) | spell({O.MIN: "{0} & {1}", O.MAX: "{0} | {1}"}, (bool_,))
+    table |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, floats)
+    table |= spell({O.DIV: "{0} / {1}", O.NEG: "-({0})"}, floats)
+    table |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}"}, INTEGERS, (bool_,))
+    table |= spell({O.NOT: "~{0}"}, INTEGERS) | {(O.NOT, bool_): "!{0}"}
+    return table | dict(names.math)
 
 
 SIGNS = {O.ADD: "+", O.SUB: "-", O.MUL: "*"}
@@ -126,29 +126,29 @@ SIGNS = {O.ADD: "+", O.SUB: "-", O.MUL: "*"}
 
 def helpers(names: Names) -> dict[tuple[object, DType], str]:
     """Functions that the operators and conversions call."""
-    found: dict[tuple[object, DType], str] = {}
+    texts: dict[tuple[object, DType], str] = {}
     for d in names.floats:
         for opcode, name, sign in ((O.MIN, "minimum", "<"), (O.MAX, "maximum", ">")):
-            found[opcode, d] = _function(
+            texts[opcode, d] = _function(
                 names, d, name, ((d, "x"), (d, "y")), f"x != x || y != y ? x + y : x {sign} y ? x : y"
             )
     for d in SIGNED:
         pair = ((d, "x"), (d, "y"))
-        found[O.DIV, d] = _function(
+        texts[O.DIV, d] = _function(
             names,
             d,
             f"divide_{d}",
             pair,
             f"y == 0 ? 0 : y == -1 ? ({names.types[d]})({_negated(names, d)}) : x / y",
         )
-        found[O.REM, d] = _function(names, d, f"remainder_{d}", pair, "y == 0 || y == -1 ? 0 : x % y")
+        texts[O.REM, d] = _function(names, d, f"remainder_{d}", pair, "y == 0 || y == -1 ? 0 : x % y")
     for source in names.floats:
         for target in INTEGERS:
-            found[(O.CONVERT, source), target] = _function(
+            texts[(O.CONVERT, source), target] = _function(
                 names, target, f"{source}_to_{target}", ((source, "x"),), _saturated(names, source, target)
             )
-    found |= {((O.CONVERT, source), index): found[(O.CONVERT, source), i64] for source in names.floats}
-    return found
+    texts |= {((O.CONVERT, source), index): texts[(O.CONVERT, source), i64] for source in names.floats}
+    return texts
 
 
 def _negated(names: Names, d: DType) -> str:
@@ -173,19 +173,19 @@ def conversions(names: Names) -> dict[tuple[DType, DType], str]:
     """From and to."""
     types, floats = names.types, names.floats
     whole = (*INTEGERS, index)
-    found = {(a, b): f"({types[b]}){{0}}" for a in whole for b in (*whole, *floats)}
-    found |= {(a, b): f"({types[b]}){{0}}" for a in floats for b in floats}
-    found |= {(a, b): f"{a}_to_{b}({{0}})" for a in floats for b in INTEGERS}
-    found |= {(a, index): f"({types[index]}){a}_to_i64({{0}})" for a in floats}
-    found |= {(bool_, b): f"({types[b]}){{0}}" for b in (*whole, *floats)}
-    found |= {(a, bool_): f"{{0}} != {literal(names, a, 0)}" for a in (*whole, *floats)}
+    table = {(a, b): f"({types[b]}){{0}}" for a in whole for b in (*whole, *floats)}
+    table |= {(a, b): f"({types[b]}){{0}}" for a in floats for b in floats}
+    table |= {(a, b): f"{a}_to_{b}({{0}})" for a in floats for b in INTEGERS}
+    table |= {(a, index): f"({types[index]}){a}_to_i64({{0}})" for a in floats}
+    table |= {(bool_, b): f"({types[b]}){{0}}" for b in (*whole, *floats)}
+    table |= {(a, bool_): f"{{0}} != {literal(names, a, 0)}" for a in (*whole, *floats)}
     for d in NARROW:
         if d.is_float:
-            found[d, f32] = names.to_f32[d]
-            found |= {(a, d): names.from_float[a, d] for a in floats if (a, d) in names.from_float}
+            table[d, f32] = names.to_f32[d]
+            table |= {(a, d): names.from_float[a, d] for a in floats if (a, d) in names.from_float}
         else:
-            found |= {(d, d.wide): f"({types[d.wide]}){{0}}", (d.wide, d): f"({types[d]}){{0}}"}
-    return found
+            table |= {(d, d.wide): f"({types[d.wide]}){{0}}", (d.wide, d): f"({types[d]}){{0}}"}
+    return table
 
 
 def members(parameters: Iterable[ScalarParameter], types: Mapping[DType, str], index_bits: int) -> list[str]:

@@ -30,15 +30,15 @@ def digest_of_sources(*places: Path) -> str:
 
     What Python itself writes beside its sources (`__pycache__`) does not count.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for place in places:
         above = len(f"{place.parent}{os.sep}")
         for path in _files(place) if place.is_dir() else (str(place),):
             with open(path, "rb", buffering=0) as file:
                 content = file.read()
-            found.update(f"{path[above:].replace(os.sep, '/')} {len(content)}\n".encode())
-            found.update(content)
-    return found.hexdigest()
+            digest.update(f"{path[above:].replace(os.sep, '/')} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def _files(folder: Path) -> Iterator[str]:

@@ -111,8 +111,10 @@ class ProgramGenerator:
     ) -> Variant:
         """See Generator. A program without reductions has one schedule for all grids."""
         schedule = self._schedule(tuple(grid))
-        found = Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
-        return self._bounded(found, grid, scalars) if self._loops else found
+        variant = (
+            Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
+        )
+        return self._bounded(variant, grid, scalars) if self._loops else variant
 
     def listed(self, grid: Sequence[int], scalars: Sequence[Number]) -> Variant:
         """See Generator."""
@@ -149,8 +151,8 @@ class ProgramGenerator:
     def _schedule(self, grid: tuple[int, ...]) -> Schedule | None:
         if not self.program.reduced:
             return None
-        found = self._schedules.get(grid)
-        return found or self._schedules.keep(grid, choose(self._lowered, self.dialect, self.limits, grid))
+        schedule = self._schedules.get(grid)
+        return schedule or self._schedules.keep(grid, choose(self._lowered, self.dialect, self.limits, grid))
 
     def _guarded(
         self, grid: Sequence[int], scalars: Sequence[Number], lengths: Sequence[int]

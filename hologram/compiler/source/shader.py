@@ -137,8 +137,8 @@ def _with_includes(file: str) -> list[str]:
     """
     lines = []
     for number, line in enumerate(source(file).split("\n"), 1):
-        if found := _INCLUDE.fullmatch(line):
-            inner = f"{file.rpartition('/')[0]}/{found[1]}"
+        if match := _INCLUDE.fullmatch(line):
+            inner = f"{file.rpartition('/')[0]}/{match[1]}"
             lines += [f'#line 1 "{inner}"', *_with_includes(inner), f'#line {number + 1} "{file}"']
         else:
             lines.append(line)
@@ -203,11 +203,11 @@ class _Epilogue:
     def _slice(self) -> list[Instruction]:
         """What the stored value is made of, from `value` on."""
         body = [i for i in self.program.body.instructions[:-1] if i is not self.load]
-        found = sources(body, self.store.operands[1:])
-        used = {i.opcode for i in deep(found)}
+        instructions = sources(body, self.store.operands[1:])
+        used = {i.opcode for i in deep(instructions)}
         outside = used & {Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD}
         self._require("use nothing but buffers, row, column and constants", not outside)
-        return [*found]
+        return [*instructions]
 
     def lines(self, write: Callable[..., list[str]]) -> list[str]:
         """The declaration, as `write` (see Prelude) puts it."""

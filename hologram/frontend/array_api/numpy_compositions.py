@@ -124,8 +124,8 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     x, y = _beside(a, b)
     finite = logic.isfinite(y)
     near = ((x - y).abs() <= atol + rtol * y.abs()) & finite
-    found = logic.where(finite, near, x == y)
-    return found | (logic.isnan(x) & logic.isnan(y)) if equal_nan else found
+    close = logic.where(finite, near, x == y)
+    return close | (logic.isnan(x) & logic.isnan(y)) if equal_nan else close
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

@@ -107,30 +107,30 @@ def of_function(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     who = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
     if function in FACTS and len(args) == 1 and not kwargs:
         return getattr(args[0], FACTS[function])
-    found = counterparts().get(function)
-    if found is None:
+    counterpart = counterparts().get(function)
+    if counterpart is None:
         raise _refused(who, "hologram has no counterpart")
     try:
         signature = inspect.signature(function)
     except ValueError:  # a function of C that does not say what it takes
-        return found(*args, **kwargs)
+        return counterpart(*args, **kwargs)
     given = signature.bind(*args, **kwargs)
     named = set(given.arguments)
     given.apply_defaults()
     out = given.arguments.pop("out", None)
-    positional, rest = _arranged(who, signature, given.arguments, named, found)
-    return _into(found(*positional, **rest), out, who)
+    positional, rest = _arranged(who, signature, given.arguments, named, counterpart)
+    return _into(counterpart(*positional, **rest), out, who)
 
 
 def _arranged(
-    who: str, signature: inspect.Signature, given: Mapping[str, Any], named: set[str], found: Any
+    who: str, signature: inspect.Signature, given: Mapping[str, Any], named: set[str], counterpart: Any
 ) -> tuple[list[Any], dict[str, Any]]:
     """A call's arguments as the counterpart takes them: what NumPy requires by place, what it defaults by name.
 
     NumPy's default is passed too: the counterpart may have another.
     """
-    own = getattr(found, "signature", None) or inspect.signature(found)
-    operands = len(getattr(found, "operands", ()))
+    own = getattr(counterpart, "signature", None) or inspect.signature(counterpart)
+    operands = len(getattr(counterpart, "operands", ()))
     positional: list[Any] = []
     rest: dict[str, Any] = {}
     for name, value in given.items():

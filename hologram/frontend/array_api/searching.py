@@ -27,11 +27,11 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
     if not x.ndim:
         raise ShapeError("nonzero: a tensor of at least one axis is needed, got a 0-d one")
     flat = flat_nonzero(x)
-    found = []
+    places = []
     for size in reversed(x.shape[1:]):
-        found.append(flat % size)
+        places.append(flat % size)
         flat = flat // size
-    return (flat, *reversed(found))
+    return (flat, *reversed(places))
 
 
 class UniqueAll(NamedTuple):
@@ -78,9 +78,9 @@ def _counts(x: Tensor, starts: Tensor) -> Tensor:
 
 
 def _inverse(x: Tensor, order: Tensor, begins: Tensor) -> Tensor:
-    found = x.executor.empty(x.size, dtypes.i64)
-    x.executor.execute(indexing.put, (order, scan.cumsum(begins) - 1, None), (found,), {})
-    return found.reshape(x.shape)
+    inverse = x.executor.empty(x.size, dtypes.i64)
+    x.executor.execute(indexing.put, (order, scan.cumsum(begins) - 1, None), (inverse,), {})
+    return inverse.reshape(x.shape)
 
 
 def unique_all(x: Any, /) -> UniqueAll:

@@ -61,14 +61,14 @@ _KINDS = {
 
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is another, or of a kind ("integral", "real floating", ...), or of one of several."""
-    found = dtypes.dtype(dtype)
+    own = dtypes.dtype(dtype)
     if isinstance(kind, tuple):
-        return any(isdtype(found, k) for k in kind)
+        return any(isdtype(own, k) for k in kind)
     if isinstance(kind, str) and kind in _KINDS:
-        return _KINDS[kind](found)
+        return _KINDS[kind](own)
     if isinstance(kind, str) and kind not in {name for d in dtypes.ALL for name in (d.name, d.numpy_name)}:
         raise ValueError(f"isdtype: a kind must be a dtype or one of {', '.join(_KINDS)}, got {kind!r}")
-    return found is dtypes.dtype(kind)
+    return own is dtypes.dtype(kind)
 
 
 class FloatInfo(NamedTuple):

@@ -79,12 +79,12 @@ class Cotangent:
     def _side_by_side(self, axis: int, pieces: Sequence[tuple[int, int, Tensor]]) -> Tensor:
         before, after = self.layout.shape[:axis], self.layout.shape[axis + 1 :]
         zero = tensors.full(pieces[0][2].executor, (), 0, self.layout.dtype)
-        found, at = [], 0
+        parts, at = [], 0
         for start, end, tensor in pieces:
-            found += [zero.expand(*before, start - at, *after), tensor.reshape(*before, end - start, *after)]
+            parts += [zero.expand(*before, start - at, *after), tensor.reshape(*before, end - start, *after)]
             at = end
-        found.append(zero.expand(*before, self.layout.shape[axis] - at, *after))
-        return concat([t for t in found if t.size], axis=axis)
+        parts.append(zero.expand(*before, self.layout.shape[axis] - at, *after))
+        return concat([t for t in parts if t.size], axis=axis)
 
     def _written(self) -> Tensor:
         """The parts added to zeros, one after the other."""

@@ -93,8 +93,8 @@ class Tape:
         """New tensors with an operation's results."""
         given = tensors.operands_of(engine, operation, operands)
         plain = [x.beneath if self.owns(x) else x for x in given]
-        found = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
-        results = found if isinstance(found, tuple) else (found,)
+        returned = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
+        results = returned if isinstance(returned, tuple) else (returned,)
         names = operation.operand_names(len(given))
         sources = {
             name: (x.buffer.variable, x.layout)
@@ -107,7 +107,7 @@ class Tape:
                 operation, dict(zip(names, plain, strict=True)), attributes, results, sources
             )
         tracked = tuple(self.tracked(r, v) for r, v in zip(results, variables, strict=True))
-        return tracked if isinstance(found, tuple) else tracked[0]
+        return tracked if isinstance(returned, tuple) else tracked[0]
 
     def copy(self, engine: Engine, source: Any, target: Any) -> None:
         """Writes a tensor into another, which has another value from now on."""
@@ -195,8 +195,8 @@ class Tape:
                 continue
             cotangents = _filled(node.results, [a and a.total() for a in arrived])
             for rule in node.rules:
-                found = rule.apply({**node.known, "cotangent": cotangents[0], "cotangents": cotangents})
-                for name, value in zip(rule.operands, found, strict=True):
+                pulled = rule.apply({**node.known, "cotangent": cotangents[0], "cotangents": cotangents})
+                for name, value in zip(rule.operands, pulled, strict=True):
                     if value is not None and name in node.sources:
                         arrive(*node.sources[name], value)
         return [flows[v].total() if v in flows else None for v in wanted]

@@ -49,8 +49,8 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
 
     @functools.wraps(function)
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = with_value(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
+        value, gradients = with_value(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
 
     return gradient
 
@@ -82,9 +82,9 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0, has_aux
                 f"{who}: the result must be one float, a tensor without axes, got {what}; sum it, or use hg.vjp"
             )
         one = tensors.full(result.executor, (), 1, result.dtype)
-        found = followed.backward([one], keep=False)
+        gradients = followed.backward([one], keep=False)
         value = (followed.value, followed.aux) if has_aux else followed.value
-        return value, tuple(found) if isinstance(argnums, Sequence) else found[0]
+        return value, tuple(gradients) if isinstance(argnums, Sequence) else gradients[0]
 
     return both
 
@@ -159,25 +159,25 @@ def custom_gradient(function: Function) -> Function:
             result, pullback = _pair(who, function(*tape.beneath(args), **tape.beneath(kwargs)))
 
         def back(cotangent: Any) -> Any:
-            found = pullback(cotangent)
-            found = found if isinstance(found, (tuple, list)) else (found,)
-            for x, back in zip(leaves(args), leaves(tuple(found)), strict=False):
+            cotangents = pullback(cotangent)
+            cotangents = cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
+            for x, back in zip(leaves(args), leaves(tuple(cotangents)), strict=False):
                 if tape.follows(x) and back is not None and getattr(back, "shape", None) != x.shape:
                     got = getattr(back, "shape", type(back).__name__)
                     raise GradientError(
                         f"{who}: its pullback must give a tensor of shape {x.shape}, got {got}"
                     )
-            return found
+            return cotangents
 
         return on_tape(tape, who, args, result, back)
 
     return stated
 
 
-def _pair(who: str, found: Any) -> tuple[Any, Function]:
-    if not (isinstance(found, tuple) and len(found) == 2 and callable(found[1])):
-        raise GradientError(f"{who}: it must return (result, pullback), got {type(found).__name__}")
-    return found
+def _pair(who: str, pair: Any) -> tuple[Any, Function]:
+    if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[1])):
+        raise GradientError(f"{who}: it must return (result, pullback), got {type(pair).__name__}")
+    return pair
 
 
 def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Function) -> Any:
@@ -196,20 +196,21 @@ def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Functio
         made.append(Variable(whole.layout) if sources and whole.dtype.is_float else None)
         return tape.tracked(whole, made[-1])
 
-    found = mapped(result, tracked)
+    outputs = mapped(result, tracked)
 
     def rule(cotangents: Sequence[Any]) -> tuple[Any, ...]:
         arrived = iter(cotangents)
-        found = tuple(leaves(pullback(mapped(result, lambda x: next(arrived) if _is_float(x) else None))))
-        if len(found) != len(given):
+        pulled = tuple(leaves(pullback(mapped(result, lambda x: next(arrived) if _is_float(x) else None))))
+        if len(pulled) != len(given):
             raise GradientError(
-                f"{who}: its pullback must give a cotangent for each of {len(given)} arguments, got {len(found)}"
+                f"{who}: its pullback must give a cotangent for each of {len(given)} arguments, "
+                f"got {len(pulled)}"
             )
-        return found
+        return pulled
 
     if sources:
         tape.nodes.append(Node([Rule(tuple(given), ("cotangents",), rule)], {}, sources, made))
-    return found
+    return outputs
 
 
 @frozen
@@ -243,10 +244,12 @@ class _Followed:
             given[place] = mapped(args[place], leaf)
             arguments.append((args[place], variables))
         with traced_by(tape):
-            found = function(*given, **kwargs)
-        if has_aux and not (isinstance(found, tuple) and len(found) == 2):
-            raise GradientError(f"{who}: with has_aux it must return (result, anything else), got {found!r}")
-        result, aux = found if has_aux else (found, None)
+            returned = function(*given, **kwargs)
+        if has_aux and not (isinstance(returned, tuple) and len(returned) == 2):
+            raise GradientError(
+                f"{who}: with has_aux it must return (result, anything else), got {returned!r}"
+            )
+        result, aux = returned if has_aux else (returned, None)
         return _Followed(tape, engine, result, tape.beneath(result), tape.beneath(aux), arguments)
 
     def backward(self, cotangents: Sequence[Tensor | None], *, keep: bool) -> list[Any]:
@@ -255,14 +258,14 @@ class _Followed:
         pairs = zip(results, cotangents, strict=True)
         seeds = [(r, c) for r, c in pairs if c is not None and self.tape.follows(r)]
         wanted = [v for _, variables in self.arguments for v in variables]
-        found = iter(zip(self.tape.backward(seeds, wanted, keep=keep), wanted, strict=True))
+        gradients = iter(zip(self.tape.backward(seeds, wanted, keep=keep), wanted, strict=True))
         others = (*cotangents, *(x for tree, _ in self.arguments for x in leaves(tree)))
         taken = {id(x.buffer) for x in others if isinstance(x, Tensor)}
 
         def leaf(x: Any) -> Tensor | None:
             if x is None:
                 return None
-            gradient, variable = next(found)
+            gradient, variable = next(gradients)
             if gradient is None:
                 return tensors.full(self.engine, variable.layout.shape, 0, variable.layout.dtype)
             if id(gradient.buffer) in taken or not gradient.is_contiguous():
@@ -275,8 +278,8 @@ class _Followed:
 
 def _engine(args: Sequence[Any], kwargs: Any) -> Engine:
     """The executor of the tensors among the arguments; without any, the default."""
-    found = (x.executor for x in leaves((tuple(args), dict(kwargs))) if isinstance(x, (Tensor, Buffer)))
-    return next(found, None) or Default.executor(None)  # type: ignore[return-value]  (executors are Engines)
+    executors = (x.executor for x in leaves((tuple(args), dict(kwargs))) if isinstance(x, (Tensor, Buffer)))
+    return next(executors, None) or Default.executor(None)  # type: ignore[return-value]  (they are Engines)
 
 
 def _float(who: str, engine: Any, x: Any) -> Tensor:

@@ -125,11 +125,9 @@ def compile_traced(
     assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
     replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
-    found = maker(tree, made)
+    make = maker(tree, made)
     wanted = formulas.wanted or formulas.returned
     numbers = Numbers(formulas, executor, call.numbers) if wanted else None
     asked = {**dict.fromkeys(fixed, ""), **formulas.asked}
     in_order = positions == tuple(range(len(outputs))) and layouts == outputs
-    return Compiled(
-        who, assembly, recording.captured, found, replay, numbers, asked, in_order, tuple(donated)
-    )
+    return Compiled(who, assembly, recording.captured, make, replay, numbers, asked, in_order, tuple(donated))

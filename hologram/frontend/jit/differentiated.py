@@ -50,7 +50,7 @@ def pullback(function: Function, followed: Sequence[bool]) -> Function:
             return function(*args, **kwargs)
 
         chosen = [x for x, follow in zip(leaves(given), followed, strict=True) if follow]
-        found = iter(vjp(of_chosen, *chosen)[1](cotangent))
-        return [next(found) if follow else None for follow in followed]
+        cotangents = iter(vjp(of_chosen, *chosen)[1](cotangent))
+        return [next(cotangents) if follow else None for follow in followed]
 
     return back

@@ -39,9 +39,9 @@ class ExplainedPass:
 
 def explained_passes(trail: Iterable[Applied]) -> tuple[ExplainedPass, ...]:
     """Those that were applied, in order; one that was repeated is told once."""
-    found: dict[str, list[Applied]] = {}
+    by_name: dict[str, list[Applied]] = {}
     for each in trail:
-        found.setdefault(each.step.name, []).append(each)
+        by_name.setdefault(each.step.name, []).append(each)
     return tuple(
         ExplainedPass(
             name,
@@ -50,7 +50,7 @@ def explained_passes(trail: Iterable[Applied]) -> tuple[ExplainedPass, ...]:
             taken[0].sizes[0],
             taken[-1].sizes[1],
         )
-        for name, taken in found.items()
+        for name, taken in by_name.items()
     )
 
 
@@ -225,11 +225,11 @@ def _explanation(who: str, assembly: Assembly, machine: Machine, trail: Sequence
 
 def _history(trail: Iterable[Applied]) -> dict[Block, list[Applied]]:
     """What led to each body; names may have changed since."""
-    found: dict[Block, list[Applied]] = {}
+    history: dict[Block, list[Applied]] = {}
     for each in trail:
         if isinstance(each.before, Program) and isinstance(each.after, Program):
-            found[each.after.body] = [*found.get(each.before.body, ()), each]
-    return found
+            history[each.after.body] = [*history.get(each.before.body, ()), each]
+    return history
 
 
 def spelled(layout: Layout) -> str:

@@ -113,12 +113,12 @@ class Jitted(Generic[P, R]):
             return self.function(*args, **kwargs)
 
     def _pullback(self, followed: tuple[bool, ...]) -> Jitted:
-        found = self._pullbacks.get(followed)
-        if found is None:
+        pullback = self._pullbacks.get(followed)
+        if pullback is None:
             back = differentiated.pullback(self.function, followed)
-            found = self._pullbacks[followed] = Jitted(back, fast_math=self.fast_math)
+            pullback = self._pullbacks[followed] = Jitted(back, fast_math=self.fast_math)
             _drop_oldest(self._pullbacks, MAX_PULLBACKS)
-        return found
+        return pullback
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled:
         """What a call with these arguments runs, compiled if it was not yet; nothing is computed."""
@@ -147,37 +147,37 @@ class Jitted(Generic[P, R]):
     def _of(self, call: Call, args: Any, kwargs: Any, unfit: Collection[int] = frozenset()) -> Compiled:
         """What a call runs; the values of numbers that are `unfit` to be data have a say, at this call alone."""
         key = call.signature
-        found = self._compiled.get(key)
-        if type(found) is Asked or unfit:
-            if found is not None:
+        compiled = self._compiled.get(key)
+        if type(compiled) is Asked or unfit:
+            if compiled is not None:
                 self._touch(key)
-            fixed = {*(found.numbers if type(found) is Asked else ()), *unfit}
+            fixed = {*(compiled.numbers if type(compiled) is Asked else ()), *unfit}
             key = _valued(key, call, fixed)
-            found = self._compiled.get(key)
+            compiled = self._compiled.get(key)
         else:
             fixed = unfit
-        if found is None:
+        if compiled is None:
             return self._trace(call, args, kwargs, fixed, unfit)
         if len(self._compiled) > IN_ORDER:
             self._touch(key)
-        return found
+        return compiled
 
     def _trace(
         self, call: Call, args: Any, kwargs: Any, fixed: Collection[int], unfit: Collection[int]
     ) -> Compiled:
         """What a new call runs, kept by the values of those numbers that this trace or an earlier one asked for."""
         donated = self._donated(args)
-        found = compile_traced(self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math)
+        compiled = compile_traced(self.function, self.who, args, kwargs, call, donated, fixed, self.fast_math)
         kept = self._compiled
         before = kept.get(call.signature)  # which another thread may have made
-        asked = {**found.asked, **(before.numbers if type(before) is Asked else {})}
+        asked = {**compiled.asked, **(before.numbers if type(before) is Asked else {})}
         lasting = {k: where for k, where in asked.items() if k not in unfit}
         if lasting:
             kept[call.signature] = Asked(lasting)
-        kept[_valued(call.signature, call, asked)] = found
+        kept[_valued(call.signature, call, asked)] = compiled
         _drop_oldest(kept, MAX_SIGNATURES)
         self._retraces.note(self.function, args, kwargs, call, asked)
-        return found
+        return compiled
 
     def _touch(self, key: Any) -> None:
         with suppress(KeyError):  # another thread may have dropped it
@@ -185,14 +185,14 @@ class Jitted(Generic[P, R]):
 
     def _donated(self, args: Sequence[Any]) -> list[int]:
         """Numbers of the tensors in the arguments that are given away."""
-        found: list[int] = []
+        numbers: list[int] = []
         for argument in self.donate:
             if not 0 <= argument < len(args):
                 raise TraceError(
                     f"{self.who}: donate names argument {argument}, got {len(args)} positional ones"
                 )
-            found += tensors_of(args, argument)
-        return found
+            numbers += tensors_of(args, argument)
+        return numbers
 
     def __repr__(self) -> str:
         return f"<jitted {self.who}>"

@@ -105,13 +105,13 @@ class Formulas:
 
     def item(self, number: TracedNumber) -> TracedNumber:
         """A number of NumPy's as one of Python's."""
-        found = self._items.get(number.place)
-        if found is None:
+        made = self._items.get(number.place)
+        if made is None:
             item = operator.methodcaller("item")
-            found = self._items[number.place] = self.formula(
+            made = self._items[number.place] = self.formula(
                 item, (number.place,), number.known.item(), number.behind
             )
-        return found
+        return made
 
     def formula(
         self, compute: Callable[..., Any], operands: tuple[int, ...], known: Any, behind: frozenset[int]
@@ -249,8 +249,8 @@ def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, 
     if before is not None:
         return before
     traced = [o for o in operands if isinstance(o, TracedNumber)]
-    found = compute(*(o.known if isinstance(o, TracedNumber) else o for o in operands))
-    if type(found) not in KINDS:
+    value = compute(*(o.known if isinstance(o, TracedNumber) else o for o in operands))
+    if type(value) not in KINDS:
         return compute(*map(plain, operands))
     fixed = [None if isinstance(o, TracedNumber) else o for o in operands]
 
@@ -259,7 +259,7 @@ def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, 
         return compute(*(next(rest) if o is None else o for o in fixed))
 
     behind = frozenset().union(*(o.behind for o in traced))
-    made = formulas.formula(again, tuple(o.place for o in traced), found, behind)
+    made = formulas.formula(again, tuple(o.place for o in traced), value, behind)
     return formulas.computed.setdefault(key, made)
 
 

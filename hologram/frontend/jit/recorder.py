@@ -166,11 +166,11 @@ class Recorder:
                 f"{self.who}: its tensors must belong to {self.executor}, got one of {tensor.executor}"
             )
         checks.view(self.executor, self.who, tensor)
-        found = self._known.get(tensor.key)
-        if found is None:
-            found = self._known[tensor.key] = self.argument(tensor.layout)
+        traced = self._known.get(tensor.key)
+        if traced is None:
+            traced = self._known[tensor.key] = self.argument(tensor.layout)
             self.captured.append(tensor)
-        return found
+        return traced
 
     def returned(self, leaf: Any) -> Any:
         """What a leaf of the function's result is to the trace: a tensor is kept, a number its value of this call."""
@@ -211,7 +211,7 @@ class Recorder:
 
     def _operands(self, operation: Operation, operands: Sequence[Any]) -> list[Any]:
         """Operands as traced tensors, numbers and None."""
-        found: list[Any] = []
+        given: list[Any] = []
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
             if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or type(operand) in (Tensor, Tracked):
                 plain = operand if isinstance(operand, Tensor) else self._plain(operand)
@@ -221,8 +221,8 @@ class Recorder:
             tensors.check_operand(operation, name, operand, Traced)
             if isinstance(operand, Traced) and operand.buffer.trace is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
-            found.append(operand)
-        return self._told(operation, found) if any(isinstance(o, TracedNumber) for o in found) else found
+            given.append(operand)
+        return self._told(operation, given) if any(isinstance(o, TracedNumber) for o in given) else given
 
     def _told(self, operation: Operation, operands: list[Any]) -> list[Any]:
         """Operands with those integers by value that the operation must know: exponents, and what no dtype holds."""
@@ -234,10 +234,10 @@ class Recorder:
             data = self._readable(x, taken.get(name)) and not isinstance(operation, Power)
             return x if data else x.value
 
-        found = list(map(told, operation.operand_names(len(operands)), operands))
+        values = list(map(told, operation.operand_names(len(operands)), operands))
         if isinstance(operation, Comparison):  # which takes what is too large for infinite
-            found = list(operation.bind(tuple(found), {})[0])
-        return found
+            values = list(operation.bind(tuple(values), {})[0])
+        return values
 
     def _attributes(
         self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]

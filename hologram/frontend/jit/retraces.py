@@ -128,9 +128,9 @@ def _named(
 
 
 def _leaves(name: str, tree: Any) -> Iterator[tuple[str, Any]]:
-    found = branches(tree)
-    if found is None:
+    children = branches(tree)
+    if children is None:
         yield name, tree
         return
-    for key, branch in found.items():
+    for key, branch in children.items():
         yield from _leaves(f"{name}[{key!r}]", branch)

@@ -78,9 +78,9 @@ def _united(who: str, tensors: list[Any]) -> tuple[Any, list[Any]]:
     if tensors and not executors:
         executors = {default_executor()}  # arrays alone say nothing of where to run
     if len(executors) != 1:
-        found = " and ".join(sorted(map(str, executors))) or "none"
+        names = " and ".join(sorted(map(str, executors))) or "none"
         raise (ShapeError if executors else TraceError)(
-            f"{who}: its tensors must belong to one executor, and there must be a tensor, got {found}"
+            f"{who}: its tensors must belong to one executor, and there must be a tensor, got {names}"
         )
     (executor,) = executors
     if executor.tracer is not None:
@@ -118,12 +118,12 @@ def _walk(who: str, tree: Any, structure: list[Any], tensors: list[Any], numbers
     elif isinstance(tree, TracedNumber):
         numbers.append(tree)
     else:
-        found = branches(tree)
-        if found is None:
+        children = branches(tree)
+        if children is None:
             structure += kind, _fixed(who, tree)
             return
-        structure += kind, len(found)
-        for key, branch in found.items():
+        structure += kind, len(children)
+        for key, branch in children.items():
             structure.append(key)
             _walk(who, branch, structure, tensors, numbers)
 
@@ -160,10 +160,10 @@ def filled(
     """The arguments with others in the places of tensors and numbers."""
     rest, floats = iter(tensors), iter(numbers)
 
-    def leaf(found: Any) -> Any:
-        if is_number(found):
+    def leaf(x: Any) -> Any:
+        if is_number(x):
             return next(floats)
-        return next(rest) if isinstance(found, LEAVES) else found
+        return next(rest) if isinstance(x, LEAVES) else x
 
     positional = tuple(mapped(branch, leaf) for branch in args)
     return positional, {name: mapped(kwargs[name], leaf) for name in sorted(kwargs)}

@@ -33,8 +33,8 @@ class Shaped(Strided):
 
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         inputs = [_layout(operand) for operand in operands]
-        found = tuple(map(Shaped, operation.infer(inputs, attributes)))
-        return found[0] if len(found) == 1 else found
+        results = tuple(map(Shaped, operation.infer(inputs, attributes)))
+        return results[0] if len(results) == 1 else results
 
 
 def _layout(operand: Any) -> Any:
@@ -81,8 +81,8 @@ class Composite(Operation):
         return (Default.executor(None) if known is None else known.executor).tensor(operand)
 
     def infer(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
-        found = as_tuple(self.function(*map(_shaped, inputs), **attributes))
-        return tuple(Layout.contiguous(x.dtype, x.shape) for x in found)
+        results = as_tuple(self.function(*map(_shaped, inputs), **attributes))
+        return tuple(Layout.contiguous(x.dtype, x.shape) for x in results)
 
 
 def _each(operands: Sequence[Any]) -> Iterator[Any]:

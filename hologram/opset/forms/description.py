@@ -39,11 +39,11 @@ def dtypes(operation: Operation) -> str:
 
 def accuracy(operation: Operation) -> str:
     """The bound of its error, in units in the last place."""
-    found = "exact" if operation.ulp <= 0.5 and not operation.absolute else f"{operation.ulp:g}"
+    words = "exact" if operation.ulp <= 0.5 and not operation.absolute else f"{operation.ulp:g}"
     if operation.looser:
         most = operation.ulp + sum(loss.ulp for loss in operation.looser)
-        found += f", {most:g} where {' and '.join(loss.where for loss in operation.looser)}"
-    return found + (f" + {operation.absolute:g} eps" if operation.absolute else "")
+        words += f", {most:g} where {' and '.join(loss.where for loss in operation.looser)}"
+    return words + (f" + {operation.absolute:g} eps" if operation.absolute else "")
 
 
 def telling(operation: Operation) -> Sample:
@@ -51,12 +51,12 @@ def telling(operation: Operation) -> Sample:
     dtype = f32 if f32 in operation.dtypes else operation.dtypes[0]
 
     def sizes(sample: Sample) -> tuple[bool, int]:
-        found = [
+        lengths = [
             n
             for x in (*flat(sample.operands), *_results(operation, sample))
             for n in (x.shape if isinstance(x, Layout) else np.shape(x))
         ]
-        return all(found), len(found)
+        return all(lengths), len(lengths)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # samples hold what overflows
@@ -66,8 +66,8 @@ def telling(operation: Operation) -> Sample:
 def shapes(operation: Operation, sample: Sample) -> str:
     """The shapes of a call: operands → results."""
     given = [np.shape(x) for x in flat(sample.operands)]
-    found = [x.shape for x in _results(operation, sample)]
-    sides = (", ".join(str(shape).replace(" ", "") for shape in side) for side in (given, found))
+    results = [x.shape for x in _results(operation, sample)]
+    sides = (", ".join(str(shape).replace(" ", "") for shape in side) for side in (given, results))
     return " → ".join(sides).strip()
 
 
@@ -79,15 +79,15 @@ def derivative(operation: Operation, sample: Sample) -> str:
         return "its parts'"
     inputs, attributes = _described(operation, sample)
     results = operation.infer(inputs, attributes)
-    found = []
+    names = []
     for name, layout in zip(operation.operand_names(len(inputs)), inputs, strict=True):
         if isinstance(layout, Layout) and layout.dtype.is_float:
             try:
                 has = rules_of(operation, inputs, results, attributes, (name,))
-                found.append(name if has else f"{name}: 0")
+                names.append(name if has else f"{name}: 0")
             except GradientError:
-                found.append(f"{name}: none")
-    return ", ".join(found)
+                names.append(f"{name}: none")
+    return ", ".join(names)
 
 
 def flat(operands: Sequence[Any]) -> list[Any]:

@@ -37,9 +37,9 @@ def epilogue_reads(epilogue: Program | None) -> tuple[BufferParameter, ...]:
 def reads_rows(epilogue: Program) -> bool:
     """Whether results depend on the row but by `value`: parts of the rows then cannot run as if they were alone."""
     *body, store = epilogue.body.instructions
-    found = sources(body, store.operands[1:], ends=_is_value)
+    needed = sources(body, store.operands[1:], ends=_is_value)
     return any(
-        i.opcode is Opcode.LANE or (i.opcode is Opcode.COORDINATE and i.attribute == 0) for i in deep(found)
+        i.opcode is Opcode.LANE or (i.opcode is Opcode.COORDINATE and i.attribute == 0) for i in deep(needed)
     )
 
 
@@ -105,8 +105,8 @@ def storing(epilogue: Program, dtype: DType) -> Program:
         b.store(converted(epilogue.buffer("result")), operands[0], operands[1].to(dtype))
         return ()
 
-    found = rewrite(epilogue, rule, parameters=Parameters(buffer=converted))
-    return replace(found, name=f"{epilogue.name}_to_{dtype}")
+    rewritten = rewrite(epilogue, rule, parameters=Parameters(buffer=converted))
+    return replace(rewritten, name=f"{epilogue.name}_to_{dtype}")
 
 
 @lru_cache(maxsize=256)

@@ -54,10 +54,10 @@ class GeneratedOperation(Operation):
     ) -> dict[str, Any]:
         """The attributes as the declaration sees them: Values for those passed at launch."""
         runtime = self.runtime_scalars()
-        found = dict(static)
+        values = dict(static)
         for name in attributes:
-            found[name] = builder.scalar(name, runtime[name] or computed)
-        return found
+            values[name] = builder.scalar(name, runtime[name] or computed)
+        return values
 
     def step(
         self,
@@ -79,16 +79,16 @@ def numbers_of(
     names: Sequence[str], layouts: Sequence[Input], runtime: Mapping[str, Number]
 ) -> dict[str, Number]:
     """Every launch scalar of the operands and attributes, by the name Operand and the kernels give it."""
-    found: dict[str, Number] = dict(runtime)
+    numbers: dict[str, Number] = dict(runtime)
     for name, layout in zip(names, layouts, strict=True):
         if not isinstance(layout, Layout):
-            found[name] = layout
+            numbers[name] = layout
             continue
-        found[f"{name}_offset"] = layout.offset
+        numbers[f"{name}_offset"] = layout.offset
         for axis, (stride, n) in enumerate(zip(layout.strides, layout.shape, strict=True)):
-            found[f"{name}_stride_{axis}"] = stride
-            found[f"{name}_extent_{axis}"] = n
-    return found
+            numbers[f"{name}_stride_{axis}"] = stride
+            numbers[f"{name}_extent_{axis}"] = n
+    return numbers
 
 
 def step_of(
@@ -134,8 +134,8 @@ class Expression(GeneratedOperation):
         computed, result = computing
         wanted = iter(computed)
         values = [o if o is None else converted(builder, o, next(wanted)) for o in operands]
-        found = as_tuple(self.function(*values, **attributes))
-        return tuple(converted(builder, value, result) for value in found)
+        results = as_tuple(self.function(*values, **attributes))
+        return tuple(converted(builder, value, result) for value in results)
 
     def fused(
         self,
@@ -147,10 +147,10 @@ class Expression(GeneratedOperation):
         computing = self.computing_types([i for i in inputs if i is not None], attributes)
         static, runtime = self.split_attributes(self.described(attributes))
         scalars = self.runtime_scalars()
-        found = dict(static)
+        settings = dict(static)
         for name, number in runtime.items():
-            found[name] = converted(builder, number, scalars[name] or self.attribute_dtype(computing))
-        return self.written(builder, operands, found, computing)
+            settings[name] = converted(builder, number, scalars[name] or self.attribute_dtype(computing))
+        return self.written(builder, operands, settings, computing)
 
     def step_plan(
         self,

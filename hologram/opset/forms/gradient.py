@@ -44,8 +44,8 @@ class Rule:
 
     def apply(self, known: Mapping[str, Any]) -> tuple[Any, ...]:
         """One cotangent for each operand; None where it is 0."""
-        found = self.function(**{name: known[name] for name in self.reads})
-        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        cotangents = self.function(**{name: known[name] for name in self.reads})
+        return tuple(cotangents) if isinstance(cotangents, (tuple, list)) else (cotangents,)
 
 
 def rules_of(
@@ -59,8 +59,8 @@ def rules_of(
     if not any(r.dtype.is_float for r in results):
         return []
     if isinstance(operation, Expression):
-        found = (_derived(operation, inputs, attributes, name) for name in wanted)
-        return [rule for rule in found if rule is not None]
+        rules = (_derived(operation, inputs, attributes, name) for name in wanted)
+        return [rule for rule in rules if rule is not None]
     return _stated(operation, operation.operand_names(len(inputs)), wanted)
 
 
@@ -121,10 +121,10 @@ def _derived(operation: Expression, inputs: Inputs, attributes: Attributes, want
             known["cotangent"] = _beside(operation, len(shape), attributes, known["cotangent"]).expand(shape)
             if "result" in known:
                 known["result"] = _beside(operation, len(shape), attributes, known["result"])
-        found = known["cotangent"]
+        cotangent = known["cotangent"]
         if partial.operation is not None:
-            found = partial.operation(*known.values(), **attributes)
-        return _collected(operation, inputs, attributes, present.index(wanted), found)
+            cotangent = partial.operation(*known.values(), **attributes)
+        return _collected(operation, inputs, attributes, present.index(wanted), cotangent)
 
     return Rule((wanted,), partial.reads, apply)
 
@@ -271,7 +271,7 @@ def _fragment(use: Use) -> Fragment | None:
     if wanted in operation.gradient:
         rule = operation.gradient[wanted]
         given = {"cotangent": cotangent, "result": known, **operands, **attributes}
-        found = rule and rule(**{n: given[n] for n in inspect.signature(rule).parameters})
+        gradient = rule and rule(**{n: given[n] for n in inspect.signature(rule).parameters})
         _without_loops(builder)
     else:
         value = operation.function(*operands.values(), **attributes)
@@ -280,11 +280,11 @@ def _fragment(use: Use) -> Fragment | None:
             return None  # a constant, or no float
         shaped = not isinstance(operation, Row) or operation.keeps_shape
         elements = [x for x in operands.values() if x is not None]
-        found = adjoint(value, cotangent, operands[wanted], known=known, elements=elements, along=shaped)
-    if found is None:
+        gradient = adjoint(value, cotangent, operands[wanted], known=known, elements=elements, along=shaped)
+    if gradient is None:
         return None
-    passed = found.id == cotangent.id
-    return Fragment(() if passed else sources(tuple(builder.written), (found.id,)), found.id)
+    passed = gradient.id == cotangent.id
+    return Fragment(() if passed else sources(tuple(builder.written), (gradient.id,)), gradient.id)
 
 
 def _without_loops(builder: Builder) -> None:
@@ -318,8 +318,10 @@ def _arranging(operation: Row, reads: Sequence[str]) -> Callable[..., Arrangemen
 
     def arrange(inputs: Any, outputs: Any, attributes: Any) -> Arrangement:
         assert operation.arrange is not None
-        found = operation.arrange(inputs[shaped:], (*outputs, *inputs[:shaped]), attributes)
-        own = found.outputs[: len(outputs)]
-        return Arrangement((*found.outputs[len(outputs) :], *found.inputs), own, found.reduced)
+        arrangement = operation.arrange(inputs[shaped:], (*outputs, *inputs[:shaped]), attributes)
+        own = arrangement.outputs[: len(outputs)]
+        return Arrangement(
+            (*arrangement.outputs[len(outputs) :], *arrangement.inputs), own, arrangement.reduced
+        )
 
     return arrange

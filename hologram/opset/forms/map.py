@@ -115,10 +115,10 @@ class Indexed(GeneratedOperation):
     ) -> Value:
         static, runtime = self.split_attributes(attributes)
         scalars = self.runtime_scalars()
-        found = dict(static)
+        settings = dict(static)
         for name, number in runtime.items():
-            found[name] = converted(builder, number, scalars[name] or result.computed)
-        return converted(builder, self.function(tuple(at), *operands, **found), result)
+            settings[name] = converted(builder, number, scalars[name] or result.computed)
+        return converted(builder, self.function(tuple(at), *operands, **settings), result)
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         for name, given in zip(self.operands, inputs, strict=True):

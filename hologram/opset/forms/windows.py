@@ -16,12 +16,12 @@ from hologram.machine.layout import Layout
 
 def per_axis(value: int | Sequence[int], axes: int, who: str) -> tuple[int, ...]:
     """A number for each spatial axis."""
-    found = integers(value, f"{who}: a number for each axis") * (
+    numbers = integers(value, f"{who}: a number for each axis") * (
         1 if isinstance(value, (tuple, list)) else axes
     )
-    if len(found) != axes:
+    if len(numbers) != axes:
         raise ShapeError(f"{who}: {axes} numbers are needed, got {value}")
-    return found
+    return numbers
 
 
 def windows(n: int, kernel: int, stride: int, padding: int, dilation: int, who: str) -> int:

@@ -59,19 +59,19 @@ class Attention(Operation):
         return Attended(q, k, v, None if mask is None else mask.expand(scores))
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        found = self._checked(inputs)
-        return (Layout.contiguous(found.dtype, found.shape),)
+        attended = self._checked(inputs)
+        return (Layout.contiguous(attended.dtype, attended.shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not outputs[0].size:
             return Plan(())
-        found = self._checked(inputs)
+        attended = self._checked(inputs)
         given = attributes["scale"]
         if not isinstance(given, (int, float, type(None))):
             raise TypeError(f"{self.name}: scale must be a number, got {given!r}")
-        scale = 1.0 / math.sqrt(max(found.q.shape[-1], 1)) if given is None else float(given)
-        return attention_plan(found, outputs[0], bool(attributes["causal"]), scale, target)
+        scale = 1.0 / math.sqrt(max(attended.q.shape[-1], 1)) if given is None else float(given)
+        return attention_plan(attended, outputs[0], bool(attributes["causal"]), scale, target)
 
 
 def _attention_reference(q, k, v, mask=None, causal=False, scale=None):
@@ -159,16 +159,16 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     shapes = [x.shape[:-2] for x in (k, v)]
     computed = q.dtype.computed
     cotangent, q, k, v = (x.astype(computed, copy=False) for x in (cotangent, q, k, v))
-    found = weights(matmul(q.expand((*batch, *q.shape[-2:])), k.mT), mask, scale=scale)
-    grown = {"v": transposed_product(found, cotangent, shapes[1])} if "v" in wanted else {}
+    probabilities = weights(matmul(q.expand((*batch, *q.shape[-2:])), k.mT), mask, scale=scale)
+    grown = {"v": transposed_product(probabilities, cotangent, shapes[1])} if "v" in wanted else {}
     if wanted == ("v",):
         return None, None, grown["v"], None
-    inputs = (found.layout, None if mask is None else mask.layout)
-    known = {"cotangent": matmul(cotangent, v.mT), "result": found}
+    inputs = (probabilities.layout, None if mask is None else mask.layout)
+    known = {"cotangent": matmul(cotangent, v.mT), "result": probabilities}
     if "mask" in wanted:
-        (grown["mask"],) = rule_of(weights, inputs, found.layout, "mask", scale=scale).apply(known)
+        (grown["mask"],) = rule_of(weights, inputs, probabilities.layout, "mask", scale=scale).apply(known)
     if "q" in wanted or "k" in wanted:
-        (scores,) = rule_of(weights, inputs, found.layout, "scores", scale=scale).apply(known)
+        (scores,) = rule_of(weights, inputs, probabilities.layout, "scores", scale=scale).apply(known)
         if "q" in wanted:
             grown["q"] = matmul(scores, k)
         if "k" in wanted:

@@ -56,9 +56,9 @@ def _reference(q, k, v, mask, cotangent, causal=False, scale=1.0):
     weights /= np.where(total == 0, 1, total)
     of_weights = cotangent @ np.swapaxes(v, -1, -2)
     of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdims=True)) * scale
-    found = (of_scores @ k, np.swapaxes(of_scores, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ cotangent)
+    gradients = (of_scores @ k, np.swapaxes(of_scores, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ cotangent)
     grouped = k.shape[:-2] != q.shape[:-2]
-    return tuple(x.sum(-3, keepdims=True) if grouped and n else x for n, x in enumerate(found))
+    return tuple(x.sum(-3, keepdims=True) if grouped and n else x for n, x in enumerate(gradients))
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

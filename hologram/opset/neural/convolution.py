@@ -158,10 +158,10 @@ def _of_input(cotangent, weight, shape, stride, padding, dilation, groups):
 
 def _of_output(x, weight, shape, stride, padding, dilation, groups):
     """The convolution, at the first places alone where there are more than in the shape."""
-    found = _family(x)[0](x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    result = _family(x)[0](x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
     for axis, n in enumerate(shape[2:], 2):
-        found = found.narrow(axis, 0, n)
-    return found
+        result = result.narrow(axis, 0, n)
+    return result
 
 
 def _of_weight(x, y, weight, stride, padding, dilation, groups):

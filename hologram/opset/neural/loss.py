@@ -196,9 +196,9 @@ def class_cross_entropy(logits, target, *, axis=1, ignore_index=-100):
     total = atlas.log(reduce_add(atlas.exp(logits - top)))
     number = _counted(target)
     # A sum with one term that is not 0: LLVM does not vectorise the largest of these and -inf.
-    found = reduce_add(select(column(logits).to(number.dtype) == number, logits - top, 0.0))
+    chosen = reduce_add(select(column(logits).to(number.dtype) == number, logits - top, 0.0))
     is_class = (number >= 0) & (number < length(logits).to(number.dtype))
-    return select(_is_class(target, ignore_index), 0.0, select(is_class, total - found, math.nan))
+    return select(_is_class(target, ignore_index), 0.0, select(is_class, total - chosen, math.nan))
 
 
 def _kept_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:

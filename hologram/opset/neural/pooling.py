@@ -102,8 +102,8 @@ def _largest(at, window, x, kernel_size, stride, padding, dilation, who):
 
 
 def _position(at, window, x, largest, kernel_size, stride, padding, dilation, who):
-    found, taken = _largest(at, window, x, kernel_size, stride, padding, dilation, who)
-    largest = found if largest is None else largest.at(*at)
+    highest, taken = _largest(at, window, x, kernel_size, stride, padding, dilation, who)
+    largest = highest if largest is None else largest.at(*at)
 
     def position(tap):
         inside, source, element = taken(tap)
@@ -121,12 +121,12 @@ def _position_shape(who: str, axes: int):
     shaped = _pool_shape(who, axes)
 
     def infer(x, largest=None, **attributes):
-        found = shaped(x, **attributes)
-        if largest is not None and (largest.shape, largest.dtype) != (found.shape, found.dtype):
-            raise ShapeError(f"{who}: the largest elements must be {found}, got {largest}")
+        pooled = shaped(x, **attributes)
+        if largest is not None and (largest.shape, largest.dtype) != (pooled.shape, pooled.dtype):
+            raise ShapeError(f"{who}: the largest elements must be {pooled}, got {largest}")
         if math.prod(x.shape[2:]) >= 2**31:
             raise ShapeError(f"{who}: an image may have 2^31 - 1 elements, got shape {x.shape}")
-        return Layout.contiguous(dtypes.i32, found.shape)
+        return Layout.contiguous(dtypes.i32, pooled.shape)
 
     return infer
 
@@ -171,10 +171,10 @@ def max_pool2d_positions(at, window, x, largest=None, *, kernel_size, stride=Non
 
 def _max_pool_gradient(cotangent, result, x, kernel_size, stride, padding, dilation):
     positions = (max_pool1d_positions, max_pool2d_positions)[x.ndim - 3]
-    found = positions(x, result, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    places = positions(x, result, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
     images = x.shape[:2]
     zeros = cotangent.executor.full((), 0, cotangent.dtype).expand((*images, math.prod(x.shape[2:])))
-    flat = (each.reshape(*images, math.prod(cotangent.shape[2:])) for each in (found, cotangent))
+    flat = (each.reshape(*images, math.prod(cotangent.shape[2:])) for each in (places, cotangent))
     return scatter_add(zeros, *flat, dim=2).reshape(x.shape)
 
 
@@ -214,12 +214,12 @@ def _spread_shape(who: str, axes: int):
     pooled = _pool_shape(who, axes)
 
     def infer(y, *, shape, **attributes):
-        found = Layout.contiguous(y.dtype, (*y.shape[:2], *integers(shape, f"{who}: a size")))
-        if pooled(found, **attributes).shape != y.shape:
+        image = Layout.contiguous(y.dtype, (*y.shape[:2], *integers(shape, f"{who}: a size")))
+        if pooled(image, **attributes).shape != y.shape:
             raise ShapeError(
-                f"{who}: windows over the shape {shape} give {pooled(found, **attributes)}, got {y}"
+                f"{who}: windows over the shape {shape} give {pooled(image, **attributes)}, got {y}"
             )
-        return found
+        return image
 
     return infer
 

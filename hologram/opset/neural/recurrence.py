@@ -31,26 +31,26 @@ class Layer(Operation):
 
     def named(self, inputs: Inputs) -> dict[str, Layout]:
         """The operands that are there; refuses those of other dtypes, or whose shapes do not fit."""
-        found = {n: i for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)}
+        operands = {n: i for n, i in zip(self.operands, inputs, strict=True) if isinstance(i, Layout)}
         for name in self.operands:
-            if name not in found and name not in self.optional:
+            if name not in operands and name not in self.optional:
                 raise ShapeError(f"{self.name}: {name} must be a Tensor")
-        if ("cell" in found or "by_cell" in found) != self.kind.has_cell:
+        if ("cell" in operands or "by_cell" in operands) != self.kind.has_cell:
             raise ShapeError(
                 f"{self.name}: a cell is needed where the kind of network has one, and nowhere else"
             )
-        kinds = {i.dtype for n, i in found.items() if n != "lengths"}
+        kinds = {i.dtype for n, i in operands.items() if n != "lengths"}
         if len(kinds) > 1 or not kinds <= {f32, f64}:
             names = ", ".join(sorted(str(d) for d in kinds))
             raise UnsupportedDType(f"{self.name}: operands must be all f32 or all f64, got {names}")
-        if "lengths" in found and found["lengths"].dtype is not i32:
-            raise UnsupportedDType(f"{self.name}: lengths must be i32, got {found['lengths'].dtype}")
-        return found
+        if "lengths" in operands and operands["lengths"].dtype is not i32:
+            raise UnsupportedDType(f"{self.name}: lengths must be i32, got {operands['lengths'].dtype}")
+        return operands
 
-    def check(self, found: dict[str, Layout], wanted: dict[str, tuple[int, ...]]) -> None:
+    def check(self, operands: dict[str, Layout], wanted: dict[str, tuple[int, ...]]) -> None:
         for name, shape in wanted.items():
-            if name in found and found[name].shape != shape:
-                raise ShapeError(f"{self.name}: {name} must have shape {shape}, got {found[name].shape}")
+            if name in operands and operands[name].shape != shape:
+                raise ShapeError(f"{self.name}: {name} must have shape {shape}, got {operands[name].shape}")
 
     def places(self, inputs: Inputs) -> dict[str, Place]:
         return {
@@ -78,8 +78,8 @@ class Recurrence(Layer):
         return 2 + self.kind.has_cell + bool(self.kind.kept)
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        found = self.named(inputs)
-        gates, hidden = found["gates"], found["hidden"]
+        operands = self.named(inputs)
+        gates, hidden = operands["gates"], operands["hidden"]
         if gates.ndim != 3 or hidden.ndim != 2 or gates.shape[2] % self.kind.gates:
             raise ShapeError(
                 f"{self.name}: gates (times, batch, {self.kind.gates} * width) and hidden (batch, width) are needed, "
@@ -87,12 +87,12 @@ class Recurrence(Layer):
             )
         times, batch, total = gates.shape
         width = total // self.kind.gates
-        state = hidden.shape[1] if "projection" in found else width
-        self.check(found, {
+        state = hidden.shape[1] if "projection" in operands else width
+        self.check(operands, {
             "weight": (total, state), "hidden": (batch, state), "cell": (batch, width), "bias": (width,),
             "projection": (state, width), "lengths": (batch,),
         })  # fmt: skip
-        kept = (self.kind.kept + ("projection" in found)) * width
+        kept = (self.kind.kept + ("projection" in operands)) * width
         shapes = [(times, batch, state), (batch, state)]
         shapes += [(batch, width)] if self.kind.has_cell else []
         shapes += [(times, batch, kept)] if self.kind.kept else []
@@ -152,22 +152,22 @@ class RecurrenceGradient(Layer):
     """
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        found = self.named(inputs)
-        kept, weight, by_hidden = found["kept"], found["weight"], found["by_hidden"]
+        operands = self.named(inputs)
+        kept, weight, by_hidden = operands["kept"], operands["weight"], operands["by_hidden"]
         if kept.ndim != 3 or weight.ndim != 2 or by_hidden.ndim != 2 or weight.shape[0] % self.kind.gates:
             raise ShapeError(f"{self.name}: kept has three axes, weight and by_hidden two, got {kept.shape}, "
                              f"{weight.shape} and {by_hidden.shape}")  # fmt: skip
         times, batch, _ = kept.shape
         total, state = weight.shape
         width = total // self.kind.gates
-        self.check(found, {
-            "kept": (times, batch, (max(self.kind.kept, 1) + ("projection" in found)) * width),
+        self.check(operands, {
+            "kept": (times, batch, (max(self.kind.kept, 1) + ("projection" in operands)) * width),
             "by_hidden": (batch, state), "by_cell": (batch, width), "projection": (state, width),
             "cotangent": (times, batch, state), "lengths": (batch,),
         })  # fmt: skip
         shapes = [(times, batch, total)] * (1 + self.kind.parted)
         shapes += [(batch, state)] + ([(batch, width)] if self.kind.has_cell else [])
-        shapes += [(times, batch, state)] if "projection" in found else []
+        shapes += [(times, batch, state)] if "projection" in operands else []
         return tuple(Layout.contiguous(kept.dtype, shape) for shape in shapes)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:

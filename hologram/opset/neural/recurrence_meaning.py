@@ -20,9 +20,9 @@ def _sigmoid(x):
 
 def _lstm(x, h, hidden, cell, bias):
     i, f, g, o = np.split(x + h, 4, -1)
-    found = _sigmoid(f) * cell + _sigmoid(i) * np.tanh(g)
+    grown = _sigmoid(f) * cell + _sigmoid(i) * np.tanh(g)
     kept = np.concatenate([_sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o), cell], -1)
-    return _sigmoid(o) * np.tanh(found), found, kept
+    return _sigmoid(o) * np.tanh(grown), grown, kept
 
 
 def _gru(x, h, hidden, cell, bias):
@@ -49,11 +49,11 @@ def forward(kind: str) -> Callable[..., Any]:
         out = np.zeros((*gates.shape[:2], hidden.shape[1]))
         kept: list[Any] = [None] * len(gates)
         for t in _order(len(gates), reverse):
-            found, grown, kept[t] = STEPS[kind](gates[t], hidden @ weight.T, hidden, cell, bias)
+            state, grown, kept[t] = STEPS[kind](gates[t], hidden @ weight.T, hidden, cell, bias)
             if projection is not None:
-                kept[t], found = np.concatenate([kept[t], found], -1), found @ projection.T
+                kept[t], state = np.concatenate([kept[t], state], -1), state @ projection.T
             active = np.ones((len(hidden), 1), bool) if lengths is None else (t < lengths)[:, None]
-            out[t] = hidden = np.where(active, found, hidden)
+            out[t] = hidden = np.where(active, state, hidden)
             cell = cell if grown is None else np.where(active, grown, cell)
         states = (out, hidden) if cell is None else (out, hidden, cell)
         return states if kept[0] is None else (*states, np.stack(kept))

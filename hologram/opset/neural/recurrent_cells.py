@@ -43,8 +43,8 @@ def _lstm(inputs: Values, hiddens: Values, hidden: Value, cell: Value, bias: Non
     """Hochreiter and Schmidhuber (1997), with forget gates: Gers et al. (2000)."""
     i, f, g, o = (x + h for x, h in zip(inputs, hiddens, strict=True))
     i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
-    found = f * cell + i * g
-    return o * tanh(found), found, (i, f, g, o, cell)
+    grown = f * cell + i * g
+    return o * tanh(grown), grown, (i, f, g, o, cell)
 
 
 def _lstm_back(kept: Values, by_hidden: Value, by_cell: Value):
@@ -120,11 +120,11 @@ class Cell:
 
     def of(self, name: str) -> Value | None:
         """The element of an operand, if it is there."""
-        found = self.operands.get(name)
-        if found is None:
+        operand = self.operands.get(name)
+        if operand is None:
             return None
         where = (self.column,) if name == "bias" else (self.row, self.column)
-        return found.at(*self.place(name, *where))
+        return operand.at(*self.place(name, *where))
 
     def parts(self, name: str, count: int) -> list[Value]:
         """The elements of an operand whose rows are several states wide."""
@@ -153,23 +153,23 @@ def forward(kind: Kind, cell: Cell) -> None:
     """A step. Without `hidden` it gives what is projected before it is the next hidden state."""
     before, held, bias = cell.of("hidden"), cell.of("cell"), cell.of("bias")
     inputs, hiddens = cell.parts("gates", kind.gates), cell.parts("product", kind.gates)
-    found, grown, kept = kind.forward(inputs, hiddens, before, held, bias)
+    state, grown, kept = kind.forward(inputs, hiddens, before, held, bias)
     if held is not None and grown is not None:
         cell.put("cell", cell.chosen(grown, held))
     if before is None:
-        cell.put("inner", found)
-        kept = (*kept, found)
+        cell.put("inner", state)
+        kept = (*kept, state)
     else:
-        settled(kind, cell, found)
+        settled(kind, cell, state)
     cell.put_parts("kept", kept)
 
 
-def settled(kind: Kind, cell: Cell, found: Value | None = None) -> None:
+def settled(kind: Kind, cell: Cell, state: Value | None = None) -> None:
     """The next hidden state, as state and as output; that before it where the sequence has ended."""
-    before, found = cell.of("hidden"), cell.of("product") if found is None else found
+    before, state = cell.of("hidden"), cell.of("product") if state is None else state
     assert before is not None
-    assert found is not None
-    after = cell.chosen(found, before)
+    assert state is not None
+    after = cell.chosen(state, before)
     cell.put("hidden", after)
     cell.put("out", after)
 
@@ -263,8 +263,8 @@ def _access(name: str, reads: str) -> Access:
 
 def _address(name: str, layout: Layout) -> Address:
     """One for all times, the first included, whose offset is 0."""
-    found = Address.of(layout.select(0, 0) if name in MOVING else layout)
-    return Address(found.dtype, found.steps, shifted=name in MOVING or found.shifted)
+    address = Address.of(layout.select(0, 0) if name in MOVING else layout)
+    return Address(address.dtype, address.steps, shifted=name in MOVING or address.shifted)
 
 
 @lru_cache(maxsize=1024)
@@ -283,6 +283,6 @@ def repeated(steps: Steps, add: Callable[[], None]) -> tuple[Step, ...]:
     """The steps that `add` would append, with their scratch memory, to be appended as often as needed."""
     count = len(steps.steps)
     add()
-    found = tuple(steps.steps[count:])
+    appended = tuple(steps.steps[count:])
     del steps.steps[count:]
-    return found
+    return appended

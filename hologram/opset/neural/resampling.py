@@ -65,8 +65,8 @@ def _spread(cotangent: Any, inputs: Any, positions: Any, weights: Any, axis: Any
     length = inputs[0].shape[axis]
     beyond = (places < 0) * length + (places >= 0) * places  # scatter counts what is negative from the end
     zero = cotangent.executor.full((), 0, cotangent.dtype).expand((*outer, length))
-    found = scatter_add(zero, beyond.astype(dtypes.i32, copy=False).expand(taps.shape), taps, dim=-1)
-    return found.permute([order.index(k) for k in range(cotangent.ndim)])
+    sums = scatter_add(zero, beyond.astype(dtypes.i32, copy=False).expand(taps.shape), taps, dim=-1)
+    return sums.permute([order.index(k) for k in range(cotangent.ndim)])
 
 
 def _weighed(cotangent: Any, inputs: Any, x: Any, positions: Any, axis: Any) -> Any:
@@ -77,8 +77,8 @@ def _weighed(cotangent: Any, inputs: Any, x: Any, positions: Any, axis: Any) -> 
     length, (results, taps) = lines.shape[-1], positions.shape
     inside = (positions >= 0) & (positions < length)
     places = where(inside, positions, 0).reshape(results * taps)
-    found = index_select(lines.reshape(-1, length), places, axis=1).reshape(-1, results, taps)
-    total = sum_(multiply(found, back.reshape(-1, results, 1)), axis=0)
+    gathered = index_select(lines.reshape(-1, length), places, axis=1).reshape(-1, results, taps)
+    total = sum_(multiply(gathered, back.reshape(-1, results, 1)), axis=0)
     return where(inside, total, 0).astype(inputs[2].dtype, copy=False)
 
 

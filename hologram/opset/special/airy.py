@@ -93,5 +93,5 @@ def _left(x: Value) -> Value:
              absolute=16.0, aten=("special_airy_ai",))  # fmt: skip
 def airy_ai(x):
     """The Airy function of the first kind, Ai; NaN of infinities, as in PyTorch."""
-    found = select(x < -2.09, _left(x), select(x > 2.09, _right(x), _near(x)))
-    return select(atlas.absolute(x) == math.inf, math.nan, select(x > 103.892, 0.0, found))
+    value = select(x < -2.09, _left(x), select(x > 2.09, _right(x), _near(x)))
+    return select(atlas.absolute(x) == math.inf, math.nan, select(x > 103.892, 0.0, value))

@@ -122,9 +122,9 @@ def _j1(x: Value) -> Value:
     return select(y <= 5.0, near, select(x < 0.0, -far, far))
 
 
-def _defined(x: Value, found: Value) -> Value:
+def _defined(x: Value, value: Value) -> Value:
     """Of the second kind: -infinity at 0, NaN below."""
-    return select(x == 0.0, -math.inf, select(x < 0.0, math.nan, found))
+    return select(x == 0.0, -math.inf, select(x < 0.0, math.nan, value))
 
 
 def _y0(x: Value) -> Value:

@@ -147,9 +147,9 @@ def _quantile(y: Value) -> Value:
     distant = polynomial(w, _NDTRI_P2) / polynomial(w, _NDTRI_Q2)
     far = x - atlas.log(x) / x - w * select(x < 8.0, close, distant)
     far = select(y > 1.0 - _TAIL, far, -far)
-    found = select(low > _TAIL, near, far)
+    quantile = select(low > _TAIL, near, far)
     ends = select(y == 0.0, -math.inf, select(y == 1.0, math.inf, y * math.nan))
-    return select((y > 0.0) & (y < 1.0), found, ends)
+    return select((y > 0.0) & (y < 1.0), quantile, ends)
 
 
 @elementwise(types=types.floating, samples=unary(0.01, 0.99), reference=lambda x: special.ndtri(x), ulp=64,

@@ -81,8 +81,8 @@ def _log_gamma(x: Value) -> Value:
     left = math.log(math.pi) - atlas.log(atlas.absolute(_sine(x))) - right
     whole = (x <= 0.0) & (x == atlas.floor(x))
     tiny = atlas.absolute(x) < 1e-20  # its logarithm is that of 1 / x
-    found = select(x < 0.5, select(tiny, -atlas.log(atlas.absolute(x)), left), right)
-    return select(whole | (atlas.absolute(x) == math.inf), math.inf, found)
+    value = select(x < 0.5, select(tiny, -atlas.log(atlas.absolute(x)), left), right)
+    return select(whole | (atlas.absolute(x) == math.inf), math.inf, value)
 
 
 def _digamma(x: Value) -> Value:
@@ -94,11 +94,11 @@ def _digamma(x: Value) -> Value:
         total = select(near, total - 1.0 / y, total)
         y = select(near, y + 1.0, y)
     w = 1.0 / y
-    found = total + atlas.log(y) - 0.5 * w - w * w * polynomial(w * w, _DIGAMMA)
+    value = total + atlas.log(y) - 0.5 * w - w * w * polynomial(w * w, _DIGAMMA)
     part = x - atlas.trunc(x)
-    found = select(below, found - math.pi / atlas.tan(part * math.pi), found)
-    found = select(below & (part == 0.0), math.nan, found)
-    return select(x == 0.0, -1.0 / x, select(x == math.inf, x, found))
+    value = select(below, value - math.pi / atlas.tan(part * math.pi), value)
+    value = select(below & (part == 0.0), math.nan, value)
+    return select(x == 0.0, -1.0 / x, select(x == math.inf, x, value))
 
 
 def _trigamma(x: Value) -> Value:
@@ -110,10 +110,10 @@ def _trigamma(x: Value) -> Value:
         total = select(near, total + 1.0 / (y * y), total)
         y = select(near, y + 1.0, y)
     w = 1.0 / y
-    found = total + w + 0.5 * w * w + w * w * w * polynomial(w * w, _TRIGAMMA)
+    value = total + w + 0.5 * w * w + w * w * w * polynomial(w * w, _TRIGAMMA)
     sine = _sine(x)
-    mirrored = math.pi * math.pi / (sine * sine) - found
-    return select(below, select(x == -math.inf, math.inf, mirrored), found)
+    mirrored = math.pi * math.pi / (sine * sine) - value
+    return select(below, select(x == -math.inf, math.inf, mirrored), value)
 
 
 def _log_gamma_reference(x):
@@ -130,10 +130,10 @@ def _trigamma_slope(x: Value) -> Value:
         y = select(near, y + 1.0, y)
     w = 1.0 / y
     z = w * w
-    found = total - z - z * w - z * z * polynomial(z, _TETRAGAMMA)
+    value = total - z - z * w - z * z * polynomial(z, _TETRAGAMMA)
     angle = (x - atlas.round_(x)) * math.pi
     sine = atlas.sin(angle)
-    return select(below, found - 2.0 * math.pi**3 * atlas.cos(angle) / (sine * sine * sine), found)
+    return select(below, value - 2.0 * math.pi**3 * atlas.cos(angle) / (sine * sine * sine), value)
 
 
 @elementwise(types=types.floating, samples=unary(-9.7, 60), reference=_log_gamma_reference, ulp=16,
@@ -183,22 +183,22 @@ def _zeta(x: Value, q: Value) -> Value:
 
     total, base = x.builder.loop(0, count, turn, first=(_power(q, x), q))
     last = _power(base, x)
-    found = total + last * base / (x - 1.0) - 0.5 * last
+    value = total + last * base / (x - 1.0) - 0.5 * last
     left, k = last * (x / base), 0.0
     for term in _ZETA_TERMS:
-        found = found + left / term
+        value = value + left / term
         left = left * ((x + (k + 1.0)) / base) * ((x + (k + 2.0)) / base)
         k += 2.0
     negligible = last <= total * 1e-17  # what follows may overflow
-    found = select(negligible, total, found)
+    value = select(negligible, total, value)
     far = _power(q, x - 1.0) * (1.0 / (x - 1.0) + 0.5 / q + x / (12.0 * q) / q)  # DLMF 25.11.43
-    found = select(q > (1e8 if x.dtype == dtypes.f64 else 1e3), far, found)
+    value = select(q > (1e8 if x.dtype == dtypes.f64 else 1e3), far, value)
     defined = (q > 0.0) | (x == atlas.floor(x))
     pole = (q <= 0.0) & (q == atlas.floor(q))
-    found = select(pole, math.inf, select(defined, found, math.nan))
-    found = select((x == math.inf) & (q > 1.0), math.nan, found)  # as SciPy's and PyTorch's
-    found = select((q == math.inf) & (x > 1.0), 0.0, found)
-    return select(x == 1.0, math.inf, select(x < 1.0, math.nan, found))
+    value = select(pole, math.inf, select(defined, value, math.nan))
+    value = select((x == math.inf) & (q > 1.0), math.nan, value)  # as SciPy's and PyTorch's
+    value = select((q == math.inf) & (x > 1.0), 0.0, value)
+    return select(x == 1.0, math.inf, select(x < 1.0, math.nan, value))
 
 
 def _zeta_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -325,15 +325,15 @@ def _incomplete(a: Value, x: Value, complement: bool) -> Value:
     series = safe_x <= safe_a + 1.0
     lower = _lower(safe_a, select(series, safe_x, safe_a))
     upper = _upper(safe_a, select(series, safe_a + 2.0, safe_x))
-    found = select(series, 1.0 - lower, upper) if complement else select(series, lower, 1.0 - upper)
-    found = select(uniform, select((x >= a) if complement else (x < a), tail, 1.0 - tail), found)
+    value = select(series, 1.0 - lower, upper) if complement else select(series, lower, 1.0 - upper)
+    value = select(uniform, select((x >= a) if complement else (x < a), tail, 1.0 - tail), value)
     none, all_ = (1.0, 0.0) if complement else (0.0, 1.0)  # of x = 0, and of x infinite
     ends = select(
         x == 0.0, none, select(a == math.inf, select(x == math.inf, math.nan, x * 0.0 + none), all_)
     )
     ends = select(a == 0.0, select(x > 0.0, all_, a * 0.0 + math.nan), ends)
     wrong = (a < 0.0) | (x < 0.0) | (a != a) | (x != x)
-    return select(inside, found, select(wrong, math.nan, ends))
+    return select(inside, value, select(wrong, math.nan, ends))
 
 
 def _density(cotangent: Value, a: Value, x: Value) -> Value:

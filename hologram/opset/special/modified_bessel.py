@@ -98,8 +98,8 @@ def _i0e(x: Value) -> Value:
 def _i1e(x: Value) -> Value:
     y = atlas.absolute(x)
     near, far = y * chebyshev(y * 0.5 - 2.0, _I1_A), chebyshev(32.0 / y - 2.0, _I1_B) / atlas.sqrt(y)
-    found = select(y <= 8.0, near, far)
-    return select(x < 0.0, -found, found)
+    value = select(y <= 8.0, near, far)
+    return select(x < 0.0, -value, value)
 
 
 def _grown(x: Value, scaled: Value) -> Value:
@@ -108,9 +108,9 @@ def _grown(x: Value, scaled: Value) -> Value:
     return half * (half * scaled)
 
 
-def _defined(x: Value, found: Value) -> Value:
+def _defined(x: Value, value: Value) -> Value:
     """Of the second kind: infinity at 0, NaN below."""
-    return select(x == 0.0, math.inf, select(x < 0.0, math.nan, found))
+    return select(x == 0.0, math.inf, select(x < 0.0, math.nan, value))
 
 
 def _k0_near(x: Value) -> Value:
@@ -149,9 +149,9 @@ def _sign(x: Value) -> Value:
     return select(x < 0.0, -1.0, select(x > 0.0, 1.0, x))
 
 
-def _over(found: Value, x: Value) -> Value:
+def _over(value: Value, x: Value) -> Value:
     """A function of order 1 over x; at 0 its series, whose derivatives are read there."""
-    return select(x == 0.0, 0.5 + x * x * (1.0 / 16.0 + x * x * (1.0 / 384.0)), found / x)
+    return select(x == 0.0, 0.5 + x * x * (1.0 / 16.0 + x * x * (1.0 / 384.0)), value / x)
 
 
 @elementwise(types=types.floating, samples=unary(-20, 20, special=False), reference=lambda x: special.i0(x), ulp=16,

@@ -31,32 +31,32 @@ def _recurrence(x: Value, degree: Value, first: Value, step: Step, most: int = M
     one = x.builder.constant(1.0, x.dtype)
     last = select(degree < float(most), degree, float(most)).to(dtypes.i32)
 
-    def turn(k: Value, before: Value, found: Value) -> tuple[Value, Value]:
-        return found, step(x, k.to(x.dtype), before, found)
+    def turn(k: Value, before: Value, current: Value) -> tuple[Value, Value]:
+        return current, step(x, k.to(x.dtype), before, current)
 
     stop = select(last > 1, last, 1)
-    _, found = x.builder.loop(1, stop, turn, first=(one, first), dtype=dtypes.i32)
-    return select(degree < 0.0, 0.0, select(last == 0, one, select(last == 1, first, found)))
+    _, value = x.builder.loop(1, stop, turn, first=(one, first), dtype=dtypes.i32)
+    return select(degree < 0.0, 0.0, select(last == 0, one, select(last == 1, first, value)))
 
 
-def _chebyshev(x: Value, k: Value, before: Value, found: Value) -> Value:
-    return (x + x) * found - before
+def _chebyshev(x: Value, k: Value, before: Value, current: Value) -> Value:
+    return (x + x) * current - before
 
 
-def _hermite(x: Value, k: Value, before: Value, found: Value) -> Value:
-    return (x + x) * found - (k + k) * before
+def _hermite(x: Value, k: Value, before: Value, current: Value) -> Value:
+    return (x + x) * current - (k + k) * before
 
 
-def _hermite_e(x: Value, k: Value, before: Value, found: Value) -> Value:
-    return x * found - k * before
+def _hermite_e(x: Value, k: Value, before: Value, current: Value) -> Value:
+    return x * current - k * before
 
 
-def _laguerre(x: Value, k: Value, before: Value, found: Value) -> Value:
-    return ((k + k + (1.0 - x)) * found - k * before) / (k + 1.0)
+def _laguerre(x: Value, k: Value, before: Value, current: Value) -> Value:
+    return ((k + k + (1.0 - x)) * current - k * before) / (k + 1.0)
 
 
-def _legendre(x: Value, k: Value, before: Value, found: Value) -> Value:
-    return ((k + k + 1.0) * x * found - k * before) / (k + 1.0)
+def _legendre(x: Value, k: Value, before: Value, current: Value) -> Value:
+    return ((k + k + 1.0) * x * current - k * before) / (k + 1.0)
 
 
 def _whole(n: Value) -> Value:
@@ -96,9 +96,9 @@ def _he(x: Value, n: Value) -> Value:
     return _limited(n, _recurrence(x, n, x, _hermite_e, 512))
 
 
-def _limited(n: Value, found: Value) -> Value:
+def _limited(n: Value, value: Value) -> Value:
     """Beyond the degrees that PyTorch computes NaN."""
-    return select(n > (512.0 if n.dtype == dtypes.f64 else 128.0), math.nan, found)
+    return select(n > (512.0 if n.dtype == dtypes.f64 else 128.0), math.nan, value)
 
 
 def _l(x: Value, n: Value) -> Value:

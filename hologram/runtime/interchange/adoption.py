@@ -26,9 +26,9 @@ def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View
     """
     if isinstance(source, Buffer) and source.executor is executor and not copy:
         return whole(source)
-    found = foreign_array(source, executor.device)
-    if found is not None:
-        return _borrow(executor, found, copy)
+    foreign = foreign_array(source, executor.device)
+    if foreign is not None:
+        return _borrow(executor, foreign, copy)
     array = host_array(source)
     dtype = dtypes.dtype(array.dtype)
     obstacle = _obstacle(array)
@@ -42,31 +42,31 @@ def from_dlpack(executor: Engine, source: Any, copy: bool | None = None) -> View
     return whole(executor.allocate(array.shape, dtype=dtype).from_numpy(array))
 
 
-def _borrow(executor: Engine, found: ForeignArray, copy: bool | None) -> View:
+def _borrow(executor: Engine, array: ForeignArray, copy: bool | None) -> View:
     """An array in the device's own memory: that memory, or a copy within the device."""
-    obstacle = "the array is read-only" if found.readonly else None
-    if 0 in found.shape:
-        return whole(executor.allocate(found.shape, dtype=found.dtype))
-    if found.address % found.dtype.itemsize:
+    obstacle = "the array is read-only" if array.readonly else None
+    if 0 in array.shape:
+        return whole(executor.allocate(array.shape, dtype=array.dtype))
+    if array.address % array.dtype.itemsize:
         raise InteropError(
-            f"from_dlpack: the array at {found.address:#x} is not aligned to its {found.dtype}"
+            f"from_dlpack: the array at {array.address:#x} is not aligned to its {array.dtype}"
         )
     if copy is False and obstacle is not None:
         raise InteropError(f"from_dlpack: {obstacle}, so copy=False is impossible")
-    first, last = found.span
+    first, last = array.span
     start = first - first % executor.limits.binding_alignment
-    memory = executor.device.adopt_address(start, last - start, found.owner)
+    memory = executor.device.adopt_address(start, last - start, array.owner)
     block = executor.pool.adopt(memory, last - start)
     size, plain = (
-        found.dtype.itemsize,
-        found.strides == contiguous_strides(found.shape) and start == found.address,
+        array.dtype.itemsize,
+        array.strides == contiguous_strides(array.shape) and start == array.address,
     )
-    shape = found.shape if plain else ((last - start) // size,)
-    layout = Layout(found.dtype, found.shape, found.strides, (found.address - start) // size)
-    view = View(Buffer(executor, block, BufferSpec(shape, found.dtype)), layout)
+    shape = array.shape if plain else ((last - start) // size,)
+    layout = Layout(array.dtype, array.shape, array.strides, (array.address - start) // size)
+    view = View(Buffer(executor, block, BufferSpec(shape, array.dtype)), layout)
     if not copy and obstacle is None:
         return view
-    copied = whole(executor.allocate(found.shape, dtype=found.dtype))
+    copied = whole(executor.allocate(array.shape, dtype=array.dtype))
     executor.copy(view, copied)
     executor.device.synchronize()  # nobody says on which queue the array's owner may write to it next
     return copied

@@ -67,13 +67,13 @@ def _of_capsule(source: Any, device: Device) -> ForeignArray:
     shape = tuple(lengths.from_address(tensor.shape)) if tensor.ndim else ()
     given = tensor.ndim and tensor.strides
     strides = tuple(lengths.from_address(tensor.strides)) if given else contiguous_strides(shape)
-    found = dtypes.of_dlpack(tensor.code, tensor.bits, tensor.lanes)
-    if found is None:
+    dtype = dtypes.of_dlpack(tensor.code, tensor.bits, tensor.lanes)
+    if dtype is None:
         kind = f"{tensor.lanes} x {tensor.bits} bits of DLPack's code {tensor.code}"
         raise UnsupportedDType(f"from_dlpack: hologram has no elements of {kind}")
     readonly = versioned is not None and bool(versioned.flags & READ_ONLY)
     address = (tensor.data or 0) + tensor.byte_offset
-    return ForeignArray(address, shape, strides, found, readonly, (capsule, source))
+    return ForeignArray(address, shape, strides, dtype, readonly, (capsule, source))
 
 
 def _of_interface(source: Any, interface: dict[str, Any], device: Device) -> ForeignArray:

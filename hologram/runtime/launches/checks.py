@@ -75,10 +75,10 @@ def target(executor: Allocation, who: str, output: Any) -> View:
     """An output as a view; refuses one whose elements share memory."""
     if not isinstance(output, (Buffer, View)):
         raise TypeError(f"{who}: an output must be a Buffer or Tensor, got {_kind(output)}")
-    found = view(executor, who, output)
-    if not found.layout.is_writable:
+    viewed = view(executor, who, output)
+    if not viewed.layout.is_writable:
         raise ShapeError(f"{who}: an output cannot be of an expanded view, whose elements share memory")
-    return found
+    return viewed
 
 
 def check_dtype(executor: Allocation, operation: Operation, dtype: DType) -> None:
@@ -98,8 +98,8 @@ def check_dtypes(executor: Allocation, operation: Operation, operands: Sequence[
             check_dtype(executor, operation, operand.dtype)
 
 
-def _kind(found: Any) -> str:
-    return "None" if found is None else type(found).__name__
+def _kind(given: Any) -> str:
+    return "None" if given is None else type(given).__name__
 
 
 def of_kernel(
@@ -126,12 +126,12 @@ def of_kernel(
                 f"{name}: buffer {parameter.name} must be a Buffer or Tensor, got {type(buffer).__name__}"
             )
         checking = view if parameter.access is Access.READ else target
-        found = checking(executor, who, buffer)
-        if found.dtype != parameter.dtype:
+        viewed = checking(executor, who, buffer)
+        if viewed.dtype != parameter.dtype:
             raise UnsupportedDType(
-                f"{name}: buffer {parameter.name} must be {parameter.dtype}, got {found.dtype}"
+                f"{name}: buffer {parameter.name} must be {parameter.dtype}, got {viewed.dtype}"
             )
-        views.append(found)
+        views.append(viewed)
     return views, values
 
 

@@ -133,8 +133,8 @@ def _stays(moved: Sequence[Any], structure: Structure, count: int) -> bool:
     """Whether a structure's arguments are those of the joined launch, so that it is that launch, and prepared."""
     if len(structure.sizes) != count:
         return False
-    found = [(x.argument, x.first) if type(x) is Area else (x, 0) for x in moved]
-    return found == [(k, 0) for k in range(len(moved))]
+    places = [(x.argument, x.first) if type(x) is Area else (x, 0) for x in moved]
+    return places == [(k, 0) for k in range(len(moved))]
 
 
 def _reads_what_nobody_wrote(steps: Sequence[Placed], new: Collection[int]) -> bool:

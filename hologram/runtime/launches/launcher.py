@@ -276,13 +276,13 @@ class Launches:
 
 def handed_on(plan: Plan, told: Collection[DType]) -> set[int]:
     """The arguments that are numbers which kernels are told, as scalars of those dtypes."""
-    found: dict[int, bool] = {}
+    arguments: dict[int, bool] = {}
     for step in plan.steps:
         takes = () if step.kernel.stem else told
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
             if type(x) is Given:
-                found[x.argument] = found.get(x.argument, True) and s.dtype in takes
-    return {argument for argument, yes in found.items() if yes}
+                arguments[x.argument] = arguments.get(x.argument, True) and s.dtype in takes
+    return {argument for argument, yes in arguments.items() if yes}
 
 
 def _watched(

@@ -21,9 +21,9 @@ def chosen(step: Step, sizes: Sequence[int], target: Target, apart: bool) -> Pla
     A program whose buffers share memory (which is not `apart`) may work in place, so it runs as it is written.
     """
     if apart and not step.kernel.stem:
-        found = recognise.recognise(step.program, step.grid, step.scalars, sizes)
-        if found is not None and found.pays(target.limits):
+        recognition = recognise.recognise(step.program, step.grid, step.scalars, sizes)
+        if recognition is not None and recognition.pays(target.limits):
             if debug.shows(Rung.LAUNCH):
-                debug.show(Rung.LAUNCH, f"{step.kernel.name}: {found}")
-            return found.plan(target)
+                debug.show(Rung.LAUNCH, f"{step.kernel.name}: {recognition}")
+            return recognition.plan(target)
     return Plan((step,))

@@ -122,12 +122,12 @@ class Replay:
     def _structure_for(self, taken: Mapping[int, int]) -> Structure:
         """What runs where outputs take the memory of inputs."""
         key = tuple(taken.items())
-        found = self._structures.get(key)
-        if found is None:
+        structure = self._structures.get(key)
+        if structure is None:
             first = self._structure
-            found = Structure(self._executor.bound, first.steps, first.sizes, first.arenas)
-            self._structures.keep(key, found)
-        return found
+            structure = Structure(self._executor.bound, first.steps, first.sizes, first.arenas)
+            self._structures.keep(key, structure)
+        return structure
 
     @staticmethod
     def _launch(structure: Structure, arguments: list[Any]) -> None:
@@ -147,18 +147,18 @@ class Replay:
     def _places(self, inputs: Sequence[View]) -> list[Any]:
         """Where the inputs' buffers begin; raises what is wrong with one."""
         executor = self._executor
-        found: list[Any] = []
+        places: list[Any] = []
         try:
             for view, reached in zip(inputs, self._reached, strict=True):
                 buffer = view.buffer
                 if buffer.executor is not executor or buffer.kind.size < reached:
                     checks.view(executor, "call", view)
-                found.append(buffer.block.place)  # type: ignore[union-attr]
+                places.append(buffer.block.place)  # type: ignore[union-attr]
         except AttributeError:
             for view in inputs:
                 checks.view(executor, "call", view)
             raise
-        return found
+        return places
 
     def _one(self, inputs: Sequence[View]) -> Buffer:
         """The common case: one output, in memory of its own."""
@@ -196,11 +196,11 @@ class Replay:
                 layout = inputs[j].layout.reshape(self._kinds[k].shape)  # of a contiguous part of its buffer
                 assert layout is not None
                 self._executor.copy(View(buffers[j], layout), View(memories[k], self._outputs[k]))
-        found = list(inputs)
+        views = list(inputs)
         for k, j in taken.items():
             memories[k] = hand_over(buffers[j], self._kinds[k])
-            found[j] = View(memories[k], inputs[j].layout)
-        return found, [memories[k] for k in range(len(self._kinds))], taken
+            views[j] = View(memories[k], inputs[j].layout)
+        return views, [memories[k] for k in range(len(self._kinds))], taken
 
 
 def _fits(kind: BufferSpec, buffer: Buffer) -> bool:

@@ -24,18 +24,18 @@ Form = tuple[tuple[Any, ...], tuple[Any, ...], tuple[int, ...]]
 @lru_cache(MAX_FORMS)
 def form_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[Form, tuple[int, ...]]:
     """The form of a shape with strides, and the numbers that it leaves open, in order."""
-    found: list[int] = []
-    sizes = [_mark(n, found) for n in shape]
+    numbers: list[int] = []
+    sizes = [_mark(n, numbers) for n in shape]
     axes = range(len(shape))
-    steps = [_over(k, shape, strides) or _mark(strides[k], found) for k in axes]
+    steps = [_over(k, shape, strides) or _mark(strides[k], numbers) for k in axes]
     order = sorted(axes, key=strides.__getitem__)
-    return (tuple(sizes), tuple(steps), tuple(order)), tuple(found)
+    return (tuple(sizes), tuple(steps), tuple(order)), tuple(numbers)
 
 
-def _mark(n: int, found: list[int]) -> int | None:
+def _mark(n: int, numbers: list[int]) -> int | None:
     if n < 2:
         return n
-    found.append(n)
+    numbers.append(n)
     return OPEN
 
 
@@ -80,10 +80,10 @@ def class_of(key: Sequence[Any]) -> tuple[tuple[Any, ...], dict[int, int]]:
 def lifted_layouts(key: Sequence[Any], sizes: dict[int, int], trace: Trace) -> list[Layout]:
     """The layouts of a key with sizes of a trace."""
     symbols = [trace.symbol(n) for n in sizes]
-    found = []
+    layouts = []
     for item in key:
         if type(item) is Layout:
             form, numbers = form_of(item.shape, item.strides)
             shape, strides = lifted(form, iter([symbols[sizes[n]] for n in numbers]))
-            found.append(Layout(item.dtype, shape, strides, item.offset, item.repeats))
-    return found
+            layouts.append(Layout(item.dtype, shape, strides, item.offset, item.repeats))
+    return layouts

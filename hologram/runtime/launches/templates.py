@@ -62,12 +62,12 @@ class Template:
     def of(self, sizes: Sequence[int]) -> tuple[Structure | None, Sequence[Any]] | None:
         """A structure, and what else follows from its sizes; None where it decides otherwise than the traced one."""
         try:
-            found = self._make(*sizes)
+            parts = self._make(*sizes)
         except (ArithmeticError, HologramError):
             return None
-        if found is None or self._structure is None:
-            return found and (None, found)
-        *others, nbytes, arenas, kinds, words = found
+        if parts is None or self._structure is None:
+            return parts and (None, parts)
+        *others, nbytes, arenas, kinds, words = parts
         finish = None if self._draft is None else partial(self._draft.finish, words)
         steps, traced = partial(self._steps, *sizes), self._structure
         made = Structure(traced.launches, steps, nbytes, arenas, kinds, finish=finish, held=traced.held)
@@ -211,8 +211,8 @@ def _same_draft(guess: Structure | None, learnt: Structure | None, places: Seque
     finish = None if guess is None else guess.finish
     if not isinstance(finish, partial):
         return True
-    found = drafted(learnt, places)
-    return found is not None and (found.words,) == finish.args
+    draft = drafted(learnt, places)
+    return draft is not None and (draft.words,) == finish.args
 
 
 def drafted(structure: Structure | None, places: Sequence[Any] = ()) -> Draft | None:
@@ -246,7 +246,9 @@ class Templates:
         fit = variants.found(tuple(sizes))
         return fit[1] if fit is not None and fit[0].trusted else None
 
-    def learn(self, key: Sequence[Any], found: Structure, plan: Planner, places: Sequence[Any] = ()) -> None:
+    def learn(
+        self, key: Sequence[Any], structure: Structure, plan: Planner, places: Sequence[Any] = ()
+    ) -> None:
         """Takes note of what was planned for a key; `plan` does it for layouts in place of the key's.
 
         `places` are those of the operands, which say how far into a cache line large outputs begin.
@@ -262,7 +264,7 @@ class Templates:
         if fit is None:
             variants.unfit(partial(self._traced, key, sizes, plan, places))
         else:
-            variants.compare(fit[0], alike(fit[1], found, places))
+            variants.compare(fit[0], alike(fit[1], structure, places))
 
     def _traced(
         self, key: Sequence[Any], sizes: dict[int, int], plan: Planner, places: Sequence[Any] = ()

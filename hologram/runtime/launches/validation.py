@@ -35,12 +35,12 @@ def held(numbers: Any, dtype: DType, who: str) -> np.ndarray:
             if dtype.is_float:
                 exact = np.asarray(exact, np.float64)
                 return arithmetic.narrow(exact, dtype) if dtype.is_foreign else exact.astype(dtype.numpy)
-            found = np.asarray(numbers, dtype.numpy)
+            array = np.asarray(numbers, dtype.numpy)
         except (OverflowError, TypeError, ValueError) as error:  # a NaN is a ValueError
             raise UnsupportedDType(f"{who}: {dtype} cannot hold {_briefly(numbers)}: {error}") from error
-    if (found != exact).any():
-        raise UnsupportedDType(f"{who}: {dtype} cannot hold {exact[found != exact].flat[0]}")
-    return found
+    if (array != exact).any():
+        raise UnsupportedDType(f"{who}: {dtype} cannot hold {exact[array != exact].flat[0]}")
+    return array
 
 
 def _briefly(numbers: Any) -> str:
@@ -97,13 +97,13 @@ def sizes(given: Any, who: str) -> tuple[int, ...]:
 
     Raises TypeError for anything but integers, ShapeError for negative ones, OutOfMemory past 2^63 elements.
     """
-    found = given
+    items = given
     if type(given) is not tuple:
-        found = (given,) if isinstance(given, (int, np.integer)) else given
-        if not isinstance(found, (tuple, list, np.ndarray)):
+        items = (given,) if isinstance(given, (int, np.integer)) else given
+        if not isinstance(items, (tuple, list, np.ndarray)):
             raise TypeError(f"{who}: sizes must be integers, got {given!r}")
     try:
-        return _sizes(*found)
+        return _sizes(*items)
     except TypeError as error:
         raise TypeError(f"{who}: sizes must be integers, got {given!r}") from error
     except ShapeError as error:
@@ -114,12 +114,12 @@ def sizes(given: Any, who: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8192, typed=True)  # True and 1.0 are no sizes, though they equal 1
 def _sizes(*given: Any) -> tuple[int, ...]:
-    found = tuple(whole(n, "a size") for n in given)
-    if any(n < 0 for n in found):
+    numbers = tuple(whole(n, "a size") for n in given)
+    if any(n < 0 for n in numbers):
         raise ShapeError
-    if math.prod(found) >= 1 << 63:
+    if math.prod(numbers) >= 1 << 63:
         raise OutOfMemory
-    return found
+    return numbers
 
 
 def same_names(who: str, what: str, wanted: Sequence[str], given: Mapping[str, Any]) -> None:

@@ -54,15 +54,15 @@ class Allocation(Dispatch):
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> BufferSpec:
         """What all buffers of a shape and dtype share."""
-        found = self._kinds.get((shape, dtype))
-        if found is None:
+        kind = self._kinds.get((shape, dtype))
+        if kind is None:
             nbytes = plain(math.prod(shape) * dtype.itemsize)
             small = nbytes <= CLASS_BYTES
             free_list = (
                 self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
             )
-            found = self._kinds.keep((shape, dtype), BufferSpec(shape, dtype, free_list))
-        return found
+            kind = self._kinds.keep((shape, dtype), BufferSpec(shape, dtype, free_list))
+        return kind
 
     def block(self, kind: BufferSpec) -> Block:
         """A block for a buffer of a kind, contents undefined; raises OutOfMemory."""

@@ -58,8 +58,8 @@ class BlockPool:
 
     def holders(self) -> list[Any]:
         """Who was given blocks, and may still hold them."""
-        found = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
-        return [holder for holder in found if holder is not None]
+        holders = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
+        return [holder for holder in holders if holder is not None]
 
     def close(self) -> None:
         """Frees what holds blocks, then reclaims everything; memory under a live view goes with the view."""
@@ -197,11 +197,11 @@ class Pool(BlockPool):
     def free_list(self, nbytes: int) -> list[Block]:
         """Where blocks for that many bytes wait; who pops one must `issue` it."""
         size = min(size_class(nbytes), max(nbytes, self._limit))
-        found = self._free_lists.get(size)
-        if found is None:
+        blocks = self._free_lists.get(size)
+        if blocks is None:
             with self.lock:
-                found = self._free_lists.setdefault(size, [])
-        return found
+                blocks = self._free_lists.setdefault(size, [])
+        return blocks
 
     def take(self, nbytes: int) -> Block:
         """A block of at least `nbytes` bytes, contents undefined; raises OutOfMemory."""

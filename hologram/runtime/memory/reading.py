@@ -22,7 +22,7 @@ def read_together(buffers: Sequence[Buffer]) -> list[np.ndarray]:
     device = buffers[0].executor.device
     blocks = [buffer.live_block("to_numpy") for buffer in buffers]
     order = sorted(range(len(buffers)), key=lambda k: (blocks[k].place, buffers[k].nbytes))
-    found: dict[int, np.ndarray] = {}
+    arrays: dict[int, np.ndarray] = {}
     while order:
         first = blocks[order[0]]
         near = [order.pop(0)]
@@ -37,5 +37,5 @@ def read_together(buffers: Sequence[Buffer]) -> list[np.ndarray]:
         for k in near:
             start = blocks[k].offset - first.offset
             own = content[start : start + buffers[k].nbytes]
-            found[k] = own.view(buffers[k].dtype.numpy).reshape(buffers[k].shape)
-    return [found[k] for k in range(len(buffers))]
+            arrays[k] = own.view(buffers[k].dtype.numpy).reshape(buffers[k].shape)
+    return [arrays[k] for k in range(len(buffers))]

@@ -64,24 +64,24 @@ def sharing(layouts: Sequence[Any], places: Sequence[Any], outputs: range) -> tu
     within a cache line. None where one shares memory with another in any other way. Layouts are as they were placed,
     so that nothing lies before its place: see Layout.placed.
     """
-    found: tuple[int, ...] = ()
+    key: tuple[int, ...] = ()
     for j in outputs:
         layout, place = layouts[j], places[j]
         if type(layout) is not Layout:  # no output at all
             return None
         nbytes = layout.reach_bytes
         if nbytes >= LARGE:
-            found = (place % LINE, *found)
+            key = (place % LINE, *key)
         k = -1
         for other in layouts:
             k += 1
             if type(other) is not Layout or k == j or not -nbytes < place - places[k] < other.reach_bytes:
                 continue
             if other is layout and places[k] == place and k not in outputs:
-                found += (k, j - outputs.start)
+                key += (k, j - outputs.start)
             elif _meet(other, places[k], layout, place):
                 return None
-    return found
+    return key
 
 
 def _meet(a: Layout, a_place: int, b: Layout, b_place: int) -> bool:

@@ -42,7 +42,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
         raise RuntimeError("hologram, bincount: weights should be 1-d and have the same length as input")
     if not x.size:
         return x.executor.zeros(minlength, "i64")
-    low, high = (int(found.item()) for found in _extremes(x))
+    low, high = (int(bound.item()) for bound in _extremes(x))
     if low < 0:
         raise RuntimeError("hologram, bincount: bincount only supports 1-d non-negative integral inputs.")
     bins = max(high + 1, minlength)
@@ -86,7 +86,7 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
         raise RuntimeError(f"hologram, histc: range of [{min}, {max}] is not finite")
     low, high = (int(min), int(max)) if whole else (float(min), float(max))
     if low == high and x.size:
-        low, high = (found.item() for found in _extremes(x))
+        low, high = (bound.item() for bound in _extremes(x))
     if low == high:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -100,8 +100,8 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
         return _parts(flat, low, high, bins / (high - low), bins)
     reach = (high - low) * bins
     if reach >= 2**63 or not -(2**63) <= low <= high < 2**63:
-        found = _parts(flat.astype(dtypes.f64), float(low), float(high), bins / (high - low), bins)
-        return found.astype(x.dtype)
+        counts = _parts(flat.astype(dtypes.f64), float(low), float(high), bins / (high - low), bins)
+        return counts.astype(x.dtype)
     few = x.dtype.bits <= 32 and reach < 2**31 and -(2**31) <= low <= high < 2**31
     kind = dtypes.i32 if few else dtypes.i64
     first, last = (x.executor.full((), end, kind) for end in (low, high))

@@ -13,8 +13,8 @@ def _folded(x: torch.Tensor, dim: int) -> torch.Tensor:
     """Half of an axis over the other half, until one element is left."""
     while (n := x.shape[dim]) > 1:
         half = n // 2
-        found = x.narrow(dim, 0, half) ^ x.narrow(dim, half, half)
-        x = found if n % 2 == 0 else torch.cat([found, x.narrow(dim, n - 1, 1)], dim)
+        folded = x.narrow(dim, 0, half) ^ x.narrow(dim, half, half)
+        x = folded if n % 2 == 0 else torch.cat([folded, x.narrow(dim, n - 1, 1)], dim)
     return x if n else torch.zeros_like(x.sum(dim, keepdim=True))
 
 
@@ -37,8 +37,8 @@ def _hash_tensor_out(
 ) -> torch.Tensor:
     if out.dtype != torch.uint64:
         raise RuntimeError(f"hologram, hash_tensor: an output of uint64 is needed, got {out.dtype}")
-    found = _hash_tensor(x, dim, keepdim=keepdim, mode=mode)
-    return out.resize_(found.shape).copy_(found)
+    hashes = _hash_tensor(x, dim, keepdim=keepdim, mode=mode)
+    return out.resize_(hashes.shape).copy_(hashes)
 
 
 register("hash_tensor", _hash_tensor)

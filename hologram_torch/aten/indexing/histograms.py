@@ -40,13 +40,13 @@ def counted(x: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: 
     size = math.prod(shape)
     zeros = x.executor.zeros(size + 1, x.dtype)
     given = x.executor.ones(x.shape[0], x.dtype) if weight is None else weight.reshape(x.shape[0])
-    found = hg.scatter_add(zeros, hg.where(inside, flat, size), given, dim=0)[:size].reshape(shape)
+    counts = hg.scatter_add(zeros, hg.where(inside, flat, size), given, dim=0)[:size].reshape(shape)
     if density:
-        found = found / hg.sum(found)
+        counts = counts / hg.sum(counts)
         for k, edge in enumerate(edges):
             width = edge[1:] - edge[:-1]
-            found = found / width.reshape(tuple(n if axis == k else 1 for axis, n in enumerate(shape)))
-    return found
+            counts = counts / width.reshape(tuple(n if axis == k else 1 for axis, n in enumerate(shape)))
+    return counts
 
 
 @implements("histogram.bin_ct", inferred=False)

@@ -31,8 +31,8 @@ def check(
     beyond = f"is out of bounds for an axis of size {extent}"
 
     def words() -> str:
-        found = hg.min(index).item()
-        return f"index {found if found < low else hg.max(index).item()} {beyond}"
+        least = hg.min(index).item()
+        return f"index {least if least < low else hg.max(index).item()} {beyond}"
 
     if index.size == 1 and deferred():  # so that it fuses with what is made of the position
         only = index.reshape(())

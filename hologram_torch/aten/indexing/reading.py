@@ -83,27 +83,27 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if not source.size:
         return x.expand(shape)
     last = hg.clip(counts - 1, 0, source.size - 1)
-    found = hg.index_select(source.reshape(source.size), last, axis=0).reshape(shape)
-    return hg.where(mask, found, x.expand(shape))
+    elements = hg.index_select(source.reshape(source.size), last, axis=0).reshape(shape)
+    return hg.where(mask, elements, x.expand(shape))
 
 
 @implements("nonzero", inferred=False)
 def nonzero(x: Any) -> Any:
     """A row (n, axes) for each element that is not 0."""
     flat = named("nonzero", x.reshape(x.size))
-    found = []
+    columns = []
     for n in reversed(x.shape):
-        found.append(hg.remainder(flat, max(n, 1)))
+        columns.append(hg.remainder(flat, max(n, 1)))
         flat = hg.floor_divide(flat, max(n, 1))
-    return hg.stack(found[::-1], axis=1) if found else x.executor.empty((flat.size, 0), "i64")
+    return hg.stack(columns[::-1], axis=1) if columns else x.executor.empty((flat.size, 0), "i64")
 
 
 @implements("nonzero_static")
 def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first `size` of them, and a number for those that are missing."""
-    found = x.executor.full((size, x.ndim), fill_value, "i64")
+    filled = x.executor.full((size, x.ndim), fill_value, "i64")
     if not size or not x.ndim or not x.size:
-        return found
+        return filled
     true = hg.not_equal(x.reshape(x.size), 0)
     place = hg.where(true, hg.cumsum(true, axis=0) - 1, size)
     place = hg.where(hg.less(place, size), place, size)
@@ -198,15 +198,15 @@ def unsafe_index(x: Any, indices: Sequence[Any]) -> Any:
 
 
 def _read(name: str, x: Any, indices: Sequence[Any], unchecked: bool = False) -> Any:
-    found = picked(name, x, indices, unchecked)
-    rest = found.view.shape[1:]
-    if not found.positions.size or not found.view.size:
-        elements = x.executor.empty((*found.shape, *rest), x.dtype)
+    picks = picked(name, x, indices, unchecked)
+    rest = picks.view.shape[1:]
+    if not picks.positions.size or not picks.view.size:
+        elements = x.executor.empty((*picks.shape, *rest), x.dtype)
     else:
-        elements = hg.index_select(found.view, found.positions, axis=0).reshape(*found.shape, *rest)
-    count = len(found.shape)
-    axes = [*range(count, count + found.place), *range(count), *range(count + found.place, elements.ndim)]
-    return elements.permute(axes) if found.place else elements
+        elements = hg.index_select(picks.view, picks.positions, axis=0).reshape(*picks.shape, *rest)
+    count = len(picks.shape)
+    axes = [*range(count, count + picks.place), *range(count), *range(count + picks.place, elements.ndim)]
+    return elements.permute(axes) if picks.place else elements
 
 
 def index_put(
@@ -227,20 +227,20 @@ def index_put(
     whole = _under_a_mask(x, indices, values)
     if whole is not None and not accumulate:
         return whole
-    found = picked("index_put", x, indices)
-    rest, count = found.view.shape[1:], len(found.shape)
-    wide = values.expand((*rest[: found.place], *found.shape, *rest[found.place :]))
-    moved = range(found.place, found.place + count)
+    picks = picked("index_put", x, indices)
+    rest, count = picks.view.shape[1:], len(picks.shape)
+    wide = values.expand((*rest[: picks.place], *picks.shape, *rest[picks.place :]))
+    moved = range(picks.place, picks.place + count)
     source = wide.permute([*moved, *(k for k in range(wide.ndim) if k not in moved)])
-    source = source.reshape(found.positions.size, *rest)
+    source = source.reshape(picks.positions.size, *rest)
     if not source.size:
         return x
-    positions = along(found.positions, source.shape, 0)
-    written = (added if accumulate else into)(found.view, 0, positions, source)
+    positions = along(picks.positions, source.shape, 0)
+    written = (added if accumulate else into)(picks.view, 0, positions, source)
     if written.buffer is x.buffer:
         return x
-    back = [found.order.index(k) for k in range(len(found.order))]
-    return written.reshape(found.sizes).permute(back).reshape(x.shape)
+    back = [picks.order.index(k) for k in range(len(picks.order))]
+    return written.reshape(picks.sizes).permute(back).reshape(x.shape)
 
 
 implements("index_put", "_index_put_impl", over=partial(index_put, into=over))(index_put)

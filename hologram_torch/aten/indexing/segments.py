@@ -55,14 +55,14 @@ def segment_reduce(
     first = EMPTY[reduce](data.dtype) if initial is None else initial
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     start = scalar(data, first).expand(shape)
-    found = (
+    result = (
         reduced(start, axis, _which(data, axis, ends), data, WORDS[reduce], True) if count and n else start
     )
     if reduce == "mean":
-        found = found / _spread(lengths, data.ndim).astype(data.dtype)
+        result = result / _spread(lengths, data.ndim).astype(data.dtype)
         if initial is not None:
-            found = hg.where(_spread(hg.equal(lengths, 0), data.ndim), scalar(data, initial), found)
-    return found
+            result = hg.where(_spread(hg.equal(lengths, 0), data.ndim), scalar(data, initial), result)
+    return result
 
 
 def _between(offsets: Tensor) -> tuple[Tensor, Tensor]:

@@ -43,8 +43,8 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
 
 def _at(values: Tensor, order: Tensor, place: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """What stands at a place of each row in order, and where it stood before; `place` has the rows' shape, kept."""
-    found = hg.gather(values, place, dim=dim), hg.gather(order, place, dim=dim)
-    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+    pair = hg.gather(values, place, dim=dim), hg.gather(order, place, dim=dim)
+    return pair if keepdim else (pair[0].squeeze(dim), pair[1].squeeze(dim))
 
 
 @implements("kthvalue")
@@ -52,8 +52,8 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     if not x.ndim:
         return x, x.executor.zeros((), "i64")
     values, order = _placed(x, dim)
-    found = values.narrow(dim, k - 1, 1), order.narrow(dim, k - 1, 1)
-    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+    pair = values.narrow(dim, k - 1, 1), order.narrow(dim, k - 1, 1)
+    return pair if keepdim else (pair[0].squeeze(dim), pair[1].squeeze(dim))
 
 
 def _median(x: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Tensor, Tensor]:
@@ -64,8 +64,8 @@ def _median(x: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> tuple[Tensor,
     n = x.shape[dim]
     if not x.dtype.is_float:
         middle = (n - 1) // 2
-        found = values.narrow(dim, middle, 1), order.narrow(dim, middle, 1)
-        return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+        pair = values.narrow(dim, middle, 1), order.narrow(dim, middle, 1)
+        return pair if keepdim else (pair[0].squeeze(dim), pair[1].squeeze(dim))
     missing = hg.sum(hg.isnan(x), axis=dim, keepdims=True)  # they are last
     if skip_nan:
         place = hg.maximum(hg.floor_divide(n - missing - 1, 2), 0)
@@ -169,8 +169,8 @@ def unique_consecutive(
             x.executor.empty(shape, "i64") if return_inverse else none,
             none,
         )
-    found, inverse, counts = _groups(values, _changes(values), None, shape, return_inverse, return_counts)
-    return found if dim is None else found.permute(_back(x.ndim, dim)), inverse, counts
+    distinct, inverse, counts = _groups(values, _changes(values), None, shape, return_inverse, return_counts)
+    return distinct if dim is None else distinct.permute(_back(x.ndim, dim)), inverse, counts
 
 
 @implements("unique_dim", inferred=False)
@@ -191,8 +191,8 @@ def unique_dim(
         key = hg.index_select(columns.select(1, k), order, axis=0)
         order = hg.index_select(order, hg.argsort(key, axis=0), axis=0)
     values = hg.index_select(values, order, axis=0)
-    found, inverse, counts = _groups(values, _changes(values), order, (n,), True, True)
-    return found.permute(_back(x.ndim, dim)), inverse, counts
+    distinct, inverse, counts = _groups(values, _changes(values), order, (n,), True, True)
+    return distinct.permute(_back(x.ndim, dim)), inverse, counts
 
 
 def _front(ndim: int, axis: int) -> list[int]:
@@ -217,8 +217,8 @@ def repeat_interleave(repeats: Any, *, output_size: int | None = None) -> Any:
         raise RuntimeError(
             f"hologram, repeat_interleave: output_size {output_size} is not the sum of repeats, {total}"
         )
-    found = hg.searchsorted(ends, hg.arange(repeats.executor, 0, total), side="right")
-    return found.astype(repeats.dtype, copy=False)
+    positions = hg.searchsorted(ends, hg.arange(repeats.executor, 0, total), side="right")
+    return positions.astype(repeats.dtype, copy=False)
 
 
 # Searching.

@@ -95,8 +95,8 @@ def _composed(
     query, key, value = (_of_four_axes(x, batch) for x in (query, key, value))
     if attn_mask is not None and (attn_mask.ndim > 4 or len(batch) > 2):
         attn_mask = _of_four_axes(attn_mask, batch)
-    found = _fused(query, key, value, attn_mask, is_causal, scale)
-    return found.reshape((*batch, *found.shape[-2:]))
+    result = _fused(query, key, value, attn_mask, is_causal, scale)
+    return result.reshape((*batch, *result.shape[-2:]))
 
 
 def _shares(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
@@ -123,8 +123,8 @@ def _folded(
         return _fused(query, key, value, mask, False, scale)
     if mask is not None and mask.ndim > 2 and mask.shape[-3] == heads:
         mask = mask.reshape(*mask.shape[:-3], own, heads // own, mask.shape[-1])
-    found = _fused(query.reshape(batch, own, heads // own, width), key, value, mask, False, scale)
-    return found.reshape(batch, heads, 1, value.shape[-1])
+    result = _fused(query.reshape(batch, own, heads // own, width), key, value, mask, False, scale)
+    return result.reshape(batch, heads, 1, value.shape[-1])
 
 
 def _fused(
@@ -172,8 +172,8 @@ def attention(
     scale: float | None = None,
 ) -> Any:
     """The result, and what other devices keep for the way back: here the weights are computed once more."""
-    found = hg.scaled_dot_product_attention(query, key, value, attn_bias, causal=is_causal, scale=scale)
-    found = laid_like(found, query)
+    result = hg.scaled_dot_product_attention(query, key, value, attn_bias, causal=is_causal, scale=scale)
+    result = laid_like(result, query)
     executor = query.executor
 
     def nothing(dtype: Any = dtypes.i64) -> Tensor:
@@ -181,7 +181,7 @@ def attention(
 
     sums = executor.empty(query.shape[:-1], dtypes.f32)  # nobody reads it
     kept = (nothing(), nothing(), query.shape[-2], key.shape[-2], nothing(), nothing(), nothing(query.dtype))
-    return found, sums, *kept
+    return result, sums, *kept
 
 
 @fused
@@ -195,8 +195,8 @@ def _pulled(
         each = [next(rest) if w else v for v, w in zip(given, wanted, strict=True)]
         return hg.scaled_dot_product_attention(*each, causal=causal, scale=scale)
 
-    found = iter(hg.vjp(forward, *asked)[1](cotangent))
-    return [next(found) if w else None for w in wanted]
+    cotangents = iter(hg.vjp(forward, *asked)[1](cotangent))
+    return [next(cotangents) if w else None for w in wanted]
 
 
 @implements("_scaled_dot_product_fused_attention_overrideable_backward", inferred=False)
@@ -222,5 +222,5 @@ def attention_backward(
 ) -> Any:
     given = [query, key, value, attn_bias]
     asked = tuple(bool(w) and v is not None for w, v in zip(wanted, given, strict=True))
-    found = _pulled(cotangent, given, asked, is_causal, scale)
-    return tuple(None if x is None else laid_like(x, v) for x, v in zip(found, given, strict=True))
+    cotangents = _pulled(cotangent, given, asked, is_causal, scale)
+    return tuple(None if x is None else laid_like(x, v) for x, v in zip(cotangents, given, strict=True))

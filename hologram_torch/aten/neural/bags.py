@@ -44,22 +44,22 @@ def _bags(
     nowhere = weight.executor.full((), -1, index.dtype).expand((bags, weight.shape[1]))
     if mode != MAX:
         rows = rows if kept is None else hg.where(kept.unsqueeze(1), rows, 0.0)
-        found = _added(rows, bag, bags)
+        pooled = _added(rows, bag, bags)
         if mode == MEAN:
-            found = found / hg.maximum(counts, 1).unsqueeze(1).astype(found.dtype)
-        return found.astype(weight.dtype, copy=False), bag, counts.astype(index.dtype), nowhere
+            pooled = pooled / hg.maximum(counts, 1).unsqueeze(1).astype(pooled.dtype)
+        return pooled.astype(weight.dtype, copy=False), bag, counts.astype(index.dtype), nowhere
     place = bag.unsqueeze(1).expand(rows.shape)
     considered = rows if kept is None else hg.where(kept.unsqueeze(1), rows, -np.inf)
     zeros = weight.executor.full((), 0, rows.dtype).expand((bags, rows.shape[1]))
-    found = reduced(zeros, 0, place, considered, "amax", False)
-    found = hg.where(filled, found, 0.0)
-    hit = hg.equal(considered, hg.index_select(found, bag, axis=0))
+    pooled = reduced(zeros, 0, place, considered, "amax", False)
+    pooled = hg.where(filled, pooled, 0.0)
+    hit = hg.equal(considered, hg.index_select(pooled, bag, axis=0))
     first = hg.where(hit, number.unsqueeze(1), index.size)
     ends = weight.executor.full((), index.size, index.dtype).expand(zeros.shape)
     first = reduced(ends, 0, place, first.astype(index.dtype), "amin", True)
     inside = hg.logical_and(filled, hg.less(first, index.size))
     chosen = hg.index_select(index, hg.where(inside, first, 0).reshape(-1), axis=0).reshape(first.shape)
-    return found, bag, counts.astype(index.dtype), hg.where(inside, chosen, -1).astype(index.dtype)
+    return pooled, bag, counts.astype(index.dtype), hg.where(inside, chosen, -1).astype(index.dtype)
 
 
 @implements("_embedding_bag", "_embedding_bag_forward_only", inferred=False)
@@ -100,15 +100,15 @@ def _returned(
         return hg.scatter_add(zeros, hg.where(somewhere, largest, 0), kept, dim=0)
     if mode == MEAN:
         cotangent = cotangent / hg.maximum(sizes, 1).unsqueeze(1).astype(cotangent.dtype)
-    found = hg.index_select(cotangent, bag, axis=0)
-    found = found if factors is None else found * factors.unsqueeze(1)
+    shares = hg.index_select(cotangent, bag, axis=0)
+    shares = shares if factors is None else shares * factors.unsqueeze(1)
     if padding >= 0:
-        found = hg.where(hg.equal(index, padding).unsqueeze(1), 0.0, found)
+        shares = hg.where(hg.equal(index, padding).unsqueeze(1), 0.0, shares)
     if by_frequency:
         ones = index.executor.full((index.size,), 1, dtypes.f32)
         counts = hg.scatter_add(index.executor.full((rows,), 0, dtypes.f32), index, ones, dim=0)
-        found = found / hg.index_select(counts, index, axis=0).unsqueeze(1).astype(found.dtype)
-    return hg.scatter_add(zeros, index.unsqueeze(1).expand(found.shape), found, dim=0)
+        shares = shares / hg.index_select(counts, index, axis=0).unsqueeze(1).astype(shares.dtype)
+    return hg.scatter_add(zeros, index.unsqueeze(1).expand(shares.shape), shares, dim=0)
 
 
 def _bag_backward(
@@ -178,5 +178,5 @@ def embedding_bag_weights_backward(
     padding_idx: int = -1,
 ) -> Tensor:
     """Each sample's row times the cotangent of its bag."""
-    found = hg.sum(hg.index_select(cotangent, bag, axis=0) * hg.embedding(indices, weight), axis=1)
-    return hg.where(hg.equal(indices, padding_idx), 0.0, found) if padding_idx >= 0 else found
+    sums = hg.sum(hg.index_select(cotangent, bag, axis=0) * hg.embedding(indices, weight), axis=1)
+    return hg.where(hg.equal(indices, padding_idx), 0.0, sums) if padding_idx >= 0 else sums

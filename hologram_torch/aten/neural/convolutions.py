@@ -28,7 +28,7 @@ def deep(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, gr
     for tap in range(taps):
         first = tap * dilation[0]
         part = x.slice(1, first, first + (depth - 1) * stride[0] + 1, stride[0])
-        found = hg.conv2d(
+        term = hg.conv2d(
             part.reshape(-1, *x.shape[2:]),
             weight.select(2, tap),
             stride=stride[1:],
@@ -36,7 +36,7 @@ def deep(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, gr
             dilation=dilation[1:],
             groups=groups,
         )
-        total = found if total is None else total + found
+        total = term if total is None else total + term
     return total.reshape(x.shape[0], depth, *total.shape[1:]).permute((0, 2, 1, 3, 4))
 
 
@@ -50,7 +50,7 @@ def deep_transposed(
     slices = x.permute((0, 2, 1, 3, 4)).reshape(-1, x.shape[1], *x.shape[3:])
     total: Any = None
     for tap in range(taps):
-        found = hg.conv_transpose2d(
+        term = hg.conv_transpose2d(
             slices,
             weight.select(2, tap),
             stride=stride[1:],
@@ -60,12 +60,12 @@ def deep_transposed(
             groups=groups,
         )
         rest = ((0, 0), (0, 0), (0, 0))
-        found = found.reshape(x.shape[0], count, 1, *found.shape[1:])
-        found = hg.pad(found, padding=((0, 0), (0, 0), (0, stride[0] - 1), *rest))
-        found = found.reshape(x.shape[0], count * stride[0], *found.shape[3:]).narrow(1, 0, apart)
+        term = term.reshape(x.shape[0], count, 1, *term.shape[1:])
+        term = hg.pad(term, padding=((0, 0), (0, 0), (0, stride[0] - 1), *rest))
+        term = term.reshape(x.shape[0], count * stride[0], *term.shape[3:]).narrow(1, 0, apart)
         first = tap * dilation[0]
-        found = hg.pad(found, padding=((0, 0), (first, beyond - first + output_padding[0]), *rest))
-        total = found if total is None else total + found
+        term = hg.pad(term, padding=((0, 0), (first, beyond - first + output_padding[0]), *rest))
+        total = term if total is None else total + term
     depth = total.shape[1] - 2 * padding[0]
     return total.narrow(1, padding[0], depth).permute((0, 2, 1, 3, 4))
 
@@ -94,11 +94,11 @@ def convolved(
     # For the sum over the depth.
     wide, kernel = (v.astype(v.dtype.computed, copy=False) for v in (x, weight))
     if transposed:
-        found = deep_transposed(wide, kernel, stride, padding, dilation, output_padding, groups)
+        result = deep_transposed(wide, kernel, stride, padding, dilation, output_padding, groups)
     else:
-        found = deep(wide, kernel, stride, padding, dilation, groups)
-    found = found if bias is None else found + bias.reshape(-1, 1, 1, 1)
-    return found.astype(x.dtype, copy=False)
+        result = deep(wide, kernel, stride, padding, dilation, groups)
+    result = result if bias is None else result + bias.reshape(-1, 1, 1, 1)
+    return result.astype(x.dtype, copy=False)
 
 
 _compiled = fused(convolved)
@@ -128,8 +128,8 @@ def _pulled(cotangent: Tensor, x: Tensor, weight: Tensor, settings: Any, wanted:
         first, second = (next(rest) if w else v for v, w in zip((x, weight), wanted, strict=False))
         return convolved(first, second, None, *settings)
 
-    found = iter(hg.vjp(forward, *operands)[1](cotangent) if operands else ())
-    grown: list[Any] = [next(found) if asked else None for asked in wanted[:2]]
+    cotangents = iter(hg.vjp(forward, *operands)[1](cotangent) if operands else ())
+    grown: list[Any] = [next(cotangents) if asked else None for asked in wanted[:2]]
     grown.append(hg.sum(cotangent, axis=(0, *range(2, x.ndim))) if wanted[2] else None)
     return grown
 

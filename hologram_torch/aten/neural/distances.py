@@ -40,14 +40,14 @@ def pdist(x: Any, p: float = 2.0) -> Any:
     behind = hg.greater(second, first)
     place = hg.where(behind, hg.cumsum(behind, axis=0) - 1, count)
     rows, others = (
-        hg.scatter(x.executor.zeros(count + 1, "i64"), place, found, dim=0)[:count]
-        for found in (first, second)
+        hg.scatter(x.executor.zeros(count + 1, "i64"), place, number, dim=0)[:count]
+        for number in (first, second)
     )
     apart = hg.subtract(hg.index_select(x, rows, axis=0), hg.index_select(x, others, axis=0))
     return norm(apart, float(p), (-1,), False)
 
 
-def _slope(apart: Any, found: Any, p: float) -> Any:
+def _slope(apart: Any, distance: Any, p: float) -> Any:
     """The derivative of a distance by the difference; 0 where that is 0."""
     size, sign = hg.abs(apart), hg.sign(apart)
     if p == 0.0:
@@ -55,29 +55,29 @@ def _slope(apart: Any, found: Any, p: float) -> Any:
     if p == 1.0:
         return sign
     if p == math.inf:
-        return hg.where(hg.equal(size, found), sign, 0.0)
-    known = hg.logical_and(hg.not_equal(found, 0.0), hg.not_equal(size, 0.0))
-    safe, base = (hg.where(known, v, 1.0) for v in (found, size))
+        return hg.where(hg.equal(size, distance), sign, 0.0)
+    known = hg.logical_and(hg.not_equal(distance, 0.0), hg.not_equal(size, 0.0))
+    safe, base = (hg.where(known, v, 1.0) for v in (distance, size))
     return hg.where(known, sign * hg.pow(base / safe, p - 1.0), 0.0)
 
 
 @implements("_cdist_backward", inferred=False)
 @fused
-def cdist_backward(cotangent: Any, x: Any, y: Any, p: float, found: Any) -> Any:
+def cdist_backward(cotangent: Any, x: Any, y: Any, p: float, distance: Any) -> Any:
     """The cotangents of the first operand's rows."""
     apart = x.unsqueeze(-2) - y.unsqueeze(-3)
-    slope = _slope(apart, found.unsqueeze(-1), float(p))
+    slope = _slope(apart, distance.unsqueeze(-1), float(p))
     return hg.sum(slope * cotangent.unsqueeze(-1), axis=-2)
 
 
 @implements("_pdist_backward", inferred=False)
 @fused
-def pdist_backward(cotangent: Any, x: Any, p: float, found: Any) -> Any:
+def pdist_backward(cotangent: Any, x: Any, p: float, distance: Any) -> Any:
     """The cotangents of all rows, each of which is in many pairs."""
     n = x.shape[0]
     rows, others = (x.executor.tensor(v) for v in np.triu_indices(n, 1))
     apart = hg.index_select(x, rows, axis=0) - hg.index_select(x, others, axis=0)
-    each = _slope(apart, found.unsqueeze(-1), float(p)) * cotangent.unsqueeze(-1)
+    each = _slope(apart, distance.unsqueeze(-1), float(p)) * cotangent.unsqueeze(-1)
     zeros = x.executor.full((), 0, x.dtype).expand(x.shape)
     for index, value in ((rows, each), (others, -each)):
         zeros = hg.scatter_add(zeros, index.unsqueeze(1).expand(each.shape), value, dim=0)

@@ -30,8 +30,8 @@ def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch
         return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
     if not x.is_floating_point():
         raise RuntimeError(f"hologram, native_dropout: floats are needed, got {x.dtype}")
-    found, kept = _dropped(hologram_tensor(x), uniform(x, None, dtypes.f32), p)
-    return torch_tensor(found), torch_tensor(kept)
+    result, kept = _dropped(hologram_tensor(x), uniform(x, None, dtypes.f32), p)
+    return torch_tensor(result), torch_tensor(kept)
 
 
 register("native_dropout", native_dropout)
@@ -48,9 +48,9 @@ def _rrelu(
 ) -> torch.Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
-    found, slope = _leaky(hologram_tensor(x), uniform(x, generator), float(lower), float(upper))
+    result, slope = _leaky(hologram_tensor(x), uniform(x, generator), float(lower), float(upper))
     write(slope, hologram_tensor(noise))
-    return torch_tensor(found)
+    return torch_tensor(result)
 
 
 def rrelu_with_noise(

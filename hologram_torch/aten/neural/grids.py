@@ -89,14 +89,14 @@ def interpolated(x: Tensor, along: Sequence[Taps]) -> Tensor:
             flat = flat * length + hg.where(here, place, 0.0).astype(dtypes.i32)
             weight = weight if factor is None else factor if weight is None else weight * factor
         index = hg.where(inside, flat, 0).reshape(x.shape[0], 1, count).expand((*x.shape[:2], count))
-        found = hg.gather(rows, index, dim=2).astype(computed, copy=False)
+        pixels = hg.gather(rows, index, dim=2).astype(computed, copy=False)
         # Ahead of the weight: one that is NaN must not reach the pixel that stands for those outside on the way back.
-        found = hg.where(inside.reshape(x.shape[0], 1, count), found, 0.0)
+        pixels = hg.where(inside.reshape(x.shape[0], 1, count), pixels, 0.0)
         if weight is not None:
             # As on PyTorch's CPU, NaN in images alone.
             weight = weight if len(along) == 2 else hg.where(inside, weight, 0.0)
-            found = found * weight.reshape(x.shape[0], 1, count)
-        total = found if total is None else total + found
+            pixels = pixels * weight.reshape(x.shape[0], 1, count)
+        total = pixels if total is None else total + pixels
     return total.reshape(*x.shape[:2], *points[1:])
 
 
@@ -108,10 +108,10 @@ def sampled(x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool) -> 
     for k, length in enumerate(x.shape[2:]):
         place = _pixels(points.select(points.ndim - 1, axes - 1 - k), length, aligned)
         place = place if mode == CUBIC else _within(place, length, padding, aligned, axes)
-        found = taps(place, mode)
+        pairs = taps(place, mode)
         if mode == CUBIC:
-            found = [(_within(p, length, padding, aligned, axes), w) for p, w in found]
-        along.append(found)
+            pairs = [(_within(p, length, padding, aligned, axes), w) for p, w in pairs]
+        along.append(pairs)
     return interpolated(x, along).astype(x.dtype, copy=False)
 
 
@@ -138,8 +138,8 @@ def _pulled(
         first, points = (next(rest) if w else v for v, w in zip((x, grid), wanted, strict=True))
         return sampled(first, points, mode, padding, aligned)
 
-    found = iter(hg.vjp(forward, *given)[1](cotangent))
-    return [next(found) if w else None for w in wanted]
+    cotangents = iter(hg.vjp(forward, *given)[1](cotangent))
+    return [next(cotangents) if w else None for w in wanted]
 
 
 @implements("grid_sampler_2d_backward", "grid_sampler_3d_backward", inferred=False)

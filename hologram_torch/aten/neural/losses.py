@@ -146,8 +146,8 @@ def multi_margin_loss(
     if x.size and target.size:
         wrong = hg.any_outside(target, low=0, high=_classes(x))
         refuse("multi_margin_loss", wrong, "target out of range")
-    found = _margins(x, target, p, margin, weight, reduction)
-    return found.reshape(()) if target.ndim == 0 else found
+    loss = _margins(x, target, p, margin, weight, reduction)
+    return loss.reshape(()) if target.ndim == 0 else loss
 
 
 def _labels(target: Tensor) -> tuple[Tensor, Tensor]:

@@ -92,9 +92,9 @@ def _by_channel(v: Tensor | None, ndim: int) -> Tensor | None:
     return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
 
 
-def _moved(running: Tensor | None, found: Tensor, momentum: float) -> Tensor | None:
+def _moved(running: Tensor | None, new: Tensor, momentum: float) -> Tensor | None:
     """A running statistic, a step towards a new one."""
-    return running if running is None else momentum * found.reshape(-1) + (1.0 - momentum) * running
+    return running if running is None else momentum * new.reshape(-1) + (1.0 - momentum) * running
 
 
 @fused
@@ -170,5 +170,5 @@ def batch_norm_with_update(
     x: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> Any:
     """In training, with a reserve that holds nothing here."""
-    found = batch_norm(x, weight, bias, running_mean, running_var, True, momentum, eps)
-    return *found, x.executor.empty((0,), hg.u8)
+    results = batch_norm(x, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *results, x.executor.empty((0,), hg.u8)

@@ -41,9 +41,9 @@ def _largest(x: Tensor, kept: list[Tensor], number: Tensor, taps: tuple[int, ...
     first = len(outer)
     order = [*range(first), *(first + 2 * k for k in range(axes)), *(first + 2 * k + 1 for k in range(axes))]
     windows = x.reshape(*outer, *split).permute(order).reshape(*outer, *results, math.prod(taps))
-    found = hg.argmax(windows, axis=-1, keepdims=True)
-    value = hg.gather(windows, found, dim=-1).squeeze(-1)
-    return value, hg.gather(number.expand(windows.shape), found, dim=-1).squeeze(-1)
+    place = hg.argmax(windows, axis=-1, keepdims=True)
+    value = hg.gather(windows, place, dim=-1).squeeze(-1)
+    return value, hg.gather(number.expand(windows.shape), place, dim=-1).squeeze(-1)
 
 
 def largest(x: Tensor, windows: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
@@ -85,8 +85,8 @@ def _max_pooling(axes: int) -> Callable[..., Any]:
         padding, dilation = filled(padding, axes), filled(dilation, axes)
         if axes == 2 and not ceil_mode and x.size:
             settings = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
-            value, found = _largest_in_images(x if x.ndim == 4 else x.unsqueeze(0), settings)
-            return (value, found) if x.ndim == 4 else (value.squeeze(0), found.squeeze(0))
+            value, place = _largest_in_images(x if x.ndim == 4 else x.unsqueeze(0), settings)
+            return (value, place) if x.ndim == 4 else (value.squeeze(0), place.squeeze(0))
         lengths = x.shape[x.ndim - axes :]
         each = zip(lengths, kernel, stride, padding, dilation, strict=True)
         return largest(x, [_windows(*settings, ceil_mode) for settings in each])
@@ -105,18 +105,18 @@ def _adaptive(axes: int) -> Callable[..., Any]:
 
 
 @fused
-def _returned(cotangent: Tensor, found: Tensor, shape: tuple[int, ...], axes: int) -> Tensor:
+def _returned(cotangent: Tensor, positions: Tensor, shape: tuple[int, ...], axes: int) -> Tensor:
     """Every cotangent, added up at its position."""
     outer, size = math.prod(shape[:-axes]), math.prod(shape[-axes:])
     zeros = cotangent.executor.full((), 0, cotangent.dtype).expand((outer, size))
-    flat = (v.reshape(outer, math.prod(cotangent.shape[-axes:])) for v in (found, cotangent))
+    flat = (v.reshape(outer, math.prod(cotangent.shape[-axes:])) for v in (positions, cotangent))
     return hg.scatter_add(zeros, *flat, dim=1).reshape(shape)
 
 
 def _max_pooling_backward(axes: int) -> Callable[..., Any]:
     def compute(cotangent: Tensor, x: Tensor, *rest: Any, **named: Any) -> Tensor:
-        found = [*rest, *named.values()][-1]
-        return _returned(cotangent, found, x.shape, axes)
+        positions = [*rest, *named.values()][-1]
+        return _returned(cotangent, positions, x.shape, axes)
 
     return compute
 
@@ -216,8 +216,8 @@ def im2col(x: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any
     settings = (filled(v, 2) for v in (kernel_size, dilation, padding, stride))
     flat = _flat_windows(lengths, _column_windows(lengths, *settings))
     rows = x.reshape(*x.shape[:-2], math.prod(lengths))
-    found = hg.index_select(rows, x.executor.tensor(flat.reshape(-1)), axis=-1)
-    return found.reshape(*x.shape[:-3], x.shape[-3] * flat.shape[0], flat.shape[1])
+    columns = hg.index_select(rows, x.executor.tensor(flat.reshape(-1)), axis=-1)
+    return columns.reshape(*x.shape[:-3], x.shape[-3] * flat.shape[0], flat.shape[1])
 
 
 @implements("col2im")

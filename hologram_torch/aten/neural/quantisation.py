@@ -62,8 +62,8 @@ def _switched(x: Tensor, scale: Tensor, zero: Tensor, on: Tensor, low: float, hi
     zero = zero.reshape(()).astype(dtypes.f32, copy=False)
     level, inside = _levels(_wide(x), 1.0 / scale, zero, low, high)
     on = hg.not_equal(on.reshape(()), 0)
-    found = ((level - zero) * scale).astype(x.dtype, copy=False)
-    return hg.where(on, found, x), hg.logical_or(inside, hg.logical_not(on))
+    quantised = ((level - zero) * scale).astype(x.dtype, copy=False)
+    return hg.where(on, quantised, x), hg.logical_or(inside, hg.logical_not(on))
 
 
 @implements("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", inferred=False)
@@ -139,9 +139,9 @@ def learnable_per_tensor_backward(
     zero = hg.trunc(
         hg.clip(zero_point.reshape(()) + 0.5, low, high)
     )  # PyTorch rounds otherwise on the way forward
-    found, by_scale, by_zero = _slopes(cotangent, x, scale.reshape(()), zero, low, high, float(grad_factor))
+    by_x, by_scale, by_zero = _slopes(cotangent, x, scale.reshape(()), zero, low, high, float(grad_factor))
     sums = (hg.sum(v).reshape(1).astype(like.dtype) for v, like in ((by_scale, scale), (by_zero, zero_point)))
-    return (found, *sums)
+    return (by_x, *sums)
 
 
 @implements("_fake_quantize_learnable_per_channel_affine_backward", inferred=False)
@@ -157,12 +157,12 @@ def learnable_per_channel_backward(
 ) -> Any:
     low, high = float(quant_min), float(quant_max)
     zero = hg.clip(hg.round(_across(x, zero_point, axis)), low, high)
-    found, by_scale, by_zero = _slopes(
+    by_x, by_scale, by_zero = _slopes(
         cotangent, x, _across(x, scale, axis), zero, low, high, float(grad_factor)
     )
     others = tuple(k for k in range(x.ndim) if k != axis % x.ndim)
     sums = [hg.sum(v, axis=others) if others else v for v in (by_scale, by_zero)]
-    return found, sums[0].astype(scale.dtype, copy=False), sums[1].astype(zero_point.dtype, copy=False)
+    return by_x, sums[0].astype(scale.dtype, copy=False), sums[1].astype(zero_point.dtype, copy=False)
 
 
 def _observed(

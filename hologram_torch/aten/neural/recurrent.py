@@ -27,17 +27,17 @@ def lstm_cell(
     """The next hidden state and cell, and the gates (Hochreiter, Schmidhuber 1997)."""
     i, f, g, o = _parts(_plus(input_gates, input_bias) + _plus(hidden_gates, hidden_bias), 4)
     i, f, g, o = hg.sigmoid(i), hg.sigmoid(f), hg.tanh(g), hg.sigmoid(o)
-    found = f * cell + i * g
-    return o * hg.tanh(found), found, hg.concat([i, f, g, o], axis=1)
+    after = f * cell + i * g
+    return o * hg.tanh(after), after, hg.concat([i, f, g, o], axis=1)
 
 
 @implements("_thnn_fused_lstm_cell_backward_impl", inferred=False)
 @fused
 def lstm_cell_backward(
-    grad_hidden: Any, grad_cell: Any, cell: Tensor, found: Tensor, gates: Tensor, has_bias: bool
+    grad_hidden: Any, grad_cell: Any, cell: Tensor, after: Tensor, gates: Tensor, has_bias: bool
 ) -> Any:
     i, f, g, o = _parts(gates, 4)
-    inner = hg.tanh(found)
+    inner = hg.tanh(after)
     nothing = cell.executor.full(cell.shape, 0, cell.dtype)
     by_output = nothing if grad_hidden is None else grad_hidden * inner
     by_cell = nothing if grad_hidden is None else grad_hidden * o * (1.0 - inner * inner)

@@ -65,9 +65,9 @@ def forward(x: Tensor, hidden: Tensor, cell: Any, w_ih: Tensor, w_hh: Tensor, b_
     x, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = _wide(x, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr)
     bias, inner = _biases(kind, b_ih, b_hh)
     gates = hg.linear(_rows(x), w_ih, bias).reshape(x.shape[0], x.shape[1], w_ih.shape[0])
-    found = recurrences[kind](gates, w_hh, hidden, cell, inner, w_hr, lengths, reverse=reverse)
+    results = recurrences[kind](gates, w_hh, hidden, cell, inner, w_hr, lengths, reverse=reverse)
     states = 2 + (cell is not None)
-    return (*(s.astype(dtype, copy=False) for s in found[:states]), *found[states:])
+    return (*(s.astype(dtype, copy=False) for s in results[:states]), *results[states:])
 
 
 @fused
@@ -82,7 +82,7 @@ def backward(by_out: Any, by_hidden: Any, by_cell: Any, out: Tensor, kept: Any, 
     nothing = hidden.executor.zeros((), hidden.dtype)
     by_hidden = nothing.expand(hidden.shape) if by_hidden is None else by_hidden
     by_cell = nothing.expand(cell.shape) if by_cell is None and cell is not None else by_cell
-    found = recurrence_gradients[kind](
+    gradients = recurrence_gradients[kind](
         source.astype(hidden.dtype, copy=False),
         w_hh,
         by_hidden,
@@ -92,8 +92,8 @@ def backward(by_out: Any, by_hidden: Any, by_cell: Any, out: Tensor, kept: Any, 
         lengths,
         reverse=reverse,
     )
-    grown, inner = _rows(found[0]), _rows(found[of.parted])
-    grown_states = found[1 + of.parted :]
+    grown, inner = _rows(gradients[0]), _rows(gradients[of.parted])
+    grown_states = gradients[1 + of.parted :]
     first = hidden.unsqueeze(0)
     n = max(out.shape[0] - 1, 0)
     before = (out.narrow(0, 1, n), first) if reverse else (first, out.narrow(0, 0, n))
@@ -105,7 +105,7 @@ def backward(by_out: Any, by_hidden: Any, by_cell: Any, out: Tensor, kept: Any, 
         "w_hh": lambda: hg.matmul(inner.mT, _rows(hg.concat(before) if out.shape[0] > 1 else first)),
         "b_ih": lambda: hg.sum(grown, axis=0),
         "b_hh": lambda: hg.sum(inner, axis=0),
-        "w_hr": lambda: hg.matmul(_rows(found[-1]).mT, _rows(source.narrow(2, of.kept * width, width))),
+        "w_hr": lambda: hg.matmul(_rows(gradients[-1]).mT, _rows(source.narrow(2, of.kept * width, width))),
     }  # fmt: skip
     return [
         makers[name]().astype(like.dtype, copy=False)
@@ -117,18 +117,18 @@ def backward(by_out: Any, by_hidden: Any, by_cell: Any, out: Tensor, kept: Any, 
 def _run(who: str, function: Callable[..., Any], *args: Any) -> list[torch.Tensor]:
     """A function of hologram's tensors on PyTorch's; errors become PyTorch's."""
     try:
-        found = function(*(hologram_tensor(a) if isinstance(a, torch.Tensor) else a for a in args))
-        return [torch_tensor(x) for x in found]
+        results = function(*(hologram_tensor(a) if isinstance(a, torch.Tensor) else a for a in args))
+        return [torch_tensor(x) for x in results]
     except HologramError as error:
         raise refusal(who, error) from error
 
 
 def _layer(*args: Any) -> tuple[torch.Tensor, ...]:
     x, cell, kind = args[0], args[2], args[9]
-    found = _run(kind, forward, *args)
+    results = _run(kind, forward, *args)
     if cell is None:
-        found.insert(2, x.new_empty(0))
-    return (*found, *([] if KINDS[kind].kept else [x.new_empty(0)]))
+        results.insert(2, x.new_empty(0))
+    return (*results, *([] if KINDS[kind].kept else [x.new_empty(0)]))
 
 
 def _layer_backward(
@@ -140,11 +140,11 @@ def _layer_backward(
     # Two biases that are added have one cotangent, which each must have in memory of its own.
     twice = chosen[5] and chosen[6] and not KINDS[kind].parted
     chosen[6] = chosen[6] and not twice
-    found = _run(kind, backward, by_out, by_hidden, by_cell, out, kept, *rest[:11], tuple(chosen))
+    gradients = _run(kind, backward, by_out, by_hidden, by_cell, out, kept, *rest[:11], tuple(chosen))
     if twice:
         place = sum(chosen[:6])
-        found.insert(place, found[place - 1].clone())
-    return found
+        gradients.insert(place, gradients[place - 1].clone())
+    return gradients
 
 
 def _shapes(x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, lengths: Any,
@@ -187,10 +187,10 @@ def _differentiated(ctx: Any, by_out: Any, by_hidden: Any, by_cell: Any, by_kept
     wanted = [bool(w) for w in ctx.needs_input_grad[: len(OPERANDS)]]
     cotangents = (by_out, by_hidden, by_cell)
     if torch.is_grad_enabled():
-        found = iter(_again(cotangents, given, ctx.kind, ctx.reverse, wanted))
+        gradients = iter(_again(cotangents, given, ctx.kind, ctx.reverse, wanted))
     else:
-        found = iter(_backward(*cotangents, out, kept, *given, ctx.kind, ctx.reverse, wanted))
-    return (*(next(found) if want else None for want in wanted), None, None, None)
+        gradients = iter(_backward(*cotangents, out, kept, *given, ctx.kind, ctx.reverse, wanted))
+    return (*(next(gradients) if want else None for want in wanted), None, None, None)
 
 
 torch.library.register_autograd(recurrent_layer, _differentiated, setup_context=_setup, lib=library)
@@ -217,7 +217,7 @@ def _again(
 def stepwise(x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, lengths: Any,
              kind: str, reverse: bool) -> tuple[Any, Any, Any]:  # fmt: skip
     """The hidden states, the last one, and the last cell."""
-    linear, found = torch.nn.functional.linear, []
+    linear, outs = torch.nn.functional.linear, []
     for time in reversed(fixed_range(x.shape[0])) if reverse else fixed_range(x.shape[0]):
         a, b = linear(x[time], w_ih, b_ih), linear(hidden, w_hh, b_hh)
         after, grown = _step(kind, a, b, hidden, cell)
@@ -227,8 +227,8 @@ def stepwise(x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_
             after = torch.where(active, after, hidden)
             grown = grown if grown is None else torch.where(active, grown, cell)
         hidden, cell = after, grown
-        found.append(hidden)
-    out = torch.stack(found[::-1] if reverse else found) if found else x.new_empty((0, *hidden.shape))
+        outs.append(hidden)
+    out = torch.stack(outs[::-1] if reverse else outs) if outs else x.new_empty((0, *hidden.shape))
     return out, hidden, cell
 
 

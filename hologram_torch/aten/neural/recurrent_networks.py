@@ -79,9 +79,9 @@ class _Network:
             for reverse in range(self.directions):
                 k = layer * self.directions + reverse
                 states = [h[k] for h in self.hx] + [None] * (2 - len(self.hx))
-                found = recurrent_layer(x, *states, *self.weights[k], lengths, self.kind, bool(reverse))
-                outs.append(found[0])
-                ends.append(found[1 : 1 + len(self.hx)])
+                results = recurrent_layer(x, *states, *self.weights[k], lengths, self.kind, bool(reverse))
+                outs.append(results[0])
+                ends.append(results[1 : 1 + len(self.hx)])
             x = outs[0] if len(outs) == 1 else torch.cat(outs, 2)
             if self.dropout and layer < self.layers - 1:
                 x = torch.dropout(x, self.dropout, True)
@@ -165,8 +165,8 @@ def _cell(kind: str, x: torch.Tensor, hx: Any, *weights: Any) -> Any:
     """One step: a layer of one time."""
     states = [*_hidden(hx), None][:2]
     weights = (*weights, *[None] * (5 - len(weights)))
-    found = recurrent_layer(x.unsqueeze(0), *states, *weights, None, kind, False)
-    return (found[1], found[2]) if KINDS[kind].has_cell else found[1]
+    results = recurrent_layer(x.unsqueeze(0), *states, *weights, None, kind, False)
+    return (results[1], results[2]) if KINDS[kind].has_cell else results[1]
 
 
 def _composed(args: Any) -> bool:

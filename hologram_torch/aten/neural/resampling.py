@@ -44,17 +44,17 @@ def _along(x: Tensor, axes: list[int], kept: list[Any]) -> Tensor:
     return x
 
 
-def resampled(x: Tensor, found: Sequence[Table]) -> Tensor:
+def resampled(x: Tensor, along: Sequence[Table]) -> Tensor:
     """x resampled along its last axes, one table for each; integers are computed as f64."""
-    if x.dtype.is_integer and any(t.weights is not None for t in found):
+    if x.dtype.is_integer and any(t.weights is not None for t in along):
         x = x.astype(dtypes.f64 if x.dtype.bits > 16 else dtypes.f32)
     make = _made if deferred() else _kept
-    kept = [list(make(x.executor, t, x.dtype.computed)) for t in found]
+    kept = [list(make(x.executor, t, x.dtype.computed)) for t in along]
     for each in kept:
         for own in each:
             if own is not None:
                 constant(own.buffer)
-    return _along(x, list(range(x.ndim - len(found), x.ndim)), kept)
+    return _along(x, list(range(x.ndim - len(along), x.ndim)), kept)
 
 
 def _real(x: Tensor) -> Any:
@@ -72,10 +72,10 @@ def _tables(
     return [rule(n, m, s, aligned, real) for n, m, s in zip(lengths, results, scales, strict=True)]
 
 
-def _in_bytes(x: Tensor, found: Sequence[Table]) -> Tensor:
+def _in_bytes(x: Tensor, along: Sequence[Table]) -> Tensor:
     """As PyTorch does with integers of 8 bits: the last axis first, rounded after each, weights of 16 bits."""
-    for axis in reversed(range(x.ndim - len(found), x.ndim)):
-        table = found[axis - x.ndim]
+    for axis in reversed(range(x.ndim - len(along), x.ndim)):
+        table = along[axis - x.ndim]
         if table.weights is not None:
             largest = float(np.abs(table.weights).max(initial=0.0))
             bits = next((b for b in range(22) if int(0.5 + largest * 2 ** (b + 1)) >= 2**15), 22)
@@ -90,8 +90,8 @@ def _upsampling(rule: Rule, with_corners: bool) -> Callable[..., Any]:
     def compute(x: Tensor, output_size: Any, *rest: Any, **named: Any) -> Tensor:
         rest = (*rest, *named.values())
         aligned, scales = (rest[0], rest[1:]) if with_corners else (False, rest)
-        found = _tables(rule, x, x.shape[2:], output_size, aligned, scales)
-        return _in_bytes(x, found) if x.dtype is dtypes.u8 else resampled(x, found)
+        along = _tables(rule, x, x.shape[2:], output_size, aligned, scales)
+        return _in_bytes(x, along) if x.dtype is dtypes.u8 else resampled(x, along)
 
     return compute
 
@@ -100,8 +100,8 @@ def _upsampling_backward(rule: Rule, with_corners: bool) -> Callable[..., Any]:
     def compute(cotangent: Tensor, output_size: Any, input_size: Any, *rest: Any, **named: Any) -> Tensor:
         rest = (*rest, *named.values())
         aligned, scales = (rest[0], rest[1:]) if with_corners else (False, rest)
-        found = _tables(rule, cotangent, input_size[2:], output_size, aligned, scales)
-        return resampled(cotangent, [t.transposed for t in found])
+        along = _tables(rule, cotangent, input_size[2:], output_size, aligned, scales)
+        return resampled(cotangent, [t.transposed for t in along])
 
     return compute
 
@@ -164,8 +164,8 @@ def _adaptive(x: Tensor, output_size: Sequence[int]) -> list[Table]:
 
 def _adaptive_pooling_backward(axes: int) -> Callable[..., Any]:
     def compute(cotangent: Tensor, x: Tensor) -> Tensor:
-        found = _adaptive(x, cotangent.shape[cotangent.ndim - axes :])
-        return resampled(cotangent, [t.transposed for t in found])
+        along = _adaptive(x, cotangent.shape[cotangent.ndim - axes :])
+        return resampled(cotangent, [t.transposed for t in along])
 
     return compute
 
@@ -217,11 +217,11 @@ def _mean_pooling(axes: int) -> Callable[..., Any]:
         ceil = ceil if ceil_mode is None else ceil_mode
         padded = padded if count_include_pad is None else count_include_pad
         divisor = divisor if divisor_override is None else divisor_override
-        found = _window_tables(axes, x, kernel, stride, padding, ceil, padded, divisor)
+        along = _window_tables(axes, x, kernel, stride, padding, ceil, padded, divisor)
         if x.dtype.is_float:
-            return resampled(x, found)
-        sums = resampled(x, [Table(t.positions, np.sign(t.weights), t.length) for t in found])  # type: ignore[arg-type]
-        counts = tables.whole([np.rint(1.0 / np.abs(t.weights).max(axis=1)) for t in found])  # type: ignore[union-attr]
+            return resampled(x, along)
+        sums = resampled(x, [Table(t.positions, np.sign(t.weights), t.length) for t in along])  # type: ignore[arg-type]
+        counts = tables.whole([np.rint(1.0 / np.abs(t.weights).max(axis=1)) for t in along])  # type: ignore[union-attr]
         return hg.trunc(hg.divide(sums, x.executor.tensor(counts.astype(sums.dtype.numpy)))).astype(x.dtype)
 
     return compute

@@ -21,11 +21,11 @@ def _labels(targets: Tensor, lengths: Sequence[int], blank: int) -> np.ndarray:
     """The targets of each sequence with blanks around and between, (N, 2 S + 1); blanks behind their ends."""
     given = targets.to_numpy()
     longest = max(lengths, default=0)
-    found = np.full((len(lengths), 2 * longest + 1), blank, np.int64)
+    labels = np.full((len(lengths), 2 * longest + 1), blank, np.int64)
     starts = np.cumsum([0, *lengths])
     for k, n in enumerate(lengths):
-        found[k, 1 : 2 * n + 1 : 2] = given[k, :n] if given.ndim == 2 else given[starts[k] : starts[k] + n]
-    return found
+        labels[k, 1 : 2 * n + 1 : 2] = given[k, :n] if given.ndim == 2 else given[starts[k] : starts[k] + n]
+    return labels
 
 
 def _sum(*terms: Tensor) -> Tensor:
@@ -64,9 +64,9 @@ def _emitted(log_probs: Tensor, labels: Tensor) -> Tensor:
 
 def _leaps(labels: np.ndarray, blank: int) -> np.ndarray:
     """Whether a state may follow the one two before it."""
-    found = np.zeros(labels.shape, bool)
-    found[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    return found
+    leaps = np.zeros(labels.shape, bool)
+    leaps[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    return leaps
 
 
 @implements("_ctc_loss", "_ctc_loss.Tensor", inferred=False)
@@ -117,10 +117,10 @@ def _returned(
     share = hg.where(hg.equal(both, -np.inf), 0.0, share)
     index = labels.unsqueeze(0).expand(share.shape)
     zeros = share.executor.full((), 0, share.dtype).expand(log_probs.shape)
-    found = (hg.exp(log_probs) - hg.scatter_add(zeros, index, share, dim=2)) * cotangent.reshape(1, -1, 1)
+    gradient = (hg.exp(log_probs) - hg.scatter_add(zeros, index, share, dim=2)) * cotangent.reshape(1, -1, 1)
     # The derivative of a loss without bounds is none, as PyTorch has it.
-    found = hg.where(hg.equal(likelihood, np.inf), 0.0 if zero_infinity else np.nan, found)
-    return hg.where(inside, found, 0.0)
+    gradient = hg.where(hg.equal(likelihood, np.inf), 0.0 if zero_infinity else np.nan, gradient)
+    return hg.where(inside, gradient, 0.0)
 
 
 @implements("_ctc_loss_backward", "_ctc_loss_backward.Tensor", inferred=False)

@@ -38,13 +38,13 @@ class Settings:
 
     def places(self, taps: Sequence[int], results: Sequence[int]) -> list[np.ndarray]:
         """The row of each tap of each result before it is moved, and the column: (taps, results) along both."""
-        found = []
+        both = []
         for k in range(2):
             starts = np.arange(results[k]) * self.stride[k] - self.padding[k]
             place = np.arange(taps[k])[:, None] * self.dilation[k] + starts
             across = np.expand_dims(place, (1, 3) if k == 0 else (0, 2))
-            found.append(np.broadcast_to(across, (*taps, *results)).reshape(math.prod(taps), *results))
-        return found
+            both.append(np.broadcast_to(across, (*taps, *results)).reshape(math.prod(taps), *results))
+        return both
 
 
 @fused
@@ -64,8 +64,8 @@ def _convolved(x: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, settings
         )
     columns = columns.astype(x.dtype, copy=False)
     columns = columns.reshape(images, settings.groups, -1, math.prod(results))
-    found = hg.einsum("goi,ngil->ngol", weight.reshape(settings.groups, -1, columns.shape[2]), columns)
-    return found.reshape(images, weight.shape[0], *results).astype(x.dtype, copy=False)
+    result = hg.einsum("goi,ngil->ngol", weight.reshape(settings.groups, -1, columns.shape[2]), columns)
+    return result.reshape(images, weight.shape[0], *results).astype(x.dtype, copy=False)
 
 
 @fused
@@ -139,11 +139,11 @@ def deform_conv2d(
     if not input.shape[0] or not weight.shape[0]:
         return input.new_zeros(input.shape[0], weight.shape[0], *offset.shape[2:])
     by_image = (input, offset, mask if use_mask else offset)
-    found = [
+    parts = [
         torch_tensor(_convolved(*map(hologram_tensor, (x, weight, moved, weighed)), settings))
         for x, moved, weighed in _parts(weight, offset, settings, *by_image)
     ]
-    return (_joined(found) + bias[:, None, None]).to(input.dtype)
+    return (_joined(parts) + bias[:, None, None]).to(input.dtype)
 
 
 @implements("_deform_conv2d_backward")

@@ -46,10 +46,10 @@ def _largest_pixel(at: Any, x: Any, image: Any, rows: Any, columns: Any) -> tupl
     inside, picture = inside_of(image.at(region), x.extent(0))
 
     def pixel(row: Value, column: Value, best: Value, place: Value) -> tuple[Value, Value]:
-        found = x.at(picture, channel, row, column)
-        better = inside & (found > best)
+        value = x.at(picture, channel, row, column)
+        better = inside & (value > best)
         where = (row * x.extent(3) + column).to(dtypes.i32)
-        return select(better, found, best), select(better, where, place)
+        return select(better, value, best), select(better, where, place)
 
     def line(row: Value, *best: Value) -> tuple[Value, ...]:
         return builder.loop(left, right, lambda column, *best: pixel(row, column, *best), first=best)
@@ -75,14 +75,14 @@ def _bounds(rois: np.ndarray, scale: float, sizes: Pair, limits: Pair, inclusive
     kind = rois.dtype.type
     corners = (rois[:, 1:] * kind(scale)).astype(np.float64)
     corners = np.trunc(corners + np.copysign(0.5, corners))
-    found = []
+    both = []
     for axis, bins, limit in zip((1, 0), sizes, limits, strict=True):
         begin, end = corners[:, axis, None], corners[:, 2 + axis, None]
         step = np.maximum(end - begin + inclusive, 1).astype(kind) / kind(bins)
         part = np.arange(bins + 1, dtype=kind)
         bounds = np.stack([np.floor(part[:-1] * step), np.ceil(part[1:] * step)]) + begin
-        found.append(np.clip(bounds, 0, limit).astype(np.int32))
-    return found
+        both.append(np.clip(bounds, 0, limit).astype(np.int32))
+    return both
 
 
 def _rounded(count: int) -> int:
@@ -127,9 +127,9 @@ def _means(x: Tensor, image: Tensor, rows: Tensor, columns: Tensor, taps: Pair) 
     pixels = x.reshape(images, channels // bins, bins, height * width).permute(0, 3, 2, 1)
     number = image.reshape(-1, 1, 1) * (height * width) + hg.maximum(place, 0)
     number = number * bins + hg.arange(x.executor, 0, bins).astype("i32").reshape(-1, 1)
-    found = hg.index_select(pixels.reshape(-1, channels // bins), number.reshape(-1), axis=0)
+    values = hg.index_select(pixels.reshape(-1, channels // bins), number.reshape(-1), axis=0)
     inside = hg.greater_equal(place, 0).unsqueeze(3)
-    total = hg.sum(hg.where(inside, found.reshape(*place.shape, channels // bins), 0.0), axis=2)
+    total = hg.sum(hg.where(inside, values.reshape(*place.shape, channels // bins), 0.0), axis=2)
     return total / hg.maximum(hg.sum(inside.astype(x.dtype), axis=2), 1.0)
 
 
@@ -168,13 +168,13 @@ def roi_pool_backward(
     pooled_height: int, pooled_width: int, batch_size: int, channels: int, height: int, width: int,
 ) -> torch.Tensor:  # fmt: skip
     rois = regions("roi_pool", rois, grad=grad)
-    found = rois.new_zeros(batch_size * channels, height * width).flatten()
+    gradient = rois.new_zeros(batch_size * channels, height * width).flatten()
     if grad.numel():
         image = rois[:, 0].long()[:, None] * channels + torch.arange(channels, device=rois.device)
         place = image[:, :, None, None] * (height * width) + argmax.clamp(min=0)
         slope = torch.where(argmax >= 0, grad, 0).to(rois.dtype)
-        found.index_add_(0, place.flatten(), slope.flatten())
-    return found.reshape(batch_size, channels, height, width).to(grad.dtype)
+        gradient.index_add_(0, place.flatten(), slope.flatten())
+    return gradient.reshape(batch_size, channels, height, width).to(grad.dtype)
 
 
 @implements("ps_roi_pool")
@@ -192,8 +192,8 @@ def ps_roi_pool(
         return torch.zeros_like(mapping, dtype=input.dtype), mapping
     x = hologram_tensor(input.to(rois.dtype))
     blocks = _blocks(rois, spatial_scale, sizes, limits, inclusive=False)
-    found = [torch_tensor(_means(x, *given, taps)) for _, given, taps in blocks]
-    return _pooled(found, sizes).to(input.dtype), mapping
+    means = [torch_tensor(_means(x, *given, taps)) for _, given, taps in blocks]
+    return _pooled(means, sizes).to(input.dtype), mapping
 
 
 @implements("_ps_roi_pool_backward")

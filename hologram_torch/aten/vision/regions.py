@@ -59,13 +59,13 @@ class Settings:
     def pixels(self, x: torch.Tensor) -> torch.Tensor:
         """Images as rows of the channels that are read together: one for each pixel, and there each bin of its own."""
         images, channels, height, width = self.shape
-        found = x.reshape(images, channels // self.own, self.own, height, width)
-        return found.permute(0, 3, 4, 2, 1).reshape(-1, channels // self.own)
+        split = x.reshape(images, channels // self.own, self.own, height, width)
+        return split.permute(0, 3, 4, 2, 1).reshape(-1, channels // self.own)
 
     def images(self, pixels: torch.Tensor) -> torch.Tensor:
         images, channels, height, width = self.shape
-        found = pixels.reshape(images, height, width, self.own, channels // self.own)
-        return found.permute(0, 4, 3, 1, 2).reshape(self.shape)
+        split = pixels.reshape(images, height, width, self.own, channels // self.own)
+        return split.permute(0, 4, 3, 1, 2).reshape(self.shape)
 
     def corners(self, rois: torch.Tensor) -> Corners:
         """The rows of pixels, and weights in the mean, of what each bin (regions, height, width) reads."""
@@ -89,23 +89,23 @@ class Settings:
 
 def _means(x: torch.Tensor, rois: torch.Tensor, settings: Settings) -> torch.Tensor:
     pixels = settings.pixels(x).to(rois.dtype)
-    found = pixels.new_zeros(rois.shape[0], *settings.sizes, pixels.shape[1])
-    if found.numel():
+    means = pixels.new_zeros(rois.shape[0], *settings.sizes, pixels.shape[1])
+    if means.numel():
         for place, weight in settings.corners(rois):
-            found += pixels[place] * weight[..., None]
-    return found.movedim(3, 1).to(x.dtype).contiguous()
+            means += pixels[place] * weight[..., None]
+    return means.movedim(3, 1).to(x.dtype).contiguous()
 
 
 def _returned(grad: torch.Tensor, rois: torch.Tensor, settings: Settings) -> torch.Tensor:
     """The cotangents of images."""
     slope = grad.movedim(1, 3).to(rois.dtype)
     images, channels, height, width = settings.shape
-    found = slope.new_zeros(images * height * width * settings.own, channels // settings.own)
+    pixels = slope.new_zeros(images * height * width * settings.own, channels // settings.own)
     if grad.numel():
         for place, weight in settings.corners(rois):
-            rows = (slope * weight[..., None]).reshape(-1, found.shape[1])
-            found.index_add_(0, place.reshape(-1), rows)
-    return settings.images(found).to(grad.dtype).contiguous()
+            rows = (slope * weight[..., None]).reshape(-1, pixels.shape[1])
+            pixels.index_add_(0, place.reshape(-1), rows)
+    return settings.images(pixels).to(grad.dtype).contiguous()
 
 
 def regions(name: str, rois: torch.Tensor, **given: torch.Tensor) -> torch.Tensor:
@@ -145,8 +145,8 @@ def channels_apart(name: str, x: torch.Tensor, regions: int, sizes: tuple[int, i
     channels, bins = x.shape[1], math.prod(sizes)
     if channels % bins:
         raise RuntimeError(f"hologram, {name}: channels must be a multiple of {bins} bins, got {channels}")
-    found = torch.arange(channels, dtype=torch.int32, device=x.device)
-    return found.reshape(1, channels // bins, *sizes).repeat(regions, 1, 1, 1)
+    numbers = torch.arange(channels, dtype=torch.int32, device=x.device)
+    return numbers.reshape(1, channels // bins, *sizes).repeat(regions, 1, 1, 1)
 
 
 @implements("ps_roi_align")
@@ -159,12 +159,12 @@ def ps_roi_align(
     sizes = (pooled_height, pooled_width)
     mapping = channels_apart("ps_roi_align", input, rois.shape[0], sizes)
     settings = Settings(spatial_scale, sizes, sampling_ratio, True, tuple(input.shape), apart=True)
-    found = _means(input, rois, settings)
+    means = _means(input, rois, settings)
     if sampling_ratio <= 0:  # unlike roi_align, torchvision divides here where there are no samples, by 0
         length = _span(rois, spatial_scale, True)[1]
         counts = torch.ceil(torch.stack([length[:, 0] / pooled_width, length[:, 1] / pooled_height]))
-        found = found.masked_fill((counts == 0).any(dim=0)[:, None, None, None], math.nan)
-    return found, mapping
+        means = means.masked_fill((counts == 0).any(dim=0)[:, None, None, None], math.nan)
+    return means, mapping
 
 
 @implements("_ps_roi_align_backward")

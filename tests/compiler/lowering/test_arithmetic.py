@@ -88,7 +88,7 @@ def test_spelled_out_is_the_same(opcode: Opcode, dtype: DType) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    assert {opcode for opcode, _ in CASES} == set(RULES)
+    assert {(opcode, dtype.is_float) for opcode, dtype in CASES} == set(RULES)
 
 
 def test_what_the_language_spells_stays() -> None:

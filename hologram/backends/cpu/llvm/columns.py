@@ -98,22 +98,22 @@ class _Tile:
     def lane(self, j: str, k: int, inner: Mapping[int, str]) -> Lane:
         """A lane in phase k, with all that is uniform along its row computed again."""
         coordinates = self.outer | {self.axis: self.w(f"add nsw i64 {self.begin}, {j}")} | dict(inner)
-        found = Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
+        lane = Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
         for number in range(k + 1):
-            found.emit(self.phases[number].uniform)
+            lane.emit(self.phases[number].uniform)
             if number < k:
                 sums = self.arrays[number]
-                found.values |= {a.fold.instruction.result: a.result(self.w, j) for a in sums}
-        return found
+                lane.values |= {a.fold.instruction.result: a.result(self.w, j) for a in sums}
+        return lane
 
     def fold(self, k: int, places: Sequence[Mapping[int, str]], j: str) -> None:
         """What phase k does with elements of row j."""
         w, sums = self.w, self.arrays[k]
         parts = [a.read(w, a.parts, j) for a in sums]
         for place in places:
-            found = self.lane(j, k, place)
-            found.emit(self.phases[k].sweep)
-            values = [found.values[a.fold.instruction.operands[0]] for a in sums]
+            lane = self.lane(j, k, place)
+            lane.emit(self.phases[k].sweep)
+            values = [lane.values[a.fold.instruction.operands[0]] for a in sums]
             parts = [a.fold.step(w, p, v) for a, p, v in zip(sums, parts, values, strict=True)]
         for a, part in zip(sums, parts, strict=True):
             a.put(w, a.parts, j, part)

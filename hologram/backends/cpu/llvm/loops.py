@@ -63,11 +63,11 @@ def odometer(
 
 def decompose(w: Writer, frame: Frame, axes: Sequence[int], number: str) -> list[str]:
     """The coordinates of a position in the row-major order of `axes`."""
-    found = []
+    coordinates = []
     for axis in reversed(axes[1:]):
-        found.append(w(f"urem i64 {number}, {frame.extents[axis]}"))
+        coordinates.append(w(f"urem i64 {number}, {frame.extents[axis]}"))
         number = w(f"udiv i64 {number}, {frame.extents[axis]}")
-    return [*([number] if axes else []), *reversed(found)]
+    return [*([number] if axes else []), *reversed(coordinates)]
 
 
 def runs(

@@ -146,7 +146,7 @@ def _turning_ns(
 
 def schedule(
     known: Facts,
-    found: Sequence[Reference],
+    accesses: Sequence[Reference],
     launch: Lanes,
     grid: tuple[int, ...],
     extents: Sequence[Extent],
@@ -158,9 +158,9 @@ def schedule(
     lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
     lengths |= {s.name: s.size for s in program.shared}
     constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in (0, 1))
-    guarded = unproven(found, lengths)
-    order = innermost(range(kept), found, grid)
-    reduced = innermost(range(kept, program.rank), found, grid)
+    guarded = unproven(accesses, lengths)
+    order = innermost(range(kept), accesses, grid)
+    reduced = innermost(range(kept, program.rank), accesses, grid)
     lanes, row = math.prod(grid[:kept]), math.prod(grid[kept:])
     row_ns = row * known.element_ns + known.row_ns
     if _meets(program):
@@ -176,11 +176,11 @@ def schedule(
                 program.body.instructions, program.types, ranges(known.bounds, launch), turns
             )
             size = _slice(lanes, each_ns, threads, 1)
-        form = "stream" if streams(known.streamed, found, extents, guarded) else "map"
+        form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)
-    if apart and crosswise(order, reduced, found, grid):
+    if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)
         size = _slice(lanes, row_ns, threads, tile)
         variant = Variant("columns", order, reduced, constants, guarded, early=early)
@@ -202,14 +202,14 @@ def schedule(
 
 def streams(
     store: Instruction | None,
-    found: Sequence[Reference],
+    accesses: Sequence[Reference],
     extents: Sequence[Extent],
     guarded: frozenset[Place],
 ) -> bool:
     """Whether a map's result is large, lies in one aligned piece, and is not an operand as well."""
     if store is None or platform.machine().lower() not in ("x86_64", "amd64"):
         return False
-    site = next(s for s in found if s.instruction == store)
+    site = next(s for s in accesses if s.instruction == store)
     if site.place in guarded or site.stride(0) != 1 or site.range is None:
         return False
     target, size, parameter = next(e for e in extents if e[2].name == str(store.attribute))
@@ -255,25 +255,25 @@ def _overlaps(read: frozenset[str], written: frozenset[str], extents: Sequence[E
     return any(a < d and c < b for a, b in reads for c, d in writes)
 
 
-def innermost(axes: Sequence[int], found: Sequence[Reference], grid: Sequence[int]) -> tuple[int, ...]:
+def innermost(axes: Sequence[int], accesses: Sequence[Reference], grid: Sequence[int]) -> tuple[int, ...]:
     """The axes in an order whose last one reads and writes memory with the smallest strides."""
     if not axes:
         return ()
-    best = min(axes, key=lambda axis: (_roughness(axis, found, grid), -axis))
+    best = min(axes, key=lambda axis: (_roughness(axis, accesses, grid), -axis))
     return (*(a for a in axes if a != best), best)
 
 
-def _roughness(axis: int, found: Sequence[Reference], grid: Sequence[int]) -> float:
+def _roughness(axis: int, accesses: Sequence[Reference], grid: Sequence[int]) -> float:
     """Accesses that a vector along this axis cannot make in one piece; short axes count as if one were more."""
-    return sum(s.stride(axis) not in (0, 1) for s in found) + (
+    return sum(s.stride(axis) not in (0, 1) for s in accesses) + (
         8 / max(grid[axis], 1) if grid[axis] < 32 else 0
     )
 
 
 def crosswise(
-    order: Sequence[int], reduced: Sequence[int], found: Sequence[Reference], grid: Sequence[int]
+    order: Sequence[int], reduced: Sequence[int], accesses: Sequence[Reference], grid: Sequence[int]
 ) -> bool:
     """Whether a vector over outputs does better than one along the row."""
     if not order or grid[order[-1]] < 8:
         return False
-    return _roughness(order[-1], found, grid) < _roughness(reduced[-1], found, grid)
+    return _roughness(order[-1], accesses, grid) < _roughness(reduced[-1], accesses, grid)

@@ -48,11 +48,11 @@ class _Partials:
 
 def _numbers(phases: Sequence[Phase]) -> list[list[tuple[int, Fold]]]:
     """The folds of each phase with their place in the scratch memory."""
-    found, count = [], 0
+    folds, count = [], 0
     for phase in phases:
-        found.append([(count + k, Fold(i)) for k, i in enumerate(phase.reductions)])
+        folds.append([(count + k, Fold(i)) for k, i in enumerate(phase.reductions)])
         count += len(phase.reductions)
-    return found
+    return folds
 
 
 def _uniform(
@@ -87,9 +87,9 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
         )
 
         def element(inner: dict[int, str]) -> list[str]:
-            found = Lane(frame, positions(frame, outer | inner), lane.values, group=GROUP)
-            found.emit(phases[k].sweep)
-            return [found.values[f.instruction.operands[0]] for _, f in folds]
+            inner_lane = Lane(frame, positions(frame, outer | inner), lane.values, group=GROUP)
+            inner_lane.emit(phases[k].sweep)
+            return [inner_lane.values[f.instruction.operands[0]] for _, f in folds]
 
         totals = sweep(w, variant.reduced, ranges, [f for _, f in folds], element)
         for (place, fold), total in zip(folds, totals, strict=True):

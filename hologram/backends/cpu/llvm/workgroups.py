@@ -47,12 +47,12 @@ def has_barrier(instruction: Instruction) -> bool:
 
 def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
     """The body in pieces."""
-    found: list[Piece | Whole] = []
+    pieces: list[Piece | Whole] = []
     current: list[Instruction] = []
 
     def close() -> None:
         if current:
-            found.append(Piece(tuple(current)))
+            pieces.append(Piece(tuple(current)))
             current.clear()
 
     for i in instructions:
@@ -61,9 +61,9 @@ def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
             continue
         close()
         if i.opcode is not O.BARRIER:
-            found.append(Whole(i, tuple(cut(b.instructions) for b in i.blocks)))
+            pieces.append(Whole(i, tuple(cut(b.instructions) for b in i.blocks)))
     close()
-    return tuple(found)
+    return tuple(pieces)
 
 
 @dataclass
@@ -200,16 +200,16 @@ def _bytes(d: DType) -> int:
 
 def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     """Values that one piece makes and another reads."""
-    found: set[int] = set()
+    values: set[int] = set()
     for piece in pieces:
         if isinstance(piece, Piece):
-            found.update(enters(piece.instructions))
+            values.update(enters(piece.instructions))
             continue
-        found |= set(piece.instruction.operands)
+        values |= set(piece.instruction.operands)
         for block, body in zip(piece.instruction.blocks, piece.bodies, strict=True):
             ends = body[-1].instructions if body and isinstance(body[-1], Piece) else ()
-            found |= (set(block.yields) - set(definitions(ends))) | _crossing(body)
-    return frozenset(found)
+            values |= (set(block.yields) - set(definitions(ends))) | _crossing(body)
+    return frozenset(values)
 
 
 def _zero(w: Writer, memory: str, array: SharedArray) -> None:

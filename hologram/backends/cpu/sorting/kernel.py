@@ -51,8 +51,8 @@ class OrderKernel(Kernel):
             # Two zeros count as one while rows are ordered.
             alike = np.where(keys == scalars[-1], keys.dtype.type(scalars[-2]), keys)
             order = np.argsort(alike, axis=1, kind="stable")
-            found = order if self._positions else np.take_along_axis(keys, order, 1)
-            arrays[ORDER][: rows * n].reshape(rows, n)[...] = found
+            result = order if self._positions else np.take_along_axis(keys, order, 1)
+            arrays[ORDER][: rows * n].reshape(rows, n)[...] = result
 
         return launch
 
@@ -71,13 +71,13 @@ class OrderKernel(Kernel):
         launch = _Launch(code, rows, n, threads, width)
         half = rows * n * key.itemsize * (2 if self._positions else 1)  # bytes of all elements between passes
         places = [(KEYS, 0), *[(SPARE, k % 2 * half) for k in range(passes - 1)], (ORDER, 0)]
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         for k in range(passes):
             way = (k == 0, k == passes - 1) if self._positions else (True, True)
-            found += launch.passed((places[k], places[k + 1]), first + k * width, *way)
+            pieces += launch.passed((places[k], places[k + 1]), first + k * width, *way)
         if zeros[0] != zeros[1]:
-            found.append(launch.zeros(((KEYS, 0), (ORDER, 0)), zeros))
-        return found
+            pieces.append(launch.zeros(((KEYS, 0), (ORDER, 0)), zeros))
+        return pieces
 
     @property
     def _positions(self) -> bool:

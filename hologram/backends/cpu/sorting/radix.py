@@ -231,13 +231,13 @@ class _Code:
 
         def put(i: str, now: list[str]) -> list[str]:
             key = w(f"load {k}, ptr {w.element(source, k, i)}")
-            found = w(f"or i1 {w(f'icmp eq {k} {key}, {zero}')}, {w(f'icmp eq {k} {key}, {other}')}")
+            is_zero = w(f"or i1 {w(f'icmp eq {k} {key}, {zero}')}, {w(f'icmp eq {k} {key}, {other}')}")
             # What is no zero leaves what is there.
             place = w.intrinsic("llvm.umin.i64", "i64", ("i64", now[0]), ("i64", w(f"sub i64 {end}, 1")))
             address = w.element(target, k, place)
             kept = w(f"load {k}, ptr {address}")
-            w.do(f"store {k} {w(f'select i1 {found}, {k} {key}, {k} {kept}')}, ptr {address}")
-            return [w(f"add i64 {now[0]}, {w(f'zext i1 {found} to i64')}")]
+            w.do(f"store {k} {w(f'select i1 {is_zero}, {k} {key}, {k} {kept}')}, ptr {address}")
+            return [w(f"add i64 {now[0]}, {w(f'zext i1 {is_zero} to i64')}")]
 
         w.loop("0", stop, "1", [("i64", start)], put)
 

@@ -76,6 +76,6 @@ class Declared:
 
     def __getattr__(self, name: str) -> Any:
         """All else as it is; looked up once, since launches use it."""
-        found = getattr(self._ffi, name)
-        setattr(self, name, found)
-        return found
+        value = getattr(self._ffi, name)
+        setattr(self, name, value)
+        return value

@@ -22,5 +22,5 @@ def granted(
         features = frozenset(f for f in features if grants(frozenset((f,)), {}))
     if not grants(none, limits):
         limits = {name: value for name, value in limits.items() if grants(none, {name: value})}
-    found = ((features, limits), (none, limits))
-    return next((pair for pair in found if grants(*pair)), (none, {}))
+    requests = ((features, limits), (none, limits))
+    return next((pair for pair in requests if grants(*pair)), (none, {}))

@@ -152,7 +152,7 @@ class Library:
         lib.wgpuAdapterGetInfo(handle, info)
         limits = ffi.new("WGPULimits *")
         lib.wgpuAdapterGetLimits(handle, limits)
-        found = Adapter(
+        adapter = Adapter(
             handle=handle,
             name=self.text(info.device),
             vendor=self.text(info.vendor),
@@ -167,7 +167,7 @@ class Library:
             limits=_numbers(limits),
         )
         lib.wgpuAdapterInfoFreeMembers(info[0])
-        return found
+        return adapter
 
 
 @contextmanager
@@ -240,9 +240,9 @@ class LogicalDevice:
         except BackendUnavailable:
             features, limits = granted(adapter.features, adapter.limits, partial(self._grants, adapter))
             self.handle = self._requested(adapter, features, limits, self._callbacks)
-            found = ffi.new("WGPULimits *")
-            lib.wgpuDeviceGetLimits(self.handle, found)
-            adapter = replace(adapter, features=features, limits=_numbers(found))
+            actual = ffi.new("WGPULimits *")
+            lib.wgpuDeviceGetLimits(self.handle, actual)
+            adapter = replace(adapter, features=features, limits=_numbers(actual))
         self.adapter = adapter  # as the device has it
         self.queue = lib.wgpuDeviceGetQueue(self.handle)
         # A device that nobody closed goes with its last reference. At exit the process takes it along.

@@ -38,7 +38,7 @@ def probe() -> Probe:
             return Probe(NAME, reason=f"wgpu {version} is too old", remedy=_INSTALL)
         if library().forked:
             return Probe(NAME, reason=forks.REASON, remedy=forks.REMEDY)
-        found = adapters()
+        present = adapters()
     except ImportError as error:  # PackageNotFoundError is one
         return Probe(NAME, reason=f"wgpu cannot be imported: {error}", remedy=_INSTALL)
     except (OSError, RuntimeError) as error:  # wgpu-py raises RuntimeError where its wheel has no binary
@@ -47,11 +47,11 @@ def probe() -> Probe:
             reason=f"wgpu's native library does not load: {error}",
             remedy="pip install --force-reinstall wgpu, with pip 20.3 or newer",
         )
-    emulated = all(adapter.kind == "cpu" for adapter in found)
+    emulated = all(adapter.kind == "cpu" for adapter in present)
     notes = tuple(System().findings()) if emulated and sys.platform == "linux" else ()
-    if not found:
+    if not present:
         return Probe(NAME, reason=f"no {_api()} adapter was found", remedy=_remedy(), notes=notes)
-    return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(found)), notes=notes)
+    return Probe(NAME, tuple(describe(a, k) for k, a in enumerate(present)), notes=notes)
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,16 +25,16 @@ fn main(
 
 def subgroup(pipelines: Pipelines, transfers: Transfers) -> int:
     """Threads of a subgroup; 1 unless each is made of neighbours in a workgroup, in order."""
-    found = np.empty((THREADS, 2), np.uint32)
+    pairs = np.empty((THREADS, 2), np.uint32)
     pipeline = pipelines.compile("subgroup", TEXT, "main", Signature((True,), 0, uniform=False))
     with pipelines.encoder.lock:
-        memory = transfers.allocate(found.nbytes)
-        group, offsets = pipelines.bound(pipeline.layout, [Binding(memory, 0, found.nbytes)])
+        memory = transfers.allocate(pairs.nbytes)
+        group, offsets = pipelines.bound(pipeline.layout, [Binding(memory, 0, pairs.nbytes)])
         dispatch = Dispatch(pipeline, group, offsets, None, 0, 1, 1, 1, (memory,))
         pipelines.encoder.launch([dispatch])()
-        transfers.read(memory, 0, found.reshape(-1).view(np.uint8).data)
+        transfers.read(memory, 0, pairs.reshape(-1).view(np.uint8).data)
         pipelines.forget(memory)
         transfers.release(memory)
-    size = int(found[0, 0])
-    regular = size and (found[:, 0] == size).all() and (found[:, 1] == np.arange(THREADS) % size).all()
+    size = int(pairs[0, 0])
+    regular = size and (pairs[:, 0] == size).all() and (pairs[:, 1] == np.arange(THREADS) % size).all()
     return size if regular else 1

@@ -57,73 +57,73 @@ O = Opcode
 
 def _operators() -> Mapping[tuple[Opcode, DType], str]:
     numbers = (*FLOATS, *INTEGERS, index)
-    found = spell({O.ADD: "{0} + {1}", O.SUB: "{0} - {1}", O.MUL: "{0} * {1}"}, numbers)
-    found |= spell({O.MAD: "{0} * {1} + {2}"}, numbers)
+    table = spell({O.ADD: "{0} + {1}", O.SUB: "{0} - {1}", O.MUL: "{0} * {1}"}, numbers)
+    table |= spell({O.MAD: "{0} * {1} + {2}"}, numbers)
     comparisons = {O.EQ: "==", O.LT: "<", O.LE: "<=", O.GT: ">", O.GE: ">="}
-    found |= spell({o: f"{{0}} {sign} {{1}}" for o, sign in comparisons.items()}, numbers)
-    found |= spell({O.NE: "{0} != {1}"}, INTEGERS, (index, bool_))
-    found |= spell({O.NE: "!({0} == {1})"}, FLOATS)  # naga's != is false for NaN
-    found |= spell({O.SELECT: "select({2}, {1}, {0})"}, dtypes.ALL, (index,))
-    found |= spell({O.DIV: "{0} / {1}"}, FLOATS, (index,)) | spell({O.REM: "{0} % {1}"}, (index,))
+    table |= spell({o: f"{{0}} {sign} {{1}}" for o, sign in comparisons.items()}, numbers)
+    table |= spell({O.NE: "{0} != {1}"}, INTEGERS, (index, bool_))
+    table |= spell({O.NE: "!({0} == {1})"}, FLOATS)  # naga's != is false for NaN
+    table |= spell({O.SELECT: "select({2}, {1}, {0})"}, dtypes.ALL, (index,))
+    table |= spell({O.DIV: "{0} / {1}"}, FLOATS, (index,)) | spell({O.REM: "{0} % {1}"}, (index,))
     # WGSL: x / 0 is x, x % 0 is 0.
     for d in INTEGERS:
         zero = literal(d, 0)
-        found |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: "{0} % {1}"}, (d,))
-    found |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index,))
-    found |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, (f32,))
-    found |= spell({O.MIN: "minimum_f64({0}, {1})", O.MAX: "maximum_f64({0}, {1})"}, (f64,))
-    found |= spell({O.ABS: "abs({0})", O.NEG: "-{0}"}, FLOATS, SIGNED)
-    found |= spell({O.ABS: "{0}", O.NEG: "{type}(0) - {0}"}, UNSIGNED)
-    found |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})"}, FLOATS)
-    found |= spell({O.FLOOR: "floor({0})", O.CEIL: "ceil({0})"}, FLOATS)
-    found |= spell({O.TRUNC: "trunc({0})", O.ROUND: "round({0})"}, (f32,))
-    found |= spell({O.TRUNC: "truncated_f64({0})", O.ROUND: "rounded_f64({0})"}, (f64,))
-    found |= {(O.RSQRT, f32): "1.0f / sqrt({0})", (O.RSQRT, f64): "1.0lf / sqrt({0})"}
-    found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}", O.NOT: "~{0}"}, INTEGERS)
-    found |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} != {1}", O.NOT: "!{0}"}, (bool_,))
-    found |= {(O.EQ, bool_): "{0} == {1}", (O.MIN, bool_): "{0} & {1}", (O.MAX, bool_): "{0} | {1}"}
-    found |= {(O.LT, bool_): "!{0} & {1}", (O.LE, bool_): "!{0} | {1}"}
-    found |= {(O.GT, bool_): "{0} & !{1}", (O.GE, bool_): "{0} | !{1}"}
+        table |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: "{0} % {1}"}, (d,))
+    table |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index,))
+    table |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, (f32,))
+    table |= spell({O.MIN: "minimum_f64({0}, {1})", O.MAX: "maximum_f64({0}, {1})"}, (f64,))
+    table |= spell({O.ABS: "abs({0})", O.NEG: "-{0}"}, FLOATS, SIGNED)
+    table |= spell({O.ABS: "{0}", O.NEG: "{type}(0) - {0}"}, UNSIGNED)
+    table |= spell({O.FMA: "fma({0}, {1}, {2})", O.SQRT: "sqrt({0})"}, FLOATS)
+    table |= spell({O.FLOOR: "floor({0})", O.CEIL: "ceil({0})"}, FLOATS)
+    table |= spell({O.TRUNC: "trunc({0})", O.ROUND: "round({0})"}, (f32,))
+    table |= spell({O.TRUNC: "truncated_f64({0})", O.ROUND: "rounded_f64({0})"}, (f64,))
+    table |= {(O.RSQRT, f32): "1.0f / sqrt({0})", (O.RSQRT, f64): "1.0lf / sqrt({0})"}
+    table |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} ^ {1}", O.NOT: "~{0}"}, INTEGERS)
+    table |= spell({O.AND: "{0} & {1}", O.OR: "{0} | {1}", O.XOR: "{0} != {1}", O.NOT: "!{0}"}, (bool_,))
+    table |= {(O.EQ, bool_): "{0} == {1}", (O.MIN, bool_): "{0} & {1}", (O.MAX, bool_): "{0} | {1}"}
+    table |= {(O.LT, bool_): "!{0} & {1}", (O.LE, bool_): "!{0} | {1}"}
+    table |= {(O.GT, bool_): "{0} & !{1}", (O.GE, bool_): "{0} | !{1}"}
     # WGSL takes the count, a u32, modulo the width.
-    found[O.SHL, i32] = "select({0} << (u32({1}) & 31u), 0i, u32({1}) > 31u)"
-    found[O.SHR, i32] = "{0} >> min(u32({1}), 31u)"
-    found[O.SHL, u32] = "select({0} << ({1} & 31u), 0u, {1} > 31u)"
-    found[O.SHR, u32] = "select({0} >> ({1} & 31u), 0u, {1} > 31u)"
+    table[O.SHL, i32] = "select({0} << (u32({1}) & 31u), 0i, u32({1}) > 31u)"
+    table[O.SHR, i32] = "{0} >> min(u32({1}), 31u)"
+    table[O.SHL, u32] = "select({0} << ({1} & 31u), 0u, {1} > 31u)"
+    table[O.SHR, u32] = "select({0} >> ({1} & 31u), 0u, {1} > 31u)"
     for d in (i64, u64):
-        found |= spell(
+        table |= spell(
             {O.SHL: f"shift_left_{d}({{0}}, {{1}})", O.SHR: f"shift_right_{d}({{0}}, {{1}})"}, (d,)
         )
-    return found
+    return table
 
 
 def _conversions() -> dict[tuple[DType, DType], str]:
     wide = (f32, f64, *INTEGERS, index)
-    found = {(a, b): f"{TYPES[b]}({{0}})" for a in wide for b in wide}
-    found |= {(f, d): f"{d}_of_{f}({{0}})" for f in FLOATS for d in INTEGERS}
-    found |= {(f, index): f"u32_of_{f}({{0}})" for f in FLOATS}
+    table = {(a, b): f"{TYPES[b]}({{0}})" for a in wide for b in wide}
+    table |= {(f, d): f"{d}_of_{f}({{0}})" for f in FLOATS for d in INTEGERS}
+    table |= {(f, index): f"u32_of_{f}({{0}})" for f in FLOATS}
     # naga extends by the sign of the target, not of the operand.
-    found |= {(i32, u64): "u64(i64({0}))", (u32, i64): "i64(u64({0}))", (index, i64): "i64(u64({0}))"}
-    found |= {(index, u32): "{0}", (u32, index): "{0}"}
-    found |= {(bool_, b): f"{TYPES[b]}({{0}})" for b in wide}
-    found |= {(a, bool_): f"{{0}} != {literal(a, 0)}" for a in (*INTEGERS, index)}
-    found |= {(a, bool_): f"!({{0}} == {literal(a, 0.0)})" for a in FLOATS}
+    table |= {(i32, u64): "u64(i64({0}))", (u32, i64): "i64(u64({0}))", (index, i64): "i64(u64({0}))"}
+    table |= {(index, u32): "{0}", (u32, index): "{0}"}
+    table |= {(bool_, b): f"{TYPES[b]}({{0}})" for b in wide}
+    table |= {(a, bool_): f"{{0}} != {literal(a, 0)}" for a in (*INTEGERS, index)}
+    table |= {(a, bool_): f"!({{0}} == {literal(a, 0.0)})" for a in FLOATS}
     # A narrow value is held in its wide type.
-    found |= {(a, i32): "{0}" for a in (i8, i16)} | {(a, u32): "{0}" for a in (u8, u16)}
-    found |= {(a, f32): "{0}" for a in (f16, bf16)}
-    found |= {(i32, i8): "({0} << 24u) >> 24u", (i32, i16): "({0} << 16u) >> 16u"}
-    found |= {(u32, u8): "{0} & 255u", (u32, u16): "{0} & 65535u"}
-    found |= {(f32, f16): "f16_value(f16_bits({0}))", (f32, bf16): "bf16_value(bf16_bits({0}))"}
-    return found
+    table |= {(a, i32): "{0}" for a in (i8, i16)} | {(a, u32): "{0}" for a in (u8, u16)}
+    table |= {(a, f32): "{0}" for a in (f16, bf16)}
+    table |= {(i32, i8): "({0} << 24u) >> 24u", (i32, i16): "({0} << 16u) >> 16u"}
+    table |= {(u32, u8): "{0} & 255u", (u32, u16): "{0} & 65535u"}
+    table |= {(f32, f16): "f16_value(f16_bits({0}))", (f32, bf16): "bf16_value(bf16_bits({0}))"}
+    return table
 
 
 def _bitcasts() -> dict[tuple[DType, DType], str]:
-    found = {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f32, i32, u32) for b in (f32, i32, u32)}
-    found |= {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f64, i64, u64) for b in (f64, i64, u64)}
-    found |= {(f16, u16): "f16_bits({0})", (bf16, u16): "bf16_bits({0})"}
-    found |= {(u16, f16): "f16_value({0})", (u16, bf16): "bf16_value({0})"}
-    found |= {(i8, u8): "bitcast<u32>({0}) & 255u", (i16, u16): "bitcast<u32>({0}) & 65535u"}
-    found |= {(u8, i8): "bitcast<i32>({0} << 24u) >> 24u", (u16, i16): "bitcast<i32>({0} << 16u) >> 16u"}
-    return found
+    table = {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f32, i32, u32) for b in (f32, i32, u32)}
+    table |= {(a, b): f"bitcast<{TYPES[b]}>({{0}})" for a in (f64, i64, u64) for b in (f64, i64, u64)}
+    table |= {(f16, u16): "f16_bits({0})", (bf16, u16): "bf16_bits({0})"}
+    table |= {(u16, f16): "f16_value({0})", (u16, bf16): "bf16_value({0})"}
+    table |= {(i8, u8): "bitcast<u32>({0}) & 255u", (i16, u16): "bitcast<u32>({0}) & 65535u"}
+    table |= {(u8, i8): "bitcast<i32>({0} << 24u) >> 24u", (u16, i16): "bitcast<i32>({0} << 16u) >> 16u"}
+    return table
 
 
 def _atomics() -> dict[tuple[Opcode, DType], str]:
@@ -131,11 +131,11 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_ADD: "atomicAdd", O.ATOMIC_MIN: "atomicMin", O.ATOMIC_MAX: "atomicMax", O.ATOMIC_AND: "atomicAnd",
         O.ATOMIC_OR: "atomicOr", O.ATOMIC_XOR: "atomicXor", O.ATOMIC_EXCHANGE: "atomicExchange",
     }  # fmt: skip
-    found = spell({o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in names.items()}, (i32, u32))
-    found[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
+    table = spell({o: f"{n}(&{{buffer}}[{{position}}], {{value}})" for o, n in names.items()}, (i32, u32))
+    table[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
     exchanged = "atomicExchange(&{buffer}[{position}], bitcast<u32>({value}))"
-    found[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
-    return found
+    table[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
+    return table
 
 
 def _vectors() -> tuple[dict, dict, dict, dict]:
@@ -208,21 +208,21 @@ def _open(d: Declarations) -> list[str]:
 
 
 def _parameters() -> dict[DType, str]:
-    found = dict.fromkeys((f32, f16, bf16, i8, i16, i32, u8, u16, u32, index), "p.{0}")
+    table = dict.fromkeys((f32, f16, bf16, i8, i16, i32, u8, u16, u32, index), "p.{0}")
     whole = "(u64(p.{0}_high) << 32u) | u64(p.{0}_low)"  # naga has no bitcast of a vec2<u32> to 64 bits
-    found |= {u64: whole, i64: f"bitcast<i64>({whole})", f64: f"bitcast<f64>({whole})"}
-    return found | {bool_: "p.{0} != 0u"}
+    table |= {u64: whole, i64: f"bitcast<i64>({whole})", f64: f"bitcast<f64>({whole})"}
+    return table | {bool_: "p.{0} != 0u"}
 
 
 def _members(d: Declarations) -> list[tuple[str, str]]:
     """The launch words, each of 4 bytes, so that they lie without gaps."""
-    found = []
+    members = []
     for p in d.parameters:
         if words(p.dtype) == 2:
-            found += [(f"{p.name}_low", "u32"), (f"{p.name}_high", "u32")]
+            members += [(f"{p.name}_low", "u32"), (f"{p.name}_high", "u32")]
         else:
-            found.append((p.name, {"float": "f32", "int": "i32"}.get(p.dtype.kind, "u32")))
-    return found
+            members.append((p.name, {"float": "f32", "int": "i32"}.get(p.dtype.kind, "u32")))
+    return members
 
 
 def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str]) -> str:

@@ -222,34 +222,34 @@ def _escape(text: str) -> str:
 
 
 def functions() -> dict[tuple[object, DType], str]:
-    found: dict[tuple[object, DType], str] = {("literal", d): ZERO_BITS for d in dtypes.FLOATS}
+    texts: dict[tuple[object, DType], str] = {("literal", d): ZERO_BITS for d in dtypes.FLOATS}
     for d in PACKED:
         conversions = {f16: f"{F16_BITS}\n\n{F16_VALUE}", bf16: f"{BF16_BITS}\n\n{BF16_VALUE}"}.get(d, "")
         prelude = f"{_escape(conversions)}\n\n" if conversions else ""
         word = f"{{buffer}}[position >> {2 if d.itemsize == 1 else 1}u]"
-        found["load", d] = prelude + _load_function(d, word)
-        found["atomic load", d] = prelude + _load_function(d, f"atomicLoad(&{word})")
+        texts["load", d] = prelude + _load_function(d, word)
+        texts["atomic load", d] = prelude + _load_function(d, f"atomicLoad(&{word})")
         # Four 16-bit elements are a vec2<u32>.
         pair = "{buffer}[position >> 2u][(position >> 1u) & 1u]"
-        found["vector load", d] = prelude + _load_function(d, word if d.itemsize == 1 else pair)
-        found["store", d] = prelude + _store_function(d)
+        texts["vector load", d] = prelude + _load_function(d, word if d.itemsize == 1 else pair)
+        texts["store", d] = prelude + _store_function(d)
         if conversions:
-            found["vector", d] = found[(O.CONVERT, f32), d] = conversions
-    found[O.MIN, f32] = f"{IS_NAN}\n\n{MINIMUM}"
-    found[O.MAX, f32] = f"{IS_NAN}\n\n{MAXIMUM}"
+            texts["vector", d] = texts[(O.CONVERT, f32), d] = conversions
+    texts[O.MIN, f32] = f"{IS_NAN}\n\n{MINIMUM}"
+    texts[O.MAX, f32] = f"{IS_NAN}\n\n{MAXIMUM}"
     for f in FLOATS:
         for d in INTEGERS:
-            found[(O.CONVERT, f), d] = _saturating(f, d)
-        found[(O.CONVERT, f), index] = _saturating(f, u32)
+            texts[(O.CONVERT, f), d] = _saturating(f, d)
+        texts[(O.CONVERT, f), index] = _saturating(f, u32)
     for narrow, same in ((f16, u16), (bf16, u16)):
-        found[(O.BITCAST, narrow), same] = found[(O.BITCAST, same), narrow] = found["vector", narrow]
+        texts[(O.BITCAST, narrow), same] = texts[(O.BITCAST, same), narrow] = texts["vector", narrow]
     for d in (i64, u64):
-        found[O.SHL, d], found[O.SHR, d] = _shift(d, "left"), _shift(d, "right")
-    found[O.MIN, f64], found[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
-    found[O.TRUNC, f64], found[O.ROUND, f64] = TRUNCATED_F64, ROUNDED_F64
-    found["hidden", f32], found["hidden", f64] = HIDDEN_F32, HIDDEN_F64
-    found[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
-    return found
+        texts[O.SHL, d], texts[O.SHR, d] = _shift(d, "left"), _shift(d, "right")
+    texts[O.MIN, f64], texts[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
+    texts[O.TRUNC, f64], texts[O.ROUND, f64] = TRUNCATED_F64, ROUNDED_F64
+    texts["hidden", f32], texts["hidden", f64] = HIDDEN_F32, HIDDEN_F64
+    texts[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
+    return texts
 
 
 ATOMIC_ADD_F32 = """fn atomic_add_{buffer}(position: u32, value: f32) -> f32 {{
