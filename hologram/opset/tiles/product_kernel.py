@@ -63,23 +63,14 @@ class Product:
         Their results lie one behind the other.
         """
         _, m, _, n = self.sizes
-        a_row, a_column = self.a.strides[1:]
-        b_row, b_column = self.b.strides[1:]
-        return Product(
-            replace(
-                self.a,
-                shape=(batch, m, length),
-                strides=(length * a_column, a_row, a_column),
-                offset=self.a.offset + start * a_column,
-            ),
-            replace(
-                self.b,
-                shape=(batch, length, n),
-                strides=(length * b_row, b_row, b_column),
-                offset=self.b.offset + start * b_row,
-            ),
-            Layout(self.out.dtype, (batch, m, n), (m * n, n, 1)),
-        )
+
+        def part(view: Layout, inner: int, shape: tuple[int, int]) -> Layout:
+            step = view.strides[inner]
+            strides = (length * step, *view.strides[1:])
+            return replace(view, shape=(batch, *shape), strides=strides, offset=view.offset + start * step)
+
+        out = Layout(self.out.dtype, (batch, m, n), (m * n, n, 1))
+        return Product(part(self.a, 2, (m, length)), part(self.b, 1, (length, n)), out)
 
 
 @frozen(eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hologram.foundation.dtypes import DType, f32
@@ -56,20 +56,22 @@ UNIT_LINE = 8  # elements, of any dtype: a multiple of as many
 
 def choice(sizes: Sizes, asked: Problem, target: Target) -> Candidate:
     """The tuned way where there is one that the device can go, else the default."""
-    found = set(candidates(sizes, asked.dtype, target.limits))
-    tuned = target.choices(asked) if len(found) > 1 else None
-    return tuned if tuned in found else default(sizes, asked.dtype, target.limits)
+    ways = list(candidates(sizes, asked.dtype, target.limits))
+    tuned = target.choices(asked) if len(ways) > 1 else None
+    return tuned if tuned is not None and tuned in ways else _default(ways, sizes, target.limits)
 
 
 def default(sizes: Sizes, dtype: DType, limits: Limits) -> Candidate:
     """A sane way without tuning: that of the first kernel that has one."""
-    ways = list(candidates(sizes, dtype, limits))
-    for kernel in KERNELS.values():
-        own = [c for c in ways if KERNELS.get(c.stem) is kernel]
-        found = kernel.default(own, sizes, limits) if own else None
-        if found is not None:
-            return found
-    raise AssertionError(f"a device that has tiles for {dtype} has one for any sizes, got {sizes}")
+    return _default(candidates(sizes, dtype, limits), sizes, limits)
+
+
+def _default(ways: Iterable[Candidate], sizes: Sizes, limits: Limits) -> Candidate:
+    own: dict[str, list[Candidate]] = {}
+    for way in ways:
+        own.setdefault(way.stem, []).append(way)
+    defaults = (k.default(own[stem], sizes, limits) for stem, k in KERNELS.items() if stem in own)
+    return next(way for way in defaults if way is not None)
 
 
 def candidates(sizes: Sizes, dtype: DType, limits: Limits) -> Iterator[Candidate]:
@@ -77,11 +79,14 @@ def candidates(sizes: Sizes, dtype: DType, limits: Limits) -> Iterator[Candidate
     batch, _, k, _ = sizes
     least = -(-k // SOFTWARE_DEPTH) if limits.software else 1
     most = min(MOST_PARTS, k // LEAST_DEPTH) if batch == 1 and not limits.own_products else 1
+    cuts = [least, *(p for p in (2, 4, 8, 16) if least < p <= most)]
     for kernel in KERNELS.values():
         # Parts are kept, and added up, in the dtype of sums.
-        cut = not kernel.undivided and (kernel.widens or dtype.computed == dtype)
-        counts = [1 if kernel.undivided else least, *(p for p in (2, 4, 8, 16) if cut and least < p <= most)]
+        counts = cuts if kernel.widens or dtype.computed == dtype else cuts[:1]
         for tile in kernel.tiles(dtype, limits):
+            if kernel.undivided:
+                yield tile
+                continue
             for parts in counts:
                 yield replace(tile, parts=parts)
     if dtype in limits.matrix_dtypes and min(sizes[1], sizes[3]) <= SKINNY:
