@@ -8,7 +8,7 @@ import numpy as np
 
 from hologram.foundation import dtypes
 from hologram.foundation.errors import CompileError, InteropError, ProgramError, ShapeError, UnsupportedDType
-from hologram.machine.plan import Tile
+from hologram.machine.plan import Tile, reading, writing
 from tests.bad_calls import ADD, Bad, Bench
 
 ARRAYS = [
@@ -56,10 +56,10 @@ ARRAYS = [
     Bad("pickle a buffer", lambda b: __import__("pickle").dumps(b.x), TypeError, "pickle its to_numpy"),
 ]
 
-BROKEN_TILE = Tile(
-    "no_such_shader", "atlas_no_such", (("x", dtypes.f32, "read"), ("out", dtypes.f32, "write")), ()
+BROKEN_TILE, LACKING_TILE = (
+    Tile(stem, (*reading(dtypes.f32, "a"), *writing(dtypes.f32, "out")), ())
+    for stem in ("no_such_shader", "matmul")
 )
-MISSING_ENTRY = Tile("matmul", "atlas_no_such", (("a", dtypes.f32, "read"), ("out", dtypes.f32, "write")), ())
 
 
 def launch(b: Bench, tile: Tile) -> Any:
@@ -145,13 +145,13 @@ PROGRAMS = [
         "buffer out must be a Buffer or Tensor, got None",
     ),
     Bad("tile without a shader", lambda b: launch(b, BROKEN_TILE), CompileError, "no_such_shader"),
-    Bad("tile without the entry", lambda b: launch(b, MISSING_ENTRY), CompileError, "atlas_no_such"),
+    Bad("tile without a buffer", lambda b: launch(b, LACKING_TILE), CompileError, "atlas_matmul"),
     Bad("launch: too few buffers", lambda b: b.ex.launch(BROKEN_TILE, [b.x]), ShapeError, "takes 2 buffers"),
     Bad("launch: not a kernel", lambda b: b.ex.launch("add", [b.x]), TypeError, "Program or Tile"),
     Bad(
         "launch: wrong dtype",
         lambda b: b.ex.launch(BROKEN_TILE, [b.i, b.x]),
         UnsupportedDType,
-        "buffer x must be f32",
+        "buffer a must be f32",
     ),
 ]

@@ -26,7 +26,6 @@ def limits(**changes: Any) -> Limits:
         "max_workgroup_threads": 1024,
         "shared_bytes": 1 << 15,
         "subgroup": 1,
-        "matrix_units": False,
         "unified_memory": True,
         "parallelism": 1,
         "software": True,

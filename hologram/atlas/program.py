@@ -7,10 +7,11 @@ fold them, and everything else is the same for the whole row. Loads and stores n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, fields
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation.dtypes import DType
@@ -92,9 +93,66 @@ class Block:
                 yield from block.walk()
 
 
+class Launchable:
+    """What a device compiles: a Program, or a hand-written kernel (machine.plan.Tile). Both answer these questions."""
+
+    name: str  # the entry point
+    buffers: tuple[BufferParameter, ...]
+    scalars: tuple[ScalarParameter, ...]
+    reduced: int  # how many of the grid's last axes are a row, which has a result even without elements
+    stem: str  # of its files, which are written by hand; "" of a program
+    epilogue: Program | None  # what it applies to its results
+    maps: tuple[Any, ...]  # of buffers of which the device itself copies boxes; see machine.plan.TensorMap
+    shared_bytes: int  # workgroup memory that a launch asks for, beside what the source declares
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Asked at every look-up of a kernel, and as long to compute as the kernel is."""
+        return hash(tuple(self.__getstate__().values()))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what was computed: strings have other hashes in another process."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+
+    @property
+    def program(self) -> Program | None:
+        """The program in it: itself, or a tile's epilogue."""
+        return self.epilogue
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the source applies an epilogue, be it none."""
+        return False
+
+    @property
+    def label(self) -> str:
+        """The entry point and, of a tile with an epilogue, the epilogue's."""
+        return self.name + (self.epilogue.name.removeprefix("atlas") if self.epilogue else "")
+
+    @property
+    def read_by_epilogue(self) -> list[int]:
+        """Which buffers only the epilogue reads: the last ones, in the order of the epilogue's own."""
+        if self.epilogue is None:
+            return []
+        places = [b.name for b in self.buffers]
+        return [places.index(b.name) for b in self.epilogue.buffers if b.name in places]
+
+    def lengths(self, sizes: Iterable[int]) -> list[int]:
+        """Of buffers of so many bytes, the elements."""
+        return [nbytes // b.dtype.itemsize for nbytes, b in zip(sizes, self.buffers, strict=True)]
+
+
 @frozen
-class Program:
+class Program(Launchable):
     """A kernel: its parameters, its grid and its body. `name` is the entry point, e.g. `atlas_add_f32`."""
+
+    stem = ""
+    epilogue = None
+    maps = ()
+    shared_bytes = 0
 
     name: str
     buffers: tuple[BufferParameter, ...]
@@ -106,18 +164,11 @@ class Program:
     workgroup: int | None
     body: Block
 
-    def __hash__(self) -> int:
-        return self._hash
+    __hash__ = Launchable.__hash__
 
-    @cached_property
-    def _hash(self) -> int:
-        """Asked at every look-up of a kernel, and as long to compute as the program is."""
-        parts = (self.name, self.buffers, self.scalars, self.shared, self.rank, self.reduced, self.workgroup)
-        return hash((*parts, self.body))
-
-    def __getstate__(self) -> dict[str, object]:
-        """Without what was computed: strings have other hashes in another process."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+    @property
+    def program(self) -> Program:
+        return self
 
     @cached_property
     def types(self) -> dict[int, DType]:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hologram.atlas.program import Program
 from hologram.backends import registry
 from hologram.cli.display import BACKENDS, output, print_json
 from hologram.foundation import dtypes
@@ -70,8 +69,8 @@ def explained(operation: Operation, limits: Limits) -> ExplainedOperation:
     known = [d for d in operation.dtypes if d in limits.dtypes]
     dtype = dtypes.f32 if dtypes.f32 in known else known[0]
     steps = () if operation.composite else tuple(_steps(operation, dtype, limits))
-    programs = (s.kernel.name for s in steps if isinstance(s.kernel, Program))
-    tiles = (s.kernel.stem for s in steps if not isinstance(s.kernel, Program))
+    programs = (s.kernel.name for s in steps if not s.kernel.stem)
+    tiles = (s.kernel.stem for s in steps if s.kernel.stem)
     return ExplainedOperation(
         name=operation.name,
         dtypes=tuple(d.name for d in known),

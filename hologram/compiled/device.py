@@ -48,7 +48,7 @@ class CompilingDevice(Device, Generic[K]):
         self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:
         """See Device.source; a program takes its passes once more, for who watches them."""
-        made = self.make(kernel) if isinstance(kernel, Program) else self.compile(kernel)
+        made = self.compile(kernel) if kernel.stem else self.make(kernel)
         return made.source(grid, scalars)
 
     def give_up(self, kernel: Program | Tile) -> None:

@@ -7,20 +7,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.foundation import lazy
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, ShapeError
-from hologram.machine.kernel import (
-    Binding,
-    Kernel,
-    Launch,
-    Span,
-    check_bindings,
-    dtypes_of,
-    nothing,
-    read_by_epilogue,
-)
+from hologram.machine.kernel import Binding, Kernel, Launch, Span, check_bindings, nothing
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 
@@ -38,18 +29,18 @@ FAR = 1 << INDEX_BITS  # elements before an operand that its tile cannot count
 
 
 def within_reach(
-    tile: Tile, bindings: Sequence[Binding], scalars: Sequence[Number], alignment: int
+    tile: Launchable, bindings: Sequence[Binding], scalars: Sequence[Number], alignment: int
 ) -> tuple[Sequence[Binding], Sequence[Number]]:
     """The same operands, those that begin FAR into their binding bound from the last aligned byte before.
 
     A tile's scalar `..._offset` counts the elements of the buffer of that name before its first, in a word.
     """
-    places = {f"{name}_offset": k for k, (name, _, _) in enumerate(tile.buffers)}
+    places = {f"{b.name}_offset": k for k, b in enumerate(tile.buffers)}
     bound, numbers = list(bindings), list(scalars)
-    for at, (name, _) in enumerate(tile.scalars):
-        if name in places and numbers[at] >= FAR:
-            k = places[name]
-            itemsize, binding = tile.buffers[k][1].itemsize, bound[k]
+    for at, scalar in enumerate(tile.scalars):
+        if scalar.name in places and numbers[at] >= FAR:
+            k = places[scalar.name]
+            itemsize, binding = tile.buffers[k].dtype.itemsize, bound[k]
             ahead = int(numbers[at]) * itemsize // alignment * alignment
             bound[k] = Binding(binding.memory, binding.offset + ahead, binding.nbytes - ahead)
             numbers[at] = int(numbers[at]) - ahead // itemsize
@@ -63,7 +54,7 @@ class TextKernel(Kernel):
         self.kernel = kernel
         self.limits = limits
         self.generator = generator
-        self.name = kernel.name if isinstance(kernel, Program) else kernel.entry
+        self.name = kernel.name
         count, most = len(kernel.buffers), limits.max_bindings
         if count > most:
             raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
@@ -77,25 +68,20 @@ class TextKernel(Kernel):
         if checked is None:
             return nothing
         bindings, scalars = checked
-        lengths = [
-            b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(self.kernel), strict=True)
-        ]
-        return self.launch(bindings, scalars, grid, lengths)
+        return self.launch(bindings, scalars, grid, self.kernel.lengths(b.nbytes for b in bindings))
 
     def checked(
         self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
     ) -> tuple[Sequence[Binding], Sequence[Number]] | None:
         """What a launch sees, and its scalars; None where there is nothing to launch. Raises as `bind`."""
         kernel = self.kernel
-        check_bindings(self.name, kernel, bindings, self.limits.binding_alignment)
-        if isinstance(kernel, Tile):
+        check_bindings(kernel, bindings, self.limits.binding_alignment)
+        if kernel.stem:
             bindings, scalars = within_reach(kernel, bindings, scalars, self.limits.binding_alignment)
-        reduced = 0 if isinstance(kernel, Tile) else kernel.reduced
-        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
+        if 0 in grid[: len(grid) - kernel.reduced]:  # a row without elements still has its result
             return None
-        lengths = [b.nbytes // dtype.itemsize for b, dtype in zip(bindings, dtypes_of(kernel), strict=True)]
-        most = schedule.most_lanes(INDEX_BITS)
-        longest = max((lengths[k] for k in read_by_epilogue(kernel)), default=0)
+        lengths, most = kernel.lengths(b.nbytes for b in bindings), schedule.most_lanes(INDEX_BITS)
+        longest = max((lengths[k] for k in kernel.read_by_epilogue), default=0)
         if longest > most:
             raise ShapeError(
                 f"{self.name}: its epilogue reads {most} elements of a buffer at most, got {longest}"
@@ -114,7 +100,7 @@ class TextKernel(Kernel):
 
     def workgroups(self, grid: Sequence[int]) -> int:
         """Those of a launch over this grid."""
-        scalars = () if isinstance(self.kernel, Tile) else (1,) * len(self.kernel.scalars)
+        scalars = (1,) * len(self.kernel.scalars)
         # Whether positions are checked changes no groups.
         lengths = [schedule.most_lanes(INDEX_BITS)] * len(self.kernel.buffers)
         source = self.generator.source(self.generator.variant(grid, scalars, lengths))
@@ -125,4 +111,4 @@ class TextKernel(Kernel):
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """The text of a launch over this grid that binds buffers as large as it reaches."""
-        return listing.text(self.kernel, self.generator, grid, scalars)
+        return listing.text(self.generator, grid, scalars)

@@ -72,7 +72,6 @@ def _refused(step: Pass, before: Any, after: Any, what: str) -> CompileError:
 def _over(before: Program | Step, trial: Trial) -> Program | Step:
     if isinstance(before, Program):
         return before
-    assert isinstance(before.kernel, Program)
     scalars = tuple(trial.scalars[s.name] for s in before.kernel.scalars)
     return Step(before.kernel, tuple(range(len(before.kernel.buffers))), scalars, trial.grid)
 
@@ -263,10 +262,9 @@ def _launches(subject: Any, trial: Trial, buffers: Results) -> Iterator[tuple[Pr
             np.random.default_rng(k), scratch.dtype, scratch.size, _special(scratch.dtype)
         )
     for step in plan.steps:
-        assert isinstance(step.kernel, Program)
         seen = [(b, names[k]) for b, k in zip(step.kernel.buffers, step.operands, strict=True)]
         numbers = dict(zip((s.name for s in step.kernel.scalars), step.scalars, strict=True))
-        yield step.kernel, seen, numbers, tuple(step.grid)
+        yield step.program, seen, numbers, tuple(step.grid)
 
 
 # What came of it.

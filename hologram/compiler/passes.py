@@ -122,7 +122,7 @@ def programs(subject: Subject) -> Sequence[Program]:
     if isinstance(subject, Program):
         return (subject,)
     steps = subject.steps if isinstance(subject, Plan) else (subject,)
-    return [s.kernel for s in steps if isinstance(s.kernel, Program)]
+    return [s.program for s in steps if not s.kernel.stem]
 
 
 def size(subject: Subject) -> int:

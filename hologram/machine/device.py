@@ -10,13 +10,15 @@ import functools
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from hologram.atlas.program import Program
+from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError
 from hologram.foundation.frozen import frozen
+from hologram.machine import hand_written
 from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, in_turn
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
@@ -145,6 +147,15 @@ class Device(ABC):
         self.synchronize()
 
     # Kernels and the queue.
+
+    # What it can compile, and the folder of shaders/ that has its hand-written kernels: limits promise no more.
+    compiles: frozenset[DType] = frozenset(dtypes.ALL)
+    language: ClassVar[str] = ""
+
+    @property
+    def hand_written(self) -> Collection[str]:
+        """The stems of the hand-written kernels that it has."""
+        return hand_written.stems(self.language) if self.language else ()
 
     @abstractmethod
     def compile(self, kernel: Program | Tile) -> Kernel:

@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from hologram.atlas.program import Program
-from hologram.foundation.dtypes import DType, Number
+from hologram.atlas.program import Launchable
+from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.plan import Tile
 
 T = TypeVar("T")
 
@@ -106,23 +105,9 @@ class Kernel(ABC):
         return ""
 
 
-def dtypes_of(kernel: Program | Tile) -> list[DType]:
-    """Of a kernel's buffers, in order."""
-    if isinstance(kernel, Tile):
-        return [dtype for _, dtype, _ in kernel.buffers]
-    return [b.dtype for b in kernel.buffers]
-
-
-def read_by_epilogue(kernel: Program | Tile) -> list[int]:
-    """A tile's buffers that only its epilogue reads, which come last, in the order of the epilogue's own."""
-    if isinstance(kernel, Program) or kernel.epilogue is None:
-        return []
-    places = [name for name, _, _ in kernel.buffers]
-    return [places.index(b.name) for b in kernel.epilogue.buffers if b.name in places]
-
-
-def check_bindings(name: str, kernel: Program | Tile, bindings: Sequence[Binding], alignment: int) -> None:
+def check_bindings(kernel: Launchable, bindings: Sequence[Binding], alignment: int) -> None:
     """Raises ShapeError unless there is a binding for each buffer, aligned and within its memory's `size`."""
+    name = kernel.name
     if len(bindings) != len(kernel.buffers):
         raise ShapeError(f"{name} takes {len(kernel.buffers)} buffers, got {len(bindings)}")
     for b in bindings:

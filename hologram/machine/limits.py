@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 
@@ -14,9 +15,33 @@ ALIGNMENT = 256
 STREAMED_BYTES = 16 << 20
 
 
+# Hand-written kernels that plans take for granted where a device has all of these capabilities.
+PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("tile_dtypes",), ("matmul", "conv2d")),
+    (("tile_dtypes", "workgroup_memory"), ("attention", "scan", "sort")),
+    (("tile_dtypes", "software"), ("matmul_register", "matmul_subgroup")),
+    (("panel_dtypes",), ("matmul",)),
+    (("own_products",), ("matmul", "conv2d", "conv2d_weight")),
+    (("own_orders",), ("order_rows",)),
+    (("matrix_dtypes",), ("matmul_units",)),
+    (("rounded_dtypes",), ("matmul_units",)),
+    (("copies_ahead",), ("matmul_ahead",)),
+    (("bulk_bytes",), ("matmul_bulk",)),
+    (("library_products",), ("matmul_library",)),
+    (("matrix_attention",), ("attention_units",)),
+    (
+        ("matrix_attention", "copies_ahead"),
+        ("attention_gradient_queries_units", "attention_gradient_keys_units"),
+    ),
+)
+
+
 @frozen
 class Limits:
-    """Capabilities of a device, asked from its driver; code asks these, never the device's name."""
+    """Capabilities of a device, asked from its driver; code asks these, never the device's name.
+
+    Each is read somewhere, and what it promises is there: a device that lacks it is refused at opening (claims.py).
+    """
 
     dtypes: frozenset[DType]
     max_buffer_bytes: int
@@ -26,7 +51,6 @@ class Limits:
     max_workgroup_threads: int
     shared_bytes: int  # per workgroup
     subgroup: int  # threads that run in step; 1 where unknown
-    matrix_units: bool
     unified_memory: bool  # the device computes in the host's memory
     parallelism: int  # compute units or cores, 0 where unknown
     software: bool  # a CPU emulates the device: barriers are dear, one thread per element is dearer
@@ -76,6 +100,11 @@ class Limits:
         """The same for equal limits, in every process."""
         values = [(f.name, getattr(self, f.name)) for f in fields(self)]
         return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
+
+    @property
+    def promised(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """What these limits promise: a capability, and the hand-written kernels that plans then take for granted."""
+        return ((of[0], stems) for of, stems in PROMISED if all(getattr(self, name) for name in of))
 
     @property
     def product_dtypes(self) -> frozenset[DType]:

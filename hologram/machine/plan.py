@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Access, BufferParameter, Launchable, Program, ScalarParameter
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.choices import Choices, untuned
@@ -48,8 +48,26 @@ class TensorMap:
     box: tuple[int, ...]
 
 
+ACCUMULATOR = "ACC"  # the name of a tile's type of accumulation: what `epilogue` takes and gives
+
+
+def reading(dtype: DType, *names: str) -> tuple[BufferParameter, ...]:
+    """Buffers that a tile reads."""
+    return tuple(BufferParameter(name, dtype, Access.READ) for name in names)
+
+
+def writing(dtype: DType, *names: str) -> tuple[BufferParameter, ...]:
+    """Buffers that a tile writes."""
+    return tuple(BufferParameter(name, dtype, Access.WRITE) for name in names)
+
+
+def told(dtype: DType, *names: str) -> tuple[ScalarParameter, ...]:
+    """Scalars of a tile."""
+    return tuple(ScalarParameter(name, dtype) for name in names)
+
+
 @frozen
-class Tile:
+class Tile(Launchable):
     """A hand-written kernel: the stem of its shader files and the names its prelude declares.
 
     `types` gives names like `T` their dtype, `constants` names like `TILE_M` their value. `buffers` and `scalars` are
@@ -57,10 +75,11 @@ class Tile:
     are bound as such; `shared_bytes` of workgroup memory are asked for, beside what the file declares.
     """
 
+    reduced = 0
+
     stem: str
-    entry: str
-    buffers: tuple[tuple[str, DType, str], ...]  # name, dtype, access: "read", "write" or "read_write"
-    scalars: tuple[tuple[str, DType], ...]
+    buffers: tuple[BufferParameter, ...]
+    scalars: tuple[ScalarParameter, ...]
     types: tuple[tuple[str, DType], ...] = ()
     constants: tuple[tuple[str, int | float | bool], ...] = ()
     workgroup: tuple[int, int, int] = (64, 1, 1)
@@ -69,6 +88,31 @@ class Tile:
     epilogue: Program | None = None
     maps: tuple[TensorMap, ...] = ()
     shared_bytes: int = 0
+
+    __hash__ = Launchable.__hash__
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The entry point in each of its files."""
+        return f"atlas_{self.stem}"
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether its files call `epilogue`."""
+        return ACCUMULATOR in dict(self.types)
+
+    def __str__(self) -> str:
+        """What the prelude declares, and the epilogue."""
+        lines = [
+            f"buffers {', '.join(f'{b.name}: {b.dtype} ({b.access.value})' for b in self.buffers)}",
+            f"scalars {', '.join(f'{s.name}: {s.dtype}' for s in self.scalars) or 'none'}",
+            f"types {', '.join(f'{name} = {dtype}' for name, dtype in self.types) or 'none'}",
+            f"constants {', '.join(f'{name} = {value}' for name, value in self.constants) or 'none'}",
+            f"workgroup {' x '.join(map(str, self.workgroup))}",
+        ]
+        if self.epilogue is not None:
+            lines += ["epilogue", f"{self.epilogue}"]
+        return "\n".join(lines)
 
 
 ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
@@ -82,6 +126,12 @@ class Step:
     operands: tuple[int, ...]
     scalars: tuple[int | float | bool, ...]
     grid: tuple[int, ...]
+
+    @property
+    def program(self) -> Program:
+        """The kernel of a step that is no tile's."""
+        assert isinstance(self.kernel, Program), f"{self.kernel.name} is written by hand"
+        return self.kernel
 
 
 @frozen

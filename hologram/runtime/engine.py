@@ -11,7 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Access, Launchable, Program
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import Number
 from hologram.machine.choices import Choices, untuned
@@ -240,8 +240,9 @@ class Engine(Structures):
         A view is a buffer of its own elements, in row-major order: where they do not lie so in memory, they are
         copied, and what the kernel writes is copied back.
         """
-        name = checks.kernel_name(kernel)
-        self.dispatch(Engine._launch, name, self, kernel, buffers, scalars, grid)
+        if not isinstance(kernel, Launchable):
+            raise TypeError(f"launch: a Program or Tile is needed, got {type(kernel).__name__}")
+        self.dispatch(Engine._launch, kernel.name, self, kernel, buffers, scalars, grid)
 
     def _launch(
         self,
@@ -250,11 +251,10 @@ class Engine(Structures):
         scalars: Sequence[bool | int | float],
         grid: Sequence[int],
     ) -> None:
-        name = checks.kernel_name(kernel)
+        name = kernel.name
         views, values = checks.of_kernel(self, kernel, buffers, scalars)
         grid = sizes(grid, f"{name}: grid")
-        reduced = kernel.reduced if isinstance(kernel, Program) else 0
-        if 0 in grid[: len(grid) - reduced]:  # a row without elements still has its result
+        if 0 in grid[: len(grid) - kernel.reduced]:  # a row without elements still has its result
             return
         staged = self._staged(kernel, views)
         if staged is not views:
@@ -346,8 +346,8 @@ class Engine(Structures):
         return [gathered.get(v.key, v) for v in views]
 
     def _written_back(self, kernel: Program | Tile, staged: Sequence[View], views: Sequence[View]) -> None:
-        for (_, _, access), now, view in zip(checks.parameters(kernel)[0], staged, views, strict=True):
-            if now is not view and access != Access.READ.value:
+        for parameter, now, view in zip(kernel.buffers, staged, views, strict=True):
+            if now is not view and parameter.access is not Access.READ:
                 self._copy_elements(now, view)
 
     def _reachable(self, view: View) -> bool:

@@ -13,6 +13,7 @@ from hologram.foundation.config import config
 from hologram.foundation.debug import Rung
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.frozen import frozen
+from hologram.machine import claims
 from hologram.machine.backend_module import BackendModule, Probe
 from hologram.machine.device import Device, DeviceInfo
 
@@ -39,6 +40,7 @@ def opened(name: str = AUTO, device: int | str | None = None) -> Device:
     automatic = name.lower() == AUTO == config.backend and device is None and config.device is None
     try:
         result = module.open_device(index)
+        claims.check(result)
     except BackendUnavailable as error:
         chosen = choose(name, device)
         known = unopened(chosen.name)

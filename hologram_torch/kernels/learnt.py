@@ -11,7 +11,6 @@ from hologram.atlas.program import Access
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
-from hologram.runtime.launches.checks import parameters
 from hologram.runtime.launches.joining import joined
 from hologram.runtime.launches.launcher import Structure
 from hologram.runtime.launches.recording import Recording
@@ -108,10 +107,10 @@ def _heeded(structure: Structure, inputs: int, flags: Iterable[int]) -> bool:
     """
     known = set(flags)  # and what is made of them
     for placed in structure.steps:
-        areas = zip(placed.areas, parameters(placed.step.kernel)[0], strict=True)
-        ways = [(area.argument, access) for area, (_, _, access) in areas]
-        heeds = any(k in known and access != Access.WRITE.value for k, access in ways)
-        written = {k for k, access in ways if access != Access.READ.value}
+        areas = zip(placed.areas, placed.step.kernel.buffers, strict=True)
+        ways = [(area.argument, b.access) for area, b in areas]
+        heeds = any(k in known and access is not Access.WRITE for k, access in ways)
+        written = {k for k, access in ways if access is not Access.READ}
         if not heeds and any(k < inputs for k in written):
             return False
         known |= {k for k in written if heeds and k >= inputs}

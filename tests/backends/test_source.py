@@ -46,7 +46,7 @@ def test_a_device_gives_the_source_of_a_tile(executor: Any) -> None:
     step = product(executor.limits)
     text = executor.device.source(step.kernel, step.grid, step.scalars)
     _, tile_mark = MARKS[executor.backend]
-    assert tile_mark.format(name=step.kernel.entry) in text  # type: ignore[union-attr]
+    assert tile_mark.format(name=step.kernel.name) in text
 
 
 @pytest.mark.parametrize("kind", MARKS)
@@ -61,7 +61,7 @@ def test_a_hand_written_kernel_without_a_device(kind: str) -> None:
     step = product(limits_of(kind))
     assert isinstance(step.kernel, Tile)
     text = registry.source(kind, step.kernel, step.grid)
-    assert MARKS[kind][1].format(name=step.kernel.entry) in text
+    assert MARKS[kind][1].format(name=step.kernel.name) in text
 
 
 def test_every_backend_is_asked() -> None:

@@ -28,7 +28,6 @@ def limits() -> Limits:
         max_workgroup_threads=1024,
         shared_bytes=32768,
         subgroup=8,
-        matrix_units=False,
         unified_memory=True,
         parallelism=2,
         software=True,

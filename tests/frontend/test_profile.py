@@ -14,7 +14,6 @@ import pytest
 import hologram as hg
 from hologram.machine.timeline import Clock, HostTimeline
 from hologram.opset import OPERATIONS
-from hologram.runtime.launches.observer import name_of
 from hologram.runtime.launches.replay import Replay
 from tests.devices import MemoryDevice
 
@@ -209,7 +208,7 @@ def test_a_profile_sees_each_kernel_of_a_replay(executor: Any) -> None:
         replay([x])
     replay([x])
     names = [t.subject.kernel for t in profile.launches]
-    assert names == [name_of(s.kernel) for s in executor.bound.ready(plan, 2).steps] * 2
+    assert names == [s.kernel.label for s in executor.bound.ready(plan, 2).steps] * 2
     np.testing.assert_array_equal(got.to_numpy(), expected)
 
 

@@ -10,7 +10,7 @@ from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.sorting.kernel import OrderKernel
 from hologram.foundation.dtypes import COMPUTED, DType, dtype, index, u32, u64
 from hologram.machine.kernel import Binding
-from hologram.machine.plan import ORDER, Tile
+from hologram.machine.plan import ORDER, Tile, reading, told, writing
 from hologram.opset.sort import orders
 
 SHAPES = [(17,), (1000,), (100_001,), (3, 20_000), (300, 100), (2, 9000), (0,), (5, 0)]
@@ -59,10 +59,9 @@ def test_rows_that_lie_across_memory(executor: hg.Executor) -> None:
 def test_orders_without_a_compiler(positions: bool) -> None:
     keys = np.array([[9, 6, 5, 6, 5], [5, 6, 1, 1, 6]], np.uint32)
     out = np.zeros((2, 5), np.uint32)
-    buffers = (("keys", u32, "read"), ("order", u32, "write"), ("spare", u32, "read_write"))
-    names = ("rows", "n", "first_bit", "last_bit", "zero", "other_zero")
-    scalars = tuple((name, u64 if "zero" in name else index) for name in names)
-    tile = Tile(ORDER, "atlas_order_rows", buffers, scalars, constants=(("POSITIONS", positions),))
+    buffers = (*reading(u32, "keys"), *writing(u32, "order", "spare"))
+    scalars = (*told(index, "rows", "n", "first_bit", "last_bit"), *told(u64, "zero", "other_zero"))
+    tile = Tile(ORDER, buffers, scalars, constants=(("POSITIONS", positions),))
     arrays = (keys, out, np.zeros(20, np.uint32))
     memories = [Memory(a.reshape(-1).view(np.uint8), a.ctypes.data, a.nbytes) for a in arrays]
     zeros = (0, 0) if positions else (5, 6)

@@ -228,7 +228,7 @@ def test_more_tiles_than_workgroups_are_several_launches(changes: dict[str, Any]
                 assert not step.kernel.reduced
                 continue
             assert max(step.grid) <= 3
-            named = dict(zip((name for name, _ in step.kernel.scalars), step.scalars, strict=True))
+            named = dict(zip((s.name for s in step.kernel.scalars), step.scalars, strict=True))
             strides = [int(named[f"out_{axis}"]) for axis in ("batch", "row", "column")]
             shape = (step.grid[2], int(named["m"]), int(named["n"]))
             places: Any = sum(i * s for i, s in zip(np.indices(shape), strides, strict=True)) + int(

@@ -18,7 +18,6 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.indexing import scatter_add
 from hologram.opset.scattering import FOLDS, scatter_reduce
 from hologram.opset.tiles import updates
-from hologram.runtime.launches import checks
 from tests.devices import limits
 
 MANY = 70_000  # more than a software adapter's thread may take loop turns for, one an update
@@ -172,14 +171,7 @@ def test_a_cpu_takes_the_updates_of_one_lane_in_parts(way, monkeypatch):
         for k in (1, 2, 64)
     ]
     assert plans[0] == plans[1] == plans[2]
-    assert (
-        max(
-            step.grid[0]
-            for step in plans[0].steps
-            if checks.kernel_name(step.kernel).startswith("atlas_scatter")
-        )
-        == 2
-    )
+    assert max(step.grid[0] for step in plans[0].steps if step.kernel.name.startswith("atlas_scatter")) == 2
     out = np.empty_like(x)
     run(plans[0], x, index, source, out)
     np.testing.assert_array_equal(out, expected(x, index, source, 0, way))

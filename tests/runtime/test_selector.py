@@ -37,6 +37,7 @@ class Machine:
         for module in (selector, registry, public):
             monkeypatch.setattr(module, "discover", lambda: self.found)
             monkeypatch.setattr(module, "load", self.load)
+        monkeypatch.setattr(selector.claims, "check", lambda device: None)  # devices are numbers
         monkeypatch.delenv("HOLOGRAM_BACKEND", raising=False)
         monkeypatch.delenv("HOLOGRAM_DEVICE", raising=False)
 

@@ -48,7 +48,9 @@ def tiles(*adapters: dict[str, Any]) -> dict[str, Tile]:
             for changes in adapters:
                 adapter = limits(**changes)
                 plan = operation.plan(inputs, operation.infer(inputs, given), given, Target(adapter))
-                found |= {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
+                planned = {s.kernel.stem: s.kernel for s in plan.steps if isinstance(s.kernel, Tile)}
+                assert set(planned) <= {stem for _, stems in adapter.promised for stem in stems}
+                found |= planned
     return found
 
 
@@ -84,12 +86,12 @@ def test_a_file_agrees_with_its_tile(stem: str):
     members = re.search(r"struct Params \{(.*?)\}", text, re.DOTALL)
     assert members, "the file declares struct Params"
     declared = re.findall(r"(\w+): (\w+)", members[1])
-    assert declared == [(name, WGSL_TYPES[dtype]) for name, dtype in tile.scalars]
+    assert declared == [(s.name, WGSL_TYPES[s.dtype]) for s in tile.scalars]
     bindings = re.findall(r"@binding\((\w+)\) var<([\w, ]+)> (\w+):", text)
     assert bindings[-1] == ("PARAMS", "uniform", "params")
-    own = [(str(k), "storage, read_write", name) for k, (name, _, _) in enumerate(tile.buffers)]
+    own = [(str(k), "storage, read_write", b.name) for k, b in enumerate(tile.buffers)]
     assert bindings[:-1] == own[: len(bindings) - 1]
-    assert f"fn {tile.entry}(" in text
+    assert f"fn {tile.name}(" in text
 
 
 C_TYPES = {
@@ -129,11 +131,11 @@ def check_declarations(tile: Tile, text: str, suffix: str) -> None:
         for kind, names in re.findall(r"(\w+) ([^;]+);", members[1])
         for name in names.split(",")
     ]
-    assert declared == [(name, C_TYPES[suffix][dtype]) for name, dtype in tile.scalars]
-    parameters = re.search(rf"\b{tile.entry}\((.*?)\) \{{", text, re.DOTALL)
-    assert parameters, f"the file has the kernel {tile.entry}"
+    assert declared == [(s.name, C_TYPES[suffix][s.dtype]) for s in tile.scalars]
+    parameters = re.search(rf"\b{tile.name}\((.*?)\) \{{", text, re.DOTALL)
+    assert parameters, f"the file has the kernel {tile.name}"
     found = re.findall(PARAMETERS[suffix], parameters[1])
     names = [f if isinstance(f, str) else f[0] for f in found]
-    assert names == [name for name, _, _ in tile.buffers][: len(names)]
+    assert names == [b.name for b in tile.buffers][: len(names)]
     if suffix == "metal":
         assert [int(place) for _, place in found] == list(range(len(found)))

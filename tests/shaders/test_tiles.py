@@ -165,7 +165,7 @@ def spelled(tile: Tile, suffix: str) -> Shader:
 
 
 def _launcher(number: int, tile: Tile, shader: Shader, suffix: str) -> str:
-    own = [name for name, _, _ in tile.buffers]
+    own = [b.name for b in tile.buffers]
     extra = [b.name for b in tile.epilogue.buffers if b.name in own] if tile.epilogue else []
     count = len(own) - len(extra)
     arguments = [f"emulation::Pointer{{buffers[{k}]}}" for k in range(count)]

@@ -87,7 +87,7 @@ def test_candidates_stay_within_the_limits() -> None:
     found = list(product_tile.candidates((1, 512, 512, 512), dtypes.f32, small))
     assert found
     for one in found:
-        rows, columns = product_tile.extent(one)
+        rows, columns = product_tile.of(one).extent(one)
         assert one.threads[0] * one.threads[1] <= 64
         assert (rows + columns + 8) * one.constant("TILE_K") * 4 <= 5_000
 

@@ -33,7 +33,6 @@ LIMITS = Limits(
     max_workgroup_threads=256,
     shared_bytes=16 << 10,
     subgroup=1,
-    matrix_units=False,
     unified_memory=True,
     parallelism=1,
     software=False,
@@ -82,7 +81,7 @@ class Abacus(CompilingDevice[Evaluated]):
 
 def _evaluated(kernel: Program | Tile) -> Evaluated:
     if isinstance(kernel, Tile):
-        raise CompileError(kernel.entry, f"{NAME} has no hand-written kernels, and its limits say so")
+        raise CompileError(kernel.name, f"{NAME} has no hand-written kernels, and its limits say so")
     return Evaluated(kernel)
 
 

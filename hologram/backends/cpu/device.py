@@ -6,7 +6,7 @@ import functools
 import os
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.config import config
+from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
@@ -62,7 +63,6 @@ def describe() -> DeviceInfo:
         max_workgroup_threads=1024,
         shared_bytes=256 << 10,
         subgroup=1,
-        matrix_units=False,
         unified_memory=True,
         parallelism=thread_count(),
         software=False,
@@ -100,6 +100,16 @@ def _compiles() -> bool:
     if problem:
         warnings.warn(f"cpu: {problem}: programs are interpreted, far slower", RuntimeWarning, stacklevel=2)
     return not problem
+
+
+# Hand-written kernels, by stem.
+KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host | None], Kernel]] = {
+    ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
+    **dict.fromkeys(
+        ("matmul", "matmul_register", "matmul_subgroup"), lambda *given: tiles.ProductTile(*given)
+    ),
+    **dict.fromkeys(("conv2d", "conv2d_weight"), lambda *given: tiles.ConvolutionTile(*given)),
+}
 
 
 class CpuDevice(CompilingDevice[Kernel]):
@@ -164,9 +174,14 @@ class CpuDevice(CompilingDevice[Kernel]):
                 if _compiles()
                 else interpret.InterpretedKernel(kernel)
             )
-        if kernel.stem == ORDER:
-            return ordering.OrderKernel(kernel, self._host if _compiles() else None)
-        return tiles.TileKernel(kernel, self.compile, self._host if _compiles() else None)
+        if kernel.stem not in KERNELS:
+            known = ", ".join(sorted(KERNELS))
+            raise CompileError(kernel.name, f"the CPU has no kernel named {kernel.stem}; it has {known}")
+        return KERNELS[kernel.stem](kernel, self.compile, self._host if _compiles() else None)
+
+    @property
+    def hand_written(self) -> Collection[str]:
+        return KERNELS
 
     @functools.cached_property
     def _host(self) -> compiled.Host:

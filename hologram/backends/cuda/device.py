@@ -16,6 +16,7 @@ from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
+from hologram.machine import hand_written
 from hologram.machine.device import Device, DeviceInfo
 from hologram.machine.kernel import Binding, Kernel, Launch, check_range
 from hologram.machine.plan import Tile
@@ -28,6 +29,7 @@ DLPACK_CUDA = 2  # kDLCUDA
 class CudaDevice(CompilingDevice[Kernel]):
     """See hologram.machine.device.Device."""
 
+    language = "cuda"
     array_interface = "__cuda_array_interface__"
     queue_interface = "__cuda_stream__"
 
@@ -155,9 +157,13 @@ class CudaDevice(CompilingDevice[Kernel]):
         """Raises why the device cannot be used any more."""
         self.context.check()
 
+    @property
+    def hand_written(self) -> frozenset[str]:
+        return hand_written.stems(self.language) | ({LIBRARY.stem} if self.vendor else set())
+
     def make(self, kernel: Program | Tile) -> Kernel:
         """See CompilingDevice."""
-        if isinstance(kernel, Tile) and kernel.stem == LIBRARY:
+        if isinstance(kernel, Tile) and kernel.stem == LIBRARY.stem:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
         return CudaKernel(kernel, self.kernel_context)
 

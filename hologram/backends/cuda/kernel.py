@@ -24,11 +24,11 @@ from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.report import generated
-from hologram.compiler.source.shader import ACCUMULATOR, Shader
+from hologram.compiler.source.shader import Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, nothing, read_by_epilogue
+from hologram.machine.kernel import Binding, Launch, nothing
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 
@@ -140,11 +140,10 @@ class CudaKernel(TextKernel):
         limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.kernel_context = kernel_context
-        self.shared_bytes = kernel.shared_bytes if isinstance(kernel, Tile) else 0
         self._codes: dict[tuple[int, Variant], Code] = {}
         self._compiling = threading.Lock()  # not the context's: while NVRTC is at it, others compute
-        if isinstance(kernel, Tile):
-            self._code(COUNT_BITS, self.generator.variant(()))  # there is no other
+        if self.generator.only is not None:
+            self._code(COUNT_BITS, self.generator.only)
 
     @functools.cached_property
     def wide(self) -> Generator:
@@ -160,7 +159,7 @@ class CudaKernel(TextKernel):
         """See TextKernel."""
         context = self.kernel_context.context
         context.check()
-        many = isinstance(self.kernel, Program) and max(math.prod(grid), *lengths, 0) > COUNTED
+        many = self.generator.only is None and max(math.prod(grid), *lengths, 0) > COUNTED
         written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
         code = self._code(bits, written.variant(grid, scalars, lengths))
         with context.lock:
@@ -174,7 +173,9 @@ class CudaKernel(TextKernel):
             held, parameters = _packed(operands, values, self._epilogue(addresses))
             owners = (code, held, *(b.memory for b in bindings))
             block, stream = code.source.workgroup, context.stream
-            arguments = Arguments(code.function, *groups, *block, self.shared_bytes, stream, parameters, 0)
+            arguments = Arguments(
+                code.function, *groups, *block, self.kernel.shared_bytes, stream, parameters, 0
+            )
             return Recorded(self.kernel_context.launch, arguments, owners)
 
     def _code(self, bits: int, variant: Variant) -> Code:
@@ -182,16 +183,16 @@ class CudaKernel(TextKernel):
             if (bits, variant) not in self._codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
-                self._codes[bits, variant] = Code(self.kernel_context, source, self.shared_bytes)
+                self._codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
             return self._codes[bits, variant]
 
     def _operands(self, addresses: Sequence[int], scalars: Sequence[Number]) -> list[bytes]:
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""
-        count = len(addresses) - len(read_by_epilogue(self.kernel))
+        count = len(addresses) - len(self.kernel.read_by_epilogue)
         found = [address.to_bytes(POINTER_BYTES, "little") for address in addresses[:count]]
-        if isinstance(self.kernel, Tile) and self.kernel.maps:
-            named = dict(zip((name for name, _ in self.kernel.scalars), scalars, strict=True))
-            places = {name: (k, dtype) for k, (name, dtype, _) in enumerate(self.kernel.buffers)}
+        if self.kernel.maps:
+            named = dict(zip((s.name for s in self.kernel.scalars), scalars, strict=True))
+            places = {b.name: (k, b.dtype) for k, b in enumerate(self.kernel.buffers)}
             for tensor in self.kernel.maps:
                 place, dtype = places[tensor.buffer]
                 context = self.kernel_context.context
@@ -200,9 +201,9 @@ class CudaKernel(TextKernel):
 
     def _epilogue(self, addresses: Sequence[int]) -> bytes | None:
         """The function object that a tile with accumulators takes last: a pointer to each buffer it reads."""
-        if isinstance(self.kernel, Program) or ACCUMULATOR not in dict(self.kernel.types):
+        if not self.kernel.accumulates:
             return None
-        extra = [addresses[k] for k in read_by_epilogue(self.kernel)]
+        extra = [addresses[k] for k in self.kernel.read_by_epilogue]
         return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
 
 

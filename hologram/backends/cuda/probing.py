@@ -149,7 +149,6 @@ class Card:
             max_workgroup_threads=self.ask("MAX_THREADS_PER_BLOCK"),
             shared_bytes=self.ask("MAX_SHARED_MEMORY_PER_BLOCK"),
             subgroup=self.ask("WARP_SIZE"),
-            matrix_units=True,  # since Volta
             unified_memory=False,
             parallelism=self.ask("MULTIPROCESSOR_COUNT"),
             software=False,

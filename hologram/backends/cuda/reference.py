@@ -15,7 +15,6 @@ LIMITS = Limits(
     max_workgroup_threads=1024,
     shared_bytes=48 << 10,
     subgroup=32,
-    matrix_units=True,
     unified_memory=False,
     parallelism=0,
     software=False,

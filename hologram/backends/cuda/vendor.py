@@ -27,6 +27,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import ALIGNMENT, Limits
 from hologram.machine.plan import Tile
 from hologram.opset.tiles import product_library, product_tile
+from hologram.opset.tiles.product_kernel import Product
 
 # cudaDataType_t and cublasComputeType_t (library_types.h, cublas_api.h).
 TYPES = {f32: 0, f16: 2, bf16: 14}
@@ -174,9 +175,7 @@ class VendorKernel(Kernel):
         self, tile: Tile, vendor: Vendor | None, limits: Limits, compile_tile: Callable[[Tile], Kernel]
     ) -> None:
         if vendor is None:
-            raise CompileError(
-                tile.entry, "the vendor's library is not installed (pip install nvmath-python)"
-            )
+            raise CompileError(tile.name, "the vendor's library is not installed (pip install nvmath-python)")
         self.tile = tile
         self.vendor = vendor
         self.limits = limits
@@ -185,10 +184,10 @@ class VendorKernel(Kernel):
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         """See Kernel; raises OutOfMemory where the card has no room for the library."""
-        check_bindings(self.tile.entry, self.tile, bindings, self.limits.binding_alignment)
+        check_bindings(self.tile, bindings, self.limits.binding_alignment)
         if 0 in grid:
             return nothing
-        named = dict(zip((name for name, _ in self.tile.scalars), map(int, scalars), strict=True))
+        named = dict(zip((s.name for s in self.tile.scalars), map(int, scalars), strict=True))
         context = self.vendor.context
         with context.lock:
             context.check()
@@ -207,15 +206,16 @@ class VendorKernel(Kernel):
         for place, (name, axes) in enumerate((("a", "mk"), ("b", "kn"), ("out", "mn"))):
             strides = tuple(named[f"{name}_{axis}"] for axis in ("batch", "row", "column"))
             shape = (count, *(named[axis] for axis in axes))
-            layouts.append(Layout(self.tile.buffers[place][1], shape, strides, named[f"{name}_offset"]))
-        product = product_tile.Product(*layouts)
+            layouts.append(Layout(self.tile.buffers[place].dtype, shape, strides, named[f"{name}_offset"]))
+        product = Product(*layouts)
         limits = replace(self.limits, bulk_bytes=0)  # which takes no strides but some
         candidate = replace(product_tile.default(product.sizes, layouts[0].dtype, limits), parts=1)
+        kernel = product_tile.of(candidate)
         launches = []  # the library takes more rows and columns, which were not cut
-        for ranges in product_tile.slices(candidate, product.sizes, limits.max_workgroups):
+        for ranges in kernel.slices(candidate, product.sizes, limits.max_workgroups):
             part = product.cut(*ranges)
-            tile, scalars = product_tile.tile(candidate, part, None)
-            grid = product_tile.grid(candidate, part.sizes)
+            tile, scalars = kernel.tile(candidate, part, None)
+            grid = kernel.grid(candidate, part.sizes)
             launches.append(self._compile(tile).bind(bindings, scalars, grid))
         return in_turn(launches)
 
@@ -241,7 +241,7 @@ class VendorKernel(Kernel):
             if across == 0:
                 described.transpose("TRANSA" if name == "b" else "TRANSB")
             shape = (columns, rows) if across == 1 else (rows, columns)
-            dtype = self.tile.buffers[place][1]
+            dtype = self.tile.buffers[place].dtype
             layouts.append(described.matrices(dtype, *shape, line, count, named[f"{name}_batch"]))
         algorithm = described.algorithm(vendor, (*layouts, layouts[2]), (*alignments, alignments[2]))
         return Prepared(described, layouts, algorithm)
@@ -272,10 +272,10 @@ class VendorKernel(Kernel):
     def _addresses(self, bindings: Sequence[Binding], named: dict[str, int]) -> Iterator[int]:
         """Of b, a and the results."""
         for place, name in ((1, "b"), (0, "a"), (2, "out")):
-            binding, dtype = bindings[place], self.tile.buffers[place][1]
+            binding, dtype = bindings[place], self.tile.buffers[place].dtype
             yield binding.memory.address + binding.offset + named[f"{name}_offset"] * dtype.itemsize
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """No text of ours: what is called."""
-        read, written = self.tile.buffers[0][1], self.tile.buffers[2][1]
-        return f"// {self.tile.entry}: cublasLtMatmul of {read}, into {written}\n"
+        read, written = self.tile.buffers[0].dtype, self.tile.buffers[2].dtype
+        return f"// {self.tile.name}: cublasLtMatmul of {read}, into {written}\n"

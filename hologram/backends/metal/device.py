@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hologram.atlas.program import Program
+from hologram.backends.metal import reference
 from hologram.backends.metal.kernel import KernelContext, MetalKernel, appender, sequence
 from hologram.backends.metal.memory import Heap, Memory, view
 from hologram.backends.metal.pipeline import Pipelines
@@ -29,6 +30,9 @@ BLIT_WORD = 4  # macOS's own copies are of whole words
 
 class MetalDevice(CompilingDevice[MetalKernel]):
     """See hologram.machine.device.Device."""
+
+    compiles = reference.LIMITS.dtypes
+    language = "msl"
 
     def __init__(self, info: DeviceInfo, queue: Queue) -> None:
         super().__init__(info)

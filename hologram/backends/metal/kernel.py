@@ -18,13 +18,13 @@ from hologram.backends.metal.queue import BATCH, Queue
 from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source
-from hologram.compiler.source.generator import PLAIN, Variant, generator
+from hologram.compiler.source.generator import Variant, generator
 from hologram.compiler.source.report import generated
-from hologram.compiler.source.shader import ACCUMULATOR, Shader
+from hologram.compiler.source.shader import Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, in_turn, nothing, read_by_epilogue
+from hologram.machine.kernel import Binding, Launch, in_turn, nothing
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Tile
 
@@ -141,8 +141,8 @@ class MetalKernel(TextKernel):
         self.kernel_context = kernel_context
         self._forms: dict[Variant, Form] = {}
         self._compiling = threading.Lock()  # not the queue's: while Metal compiles, others compute
-        if isinstance(kernel, Tile):
-            self._form(PLAIN)  # there is no other: compile it now
+        if self.generator.only is not None:
+            self._form(self.generator.only)
 
     def launch(
         self,
@@ -153,7 +153,7 @@ class MetalKernel(TextKernel):
     ) -> Launch:
         """See TextKernel."""
         kernel_context, largest = self.kernel_context, max(math.prod(grid), *lengths, 0)
-        if isinstance(self.kernel, Program) and largest > COUNTED:
+        if self.generator.only is None and largest > COUNTED:
             raise ShapeError(
                 f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
             )
@@ -169,11 +169,11 @@ class MetalKernel(TextKernel):
         self, form: Form, bindings: Sequence[Binding], values: bytes, groups: Sequence[int]
     ) -> Dispatch:
         size = self.kernel_context.queue.framework.metal.MTLSizeMake
-        through = read_by_epilogue(self.kernel)
+        through = self.kernel.read_by_epilogue
         places = [(b.memory.live, b.offset) for b in bindings]
         # An empty struct has one byte in C++: something has to be bound for it.
         constants = [(values or bytes(4), len(bindings))]
-        if isinstance(self.kernel, Tile) and ACCUMULATOR in dict(self.kernel.types):
+        if self.kernel.accumulates:
             pointers = [int(places[k][0].gpuAddress()) + places[k][1] for k in through]
             content = b"".join(p.to_bytes(POINTER_BYTES, "little") for p in pointers)
             constants.append((content or bytes(POINTER_BYTES), len(bindings) + 1))

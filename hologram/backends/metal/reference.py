@@ -15,7 +15,6 @@ LIMITS = Limits(
     max_workgroup_threads=1024,
     shared_bytes=32 << 10,
     subgroup=32,
-    matrix_units=True,
     matrix_dtypes=frozenset({dtypes.f16, dtypes.bf16, dtypes.f32}),
     matrix_attention=True,
     unified_memory=True,

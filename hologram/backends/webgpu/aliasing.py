@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Access, Launchable
 from hologram.machine.kernel import Binding
 
 
-def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
+def shared_parameters(program: Launchable, bindings: Sequence[Binding]) -> tuple[int, ...]:
     """For each parameter the first one that is the same memory, if the two must be merged; else its own position.
 
     Parameters of different dtypes are left apart: each lane of such a program (a cast in place, say) reads its element
@@ -28,7 +28,7 @@ def shared_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[in
     return tuple(merged)
 
 
-def written_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[int, ...]:
+def written_parameters(program: Launchable, bindings: Sequence[Binding]) -> tuple[int, ...]:
     """As `shared_parameters`, where all are declared read-write: what is written is merged with what is read there.
 
     That is the same for all launches of one structure; whether two that are only read are one memory is not.
@@ -42,7 +42,7 @@ def written_parameters(program: Program, bindings: Sequence[Binding]) -> tuple[i
     )
 
 
-def mixed_access(program: Program, bindings: Sequence[Binding], shared: Sequence[int]) -> bool:
+def mixed_access(program: Launchable, bindings: Sequence[Binding], shared: Sequence[int]) -> bool:
     """Whether, after merging, a memory is bound to one parameter that is only read and to another that is written."""
     written = {s for p, s in zip(program.buffers, shared, strict=True) if p.access is not Access.READ}
     written_memories = {bindings[s].memory for s in written}

@@ -11,6 +11,7 @@ from hologram.backends.webgpu import byte_programs, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import KernelContext, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
+from hologram.backends.webgpu.native import probing
 from hologram.backends.webgpu.native.library import LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
 from hologram.backends.webgpu.native.subgroups import subgroup
@@ -31,11 +32,13 @@ from hologram.machine.timeline import Timeline
 class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     """See hologram.machine.device.Device. `limits` may be lowered below the adapter's, which tests of paging do."""
 
+    language = "wgsl"
     shared_bytes = 16 << 20  # a bind group costs 20 us, and sees memories; dispatches are told where in them
 
     def __init__(self, info: DeviceInfo, logical: LogicalDevice) -> None:
         super().__init__(info)
         adapter, limits = logical.adapter, info.limits
+        self.compiles = probing.limits(adapter).dtypes
         mappable = limits.unified_memory and "MappablePrimaryBuffers" in adapter.features
         immediates = adapter.limits["maxImmediateSize"] if "Immediates" in adapter.features else 0
         self.encoder = (

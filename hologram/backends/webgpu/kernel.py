@@ -86,9 +86,8 @@ class Form:
         self.kernel = kernel
         self.kernel_context = kernel_context
         limits = kernel_context.limits
-        self.immediates = (
-            isinstance(kernel, Program) and _words(kernel) * 4 <= kernel_context.max_immediate_bytes
-        )
+        most = kernel_context.max_immediate_bytes
+        self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= most
         dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}
@@ -139,8 +138,8 @@ class WebGPUKernel(TextKernel):
         self.kernel_context = kernel_context
         self._distinct = tuple(range(len(kernel.buffers)))
         self._forms: dict[Shape, Form] = {Shape(self._distinct, False): self.plain}
-        if isinstance(kernel, Tile):
-            self.plain.compiled(PLAIN)  # no other can be asked for: compile it now
+        if self.generator.only is not None:
+            self.plain.compiled(self.generator.only)
 
     def launch(
         self,
@@ -151,7 +150,7 @@ class WebGPUKernel(TextKernel):
     ) -> Launch:
         """See TextKernel. Raises ShapeError also for what no adapter of these limits can see at once."""
         limit = self.kernel_context.limits.max_binding_bytes
-        if isinstance(self.kernel, Tile):
+        if self.kernel.stem:
             largest = max((b.nbytes for b in bindings), default=0)
             if largest > limit:
                 raise ShapeError(
@@ -182,7 +181,7 @@ class WebGPUKernel(TextKernel):
             return None
         form, bound = self.plain, list(bindings)
         positions = self._distinct
-        if isinstance(self.kernel, Program):
+        if not self.kernel.stem:
             shared = written_parameters(self.kernel, bindings)
             form = self._form(Shape(shared, True))
             if shared != self._distinct:
@@ -197,8 +196,8 @@ class WebGPUKernel(TextKernel):
         return Bound(made, positions, padded, tuple(scalars), groups)
 
     def _program(self, shape: Shape) -> Program:
-        assert isinstance(self.kernel, Program)
-        return run(Stage.BINDING, self.kernel, Goal(shared=shape.shared, cut=shape.cut))
+        assert self.kernel.program is not None
+        return run(Stage.BINDING, self.kernel.program, Goal(shared=shape.shared, cut=shape.cut))
 
     def _form(self, shape: Shape) -> Form:
         with self.kernel_context.encoder.lock:

@@ -15,7 +15,6 @@ LIMITS = Limits(
     max_workgroup_threads=256,
     shared_bytes=16 << 10,
     subgroup=1,
-    matrix_units=False,
     unified_memory=False,
     parallelism=0,
     software=False,

@@ -74,20 +74,15 @@ def _conflict(a: Step, b: Step) -> bool:
 
 
 def _written(step: Step) -> set[int]:
-    kernel = step.kernel
-    accesses = (
-        [b.access for b in kernel.buffers]
-        if isinstance(kernel, Program)
-        else [Access(access) for _, _, access in kernel.buffers]
-    )
-    return {k for k, access in zip(step.operands, accesses, strict=True) if access is not Access.READ}
+    pairs = zip(step.operands, step.kernel.buffers, strict=True)
+    return {k for k, b in pairs if b.access is not Access.READ}
 
 
 def bundled(steps: Sequence[Step]) -> Step:
     """Steps as one: each a branch, for the lanes from its start to the next one's."""
     if len(steps) == 1:
         return steps[0]
-    programs = [s.kernel for s in steps if isinstance(s.kernel, Program)]
+    programs = [s.program for s in steps]
     sizes = [math.prod(s.grid) for s in steps]
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     program = _program(programs)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from hologram.atlas.program import Access
 from hologram.foundation.frozen import frozen
 from hologram.machine.limits import ALIGNMENT, Limits
-from hologram.machine.plan import Plan, Scratch, Step, Tile
+from hologram.machine.plan import Plan, Scratch, Step
 
 
 @frozen(slots=True)
@@ -134,7 +134,7 @@ def _apart(plan: Plan, first: int) -> dict[int, set[int]]:
 
 def _uses(step: Step, first: int) -> tuple[set[int], set[int]]:
     """The areas that a step reads, and those it writes. Hand-written kernels may do either to all they bind."""
-    if isinstance(step.kernel, Tile):
+    if step.kernel.stem:
         return set(), {k - first for k in step.operands if k >= first}
     read, written = set(), set()
     for parameter, k in zip(step.kernel.buffers, step.operands, strict=True):

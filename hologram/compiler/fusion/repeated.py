@@ -21,11 +21,11 @@ def shared(steps: Sequence[Step]) -> tuple[Step, ...]:
     """The steps, those with one body with one program; what their numbers were are scalars of the launch."""
     bodies: dict[Hashable, list[int]] = {}
     for k, step in enumerate(steps):
-        if isinstance(step.kernel, Program):
-            bodies.setdefault(_body(step.kernel), []).append(k)
+        if not step.kernel.stem:
+            bodies.setdefault(_body(step.program), []).append(k)
     changed = list(steps)
     for places in bodies.values():
-        programs = [program for k in places if isinstance(program := steps[k].kernel, Program)]
+        programs = [steps[k].program for k in places]
         if len(set(programs)) < LEAST:
             continue
         told = [[i.attribute for i in _numbers(program)] for program in programs]

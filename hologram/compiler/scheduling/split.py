@@ -31,7 +31,7 @@ ROUND = 64  # slices are multiples of this, so that each starts where vectors do
 
 def should_split(kernel: Program | Tile, grid: Sequence[int], limits: Limits) -> bool:
     """Whether the rows are too few to keep the device busy, and long enough that more launches pay off."""
-    if isinstance(kernel, Tile) or not kernel.reduced or 0 in grid:
+    if not isinstance(kernel, Program) or not kernel.reduced or 0 in grid:
         return False
     lanes, length = _sizes(kernel, grid)
     if limits.software:
@@ -70,8 +70,7 @@ def split_rows(step: Step, limits: Limits, parts: int | None = None) -> Plan:
 
     `parts` is chosen from the limits if not given.
     """
-    assert isinstance(step.kernel, Program)
-    return _Splitter(step.kernel, step, limits, parts).split()
+    return _Splitter(step.program, step, limits, parts).split()
 
 
 def _carrier(dtype: DType) -> DType:

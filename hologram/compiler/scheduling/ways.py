@@ -45,21 +45,14 @@ def measured(plan: Plan, limits: Limits, choices: Choices) -> Plan:
 
 
 def _open(step: Step) -> bool:
-    kernel = step.kernel
-    return (
-        isinstance(kernel, Program)
-        and bool(kernel.reduced)
-        and kernel.workgroup is None
-        and 0 not in step.grid
-    )
+    return bool(step.kernel.reduced) and step.program.workgroup is None and 0 not in step.grid
 
 
 def _measured(step: Step, limits: Limits, choices: Choices) -> Step:
     if not _open(step):
         return step
-    assert isinstance(step.kernel, Program)
-    asked = problem(step.kernel, step.grid)
+    asked = problem(step.program, step.grid)
     way = chosen(asked, ways(asked, limits), choices)
     if way == BY_LENGTH:
         return step
-    return replace(step, kernel=replace(step.kernel, workgroup=way.constant("THREADS")))
+    return replace(step, kernel=replace(step.program, workgroup=way.constant("THREADS")))

@@ -17,7 +17,7 @@ from hologram.atlas.program import Access, BufferParameter, Program, ScalarParam
 from hologram.atlas.rewrite import Unrolling
 from hologram.atlas.text import digest
 from hologram.compiler.analysis.phases import rows
-from hologram.compiler.analysis.ranges import I64, U32, Lanes, paths, references, unproven
+from hologram.compiler.analysis.ranges import I64, U32, Lanes, paths, reached, references, unproven
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.bounds import measured
@@ -59,10 +59,16 @@ PLAIN = Variant()
 class Generator(Protocol):
     """A kernel that can be written for any launch."""
 
+    only: Variant | None  # that of every launch, where there is one
+
     def variant(
         self, grid: Sequence[int], scalars: Sequence[Number] = (), lengths: Sequence[int] = ()
     ) -> Variant:
         """What suits a launch; `lengths` are those of the bound buffers, in elements, in order."""
+        ...
+
+    def listed(self, grid: Sequence[int], scalars: Sequence[Number]) -> Variant:
+        """What suits a launch that binds buffers as large as it reaches; without scalars each counts as 1."""
         ...
 
     def source(self, variant: Variant) -> Source | Shader:
@@ -76,6 +82,8 @@ class Generator(Protocol):
 
 class ProgramGenerator:
     """Of a program. `folder`: the backend's, whose sources count as well for what is kept; None: nothing is."""
+
+    only: Variant | None = None
 
     def __init__(self, program: Program, dialect: Dialect, limits: Limits, folder: Path | None) -> None:
         self.program = program
@@ -107,6 +115,12 @@ class ProgramGenerator:
             Variant(schedule, self._guarded(grid, scalars, lengths)) if self.checks else Variant(schedule)
         )
         return self._bounded(variant, grid, scalars) if self._loops else variant
+
+    def listed(self, grid: Sequence[int], scalars: Sequence[Number]) -> Variant:
+        """See Generator."""
+        numbers = scalars or (1,) * len(self.program.scalars)
+        reach = reached(references(self._paths, Lanes.of(self.program, numbers, grid)))
+        return self.variant(grid, numbers, [reach.get(b.name, (0, -1))[1] + 1 for b in self.program.buffers])
 
     @cached_property
     def _loops(self) -> bool:
@@ -174,6 +188,8 @@ class ProgramGenerator:
 class TileGenerator:
     """Of a hand-written kernel, which has one source and checks its bounds itself."""
 
+    only: Variant | None = PLAIN
+
     def __init__(self, tile: Tile, dialect: Dialect, limits: Limits) -> None:
         self.tile = tile
         self.dialect = dialect
@@ -182,6 +198,9 @@ class TileGenerator:
     def variant(
         self, grid: Sequence[int], scalars: Sequence[Number] = (), lengths: Sequence[int] = ()
     ) -> Variant:
+        return PLAIN
+
+    def listed(self, grid: Sequence[int], scalars: Sequence[Number]) -> Variant:
         return PLAIN
 
     def mapping(self, grid: Sequence[int]) -> str:

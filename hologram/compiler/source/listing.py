@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hologram.atlas.program import Program
-from hologram.compiler.analysis.ranges import Lanes, paths, reached, references
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.source.generator import Generator, generator
 from hologram.foundation.dtypes import Number
@@ -20,14 +19,9 @@ def listing(
 
     Without scalars each counts as 1. Raises UnsupportedDType where the language lacks a type of the kernel.
     """
-    return text(kernel, generator(kernel, dialect, limits), grid, scalars)
+    return text(generator(kernel, dialect, limits), grid, scalars)
 
 
-def text(kernel: Program | Tile, written: Generator, grid: Sequence[int], scalars: Sequence[Number]) -> str:
+def text(written: Generator, grid: Sequence[int], scalars: Sequence[Number]) -> str:
     """As `listing`, of a kernel's generator."""
-    numbers, lengths = scalars, ()
-    if isinstance(kernel, Program):
-        numbers = scalars or (1,) * len(kernel.scalars)
-        reach = reached(references(paths(kernel), Lanes.of(kernel, numbers, grid)))
-        lengths = tuple(reach.get(b.name, (0, -1))[1] + 1 for b in kernel.buffers)
-    return written.source(written.variant(grid, numbers, lengths)).text
+    return written.source(written.listed(grid, scalars)).text

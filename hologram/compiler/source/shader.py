@@ -11,11 +11,9 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 
 from hologram.atlas.opcodes import EFFECTS, Opcode
-from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
+from hologram.atlas.program import Access, BufferParameter, Instruction, Program, ScalarParameter
 from hologram.atlas.ssa import deep, sources
 from hologram.compiler.dialect import BufferDeclaration, Declarations, Dialect, Prelude
 from hologram.compiler.source.emit import Emitter, identifier
@@ -23,11 +21,10 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.errors import CompileError, ProgramError, ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
+from hologram.machine import hand_written
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
+from hologram.machine.plan import ACCUMULATOR, Tile
 
-# The name of a tile's type of accumulation: what `epilogue` takes and gives.
-ACCUMULATOR = "ACC"
 _INCLUDE = re.compile(r'#include "(.+)"')  # of a file beside the kernel's
 # Params members are 32 bits wide, so that the struct has one layout in every language.
 _PACKED = {dtypes.f32: "<f", dtypes.i32: "<i", dtypes.u32: "<I", dtypes.index: "<I"}
@@ -41,7 +38,7 @@ class Shader:
     entry: str
     file: str
     workgroup: tuple[int, int, int]
-    buffers: tuple[tuple[str, DType, str], ...]  # in the order of their bindings; the parameters come after
+    buffers: tuple[BufferParameter, ...]  # in the order of their bindings; the parameters come after
     scalars: tuple[ScalarParameter, ...]
 
     @property
@@ -89,11 +86,11 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
     """
     prelude = dialect.prelude
     if prelude is None:
-        raise ProgramError(f"{tile.entry}: {dialect.name} has no hand-written kernels")
-    for scalar, dtype in tile.scalars:
-        if dtype not in _PACKED:
+        raise ProgramError(f"{tile.name}: {dialect.name} has no hand-written kernels")
+    for scalar in tile.scalars:
+        if scalar.dtype not in _PACKED:
             raise ProgramError(
-                f"{tile.entry}: the scalar {scalar} must be f32, i32, u32 or index, got {dtype}"
+                f"{tile.name}: the scalar {scalar.name} must be f32, i32, u32 or index, got {scalar.dtype}"
             )
     file = f"{dialect.name.lower()}/{tile.stem}.{dialect.suffix}"
     written, names, epilogue = (
@@ -106,8 +103,7 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
         text = "\n".join([" ".join([*head, *names, written]), *epilogue, ""])
     else:
         text = "\n".join([*head, *names, *epilogue, f'#line 1 "{file}"', written])
-    scalars = tuple(ScalarParameter(name, dtype) for name, dtype in tile.scalars)
-    return Shader(text, tile.entry, file, tile.workgroup, tile.buffers, scalars)
+    return Shader(text, tile.name, file, tile.workgroup, tile.buffers, tile.scalars)
 
 
 def _read(epilogue: Program | None) -> frozenset[DType]:
@@ -123,7 +119,7 @@ def _names(tile: Tile, dialect: Dialect, prelude: Prelude, missing: frozenset[DT
     for name, dtype in tile.types:
         if dtype not in prelude.types or dtype in missing:
             raise UnsupportedDType(
-                f"{tile.entry}: {dialect.name} has no native {dtype} for a hand-written kernel here: convert to f32"
+                f"{tile.name}: {dialect.name} has no native {dtype} for a hand-written kernel here: convert to f32"
             )
         lines.append(prelude.alias.format(name=name, type=prelude.types[dtype]))
     size = zip(("WORKGROUP_X", "WORKGROUP_Y", "WORKGROUP_Z"), tile.workgroup, strict=True)
@@ -151,13 +147,12 @@ def _with_includes(file: str) -> list[str]:
 
 @cache
 def source(file: str) -> str:
-    """The text of shaders/`file`: packed in the wheel, beside the package in a checkout."""
-    packed = files("hologram") / "shaders" / file
-    beside = Path(__file__).parents[3] / "shaders" / file
-    for place in (packed, beside):
-        if place.is_file():
-            return place.read_text(encoding="utf-8")
-    raise CompileError(file.rpartition("/")[2], f"there is no hand-written kernel shaders/{file}")
+    """The text of shaders/`file`."""
+    try:
+        return (hand_written.shaders() / file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        who = file.rpartition("/")[2]
+        raise CompileError(who, f"there is no hand-written kernel shaders/{file}") from None
 
 
 def _constant_type(value: Number) -> DType:
@@ -170,9 +165,9 @@ def _constant_type(value: Number) -> DType:
 
 def _epilogue(tile: Tile, dialect: Dialect, prelude: Prelude) -> list[str]:
     """The declaration of `epilogue(value, row, column)`; nothing for a tile without accumulators."""
-    if ACCUMULATOR not in dict(tile.types):
+    if not tile.accumulates:
         if tile.epilogue is not None:
-            raise ProgramError(f"{tile.entry}: a tile with an epilogue must declare the type {ACCUMULATOR}")
+            raise ProgramError(f"{tile.name}: a tile with an epilogue must declare the type {ACCUMULATOR}")
         return []
     if tile.epilogue is None:
         return prelude.epilogue([], [], ["return value;"])
@@ -203,7 +198,7 @@ class _Epilogue:
 
     def _require(self, rule: str, holds: bool) -> None:
         if not holds:
-            raise ProgramError(f"{self.tile.entry}: its epilogue {self.program.name} must {rule}")
+            raise ProgramError(f"{self.tile.name}: its epilogue {self.program.name} must {rule}")
 
     def _slice(self) -> list[Instruction]:
         """What the stored value is made of, from `value` on."""
@@ -220,7 +215,7 @@ class _Epilogue:
             BufferDeclaration(identifier(b.name, self.dialect), b.dtype, Access.READ)
             for b in self.program.buffers
         )
-        declarations = Declarations(self.tile.entry, self.tile.workgroup, buffers, (), ())
+        declarations = Declarations(self.tile.name, self.tile.workgroup, buffers, (), ())
         emitter = Emitter(self.program, self.dialect, declarations)
         emitter.names[self.load.result] = "value"
         body = self._slice()
@@ -230,7 +225,7 @@ class _Epilogue:
                 emitter.let(f"i{axis}", dtypes.index, name)
         emitter.instructions(body)
         emitter.line(f"return {emitter.names[self.store.operands[1]]};")
-        places = [name for name, _, _ in self.tile.buffers]
+        places = [b.name for b in self.tile.buffers]
         extra = []
         for b, declared in zip(self.program.buffers, buffers, strict=True):
             if b.name not in self.ends:

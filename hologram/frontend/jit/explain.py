@@ -17,7 +17,6 @@ from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
 from hologram.compiler.passes import Applied
 from hologram.compiler.pipeline import canonical, identity, planned, recorded
-from hologram.compiler.source.report import tile_text
 from hologram.foundation.display import size
 from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled
@@ -25,7 +24,6 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Step, Target, Tile
 from hologram.runtime.engine import Engine
-from hologram.runtime.launches.observer import name_of
 
 
 @frozen
@@ -285,29 +283,19 @@ def _operations(group: Group, assembly: Assembly) -> tuple[str, ...]:
 def _launch(
     step: Step, names: Sequence[str], machine: Machine, history: Mapping[Block, Sequence[Applied]]
 ) -> ExplainedLaunch:
-    kernel = step.kernel
-    operands = [names[k] for k in step.operands]
-    accesses = _accesses(kernel)
-    pairs = list(zip(operands, accesses, strict=True))
-    generated = isinstance(kernel, Program)
-    program = kernel if generated else kernel.epilogue
+    kernel, program = step.kernel, step.kernel.program
+    pairs = [(names[k], b.access) for k, b in zip(step.operands, kernel.buffers, strict=True)]
     with recorded() as trail:
         source = machine.source(kernel, step.grid, step.scalars)
     before = () if program is None else history.get(program.body, ())
     return ExplainedLaunch(
-        kernel=name_of(kernel),
+        kernel=kernel.label,
         grid=tuple(step.grid),
         reads=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.WRITE)),
         writes=tuple(dict.fromkeys(o for o, a in pairs if a is not Access.READ)),
-        tile="" if generated else kernel.stem,
-        identity=identity(kernel) if generated else "",
-        form=format_program(canonical(kernel)) if generated else tile_text(kernel),
+        tile=kernel.stem,
+        identity="" if kernel.stem else identity(step.program),
+        form=str(kernel) if kernel.stem else format_program(canonical(step.program)),
         passes=explained_passes([*before, *trail]),
         source=source,
     )
-
-
-def _accesses(kernel: Program | Tile) -> list[Access]:
-    if isinstance(kernel, Program):
-        return [b.access for b in kernel.buffers]
-    return [Access(access) for _, _, access in kernel.buffers]

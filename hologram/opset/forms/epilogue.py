@@ -26,11 +26,11 @@ from hologram.opset.forms.steps import Place, Steps
 ENDS = ("value", "result")
 
 
-def epilogue_reads(epilogue: Program | None) -> tuple[tuple[str, DType, str], ...]:
+def epilogue_reads(epilogue: Program | None) -> tuple[BufferParameter, ...]:
     """The buffers that only the epilogue reads, as a tile declares them."""
     if epilogue is None:
         return ()
-    return tuple((b.name, b.dtype, "read") for b in epilogue.buffers if b.name not in ENDS)
+    return tuple(b for b in epilogue.buffers if b.name not in ENDS)
 
 
 @lru_cache(maxsize=256)

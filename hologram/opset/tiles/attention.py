@@ -21,8 +21,8 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attention_tile import TILE, tile_steps, tile_ways
-from hologram.opset.tiles.attention_units import UNITS, unit_steps, unit_ways
+from hologram.opset.tiles.attention_tile import tile_steps, tile_ways
+from hologram.opset.tiles.attention_units import unit_steps, unit_ways
 from hologram.opset.tiles.product import product_plan
 
 
@@ -71,19 +71,20 @@ def attention_plan(found: Attended, out: Layout, causal: bool, scale: float, tar
     """By matrix units where they take it; else in the computing dtype, by the tile where it applies, or composed."""
     steps = Steps(5)
     asked = problem(found, causal)
-    possible = list(ways(asked, target.limits))
+    possible = ways(asked, target.limits)
+    units = unit_ways(asked.dtype, asked.sizes[-1], target.limits)
     way = chosen(asked, possible, target.choices)
-    if way.stem == UNITS:
+    if way in units:
         if unit_steps(steps, (found.q, found.k, found.v), found.mask, out, causal, scale, target.limits, way):
             return steps.plan()
-        way = next(c for c in possible if c.stem != UNITS)
+        way = next(c for c in possible if c not in units)
     computed = found.dtype.computed
     q, k, v = (
         Place(p, i) if i.dtype == computed else steps.converted(Place(p, i), computed)
         for p, i in enumerate((found.q, found.k, found.v))
     )
     result = Place(4, out) if out.dtype == computed else steps.place(computed, out.shape)
-    tiled = way.stem == TILE and tile_steps(
+    tiled = way != COMPOSED and tile_steps(
         steps, (q, k, v), found.mask, result, causal, scale, target.limits, way
     )
     if not tiled:

@@ -6,7 +6,7 @@ from hologram.foundation.dtypes import f32, u32
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
-from hologram.machine.plan import Plan, Step, Tile
+from hologram.machine.plan import Plan, Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 from hologram.opset.tiles.attention_units import AXES, whole
@@ -20,9 +20,9 @@ STEPS = {
 }  # by elements of a row in workgroup memory: rows that are read at a time
 OPERANDS = ("q", "k", "v", "mask", "cotangent")
 SCALARS = (
-    *((name, u32) for name in ("l", "s", "e", "ev", "heads", "groups", "shared")),
-    ("scale", f32),
-    *((f"{name}_{axis}", u32) for name in OPERANDS for axis in AXES),
+    *told(u32, "l", "s", "e", "ev", "heads", "groups", "shared"),
+    *told(f32, "scale"),
+    *told(u32, *(f"{name}_{axis}" for name in OPERANDS for axis in AXES)),
 )
 
 
@@ -57,11 +57,8 @@ def gradient_plan(
         ("STEP", STEPS[head]), ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked),
         ("Q_WHOLE", whole(q)), ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v)), ("C_WHOLE", whole(cotangent)),
     )  # fmt: skip
-    read = (
-        *((n, dtype, "read") for n in ("q", "k", "v")),
-        ("mask", f32 if masked else dtype, "read"),
-        ("cotangent", dtype, "read"),
-    )
+    mask = reading(f32 if masked else dtype, "mask")
+    read = (*reading(dtype, "q", "k", "v"), *mask, *reading(dtype, "cotangent"))
     # Of each row: its log-sum-exp in two numbers, its mean.
     lines = [steps.place(f32, (*q.shape[:-1], 2)), steps.place(f32, q.shape[:-1])]
     block = 16 * SUBGROUPS
@@ -69,11 +66,10 @@ def gradient_plan(
         ("queries", ("lse", "mean", "dq"), (*(i.position for i in lines), 5), rows, heads * groups),
         ("keys", ("dk", "dv"), (6, 7), keys, heads * groups // shared),
     ):
-        kept = () if name == "queries" else tuple((n, f32, "read") for n in ("lse", "mean"))
+        kept = () if name == "queries" else reading(f32, "lse", "mean")
         tile = Tile(
             stem=f"attention_gradient_{name}_units",
-            entry=f"atlas_attention_gradient_{name}_units",
-            buffers=(*read, *kept, *((n, f32, "write") for n in buffers)),
+            buffers=(*read, *kept, *writing(f32, *buffers)),
             scalars=SCALARS,
             types=(("T", dtype),),
             constants=constants,

@@ -7,7 +7,7 @@ from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
-from hologram.machine.plan import Step, Tile
+from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 
@@ -17,9 +17,9 @@ TILE = "attention"  # the kernel's stem
 SIZES = ((64, 32), (32, 32), (128, 32), (64, 16), (64, 64), (128, 64))
 TILE_AXES = ("offset", "batch", "head", "row", "column")
 TILE_SCALARS = (
-    *((name, u32) for name in ("l", "s", "e", "ev")),
-    ("scale", f32),
-    *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in TILE_AXES),
+    *told(u32, "l", "s", "e", "ev"),
+    *told(f32, "scale"),
+    *told(u32, *(f"{name}_{axis}" for name in ("q", "k", "v", "mask", "out") for axis in TILE_AXES)),
 )
 
 
@@ -80,9 +80,8 @@ def tile_steps(
         lead = batch.strides if batch.ndim == 2 else (0, *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
     tile = Tile(
-        stem="attention",
-        entry="atlas_attention",
-        buffers=(*((n, dtype, "read") for n in ("q", "k", "v", "mask")), ("out", dtype, "write")),
+        stem=TILE,
+        buffers=(*reading(dtype, "q", "k", "v", "mask"), *writing(dtype, "out")),
         scalars=TILE_SCALARS,
         types=(("T", dtype),),
         constants=(*way.constants, ("CAUSAL", causal), ("MASKED", mask is not None)),

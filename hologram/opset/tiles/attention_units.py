@@ -7,7 +7,7 @@ from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
-from hologram.machine.plan import Step, Tile
+from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attention_operands import additive, batch_of
 
@@ -21,9 +21,9 @@ PIECE = 8  # elements that are loaded at once where they lie so
 PIECE_BYTES = 16
 AXES = ("offset", "batch", "head", "group", "row", "column")
 SCALARS = (
-    *((name, u32) for name in ("l", "s", "e", "ev", "groups")),
-    ("scale", f32),
-    *((f"{name}_{axis}", u32) for name in ("q", "k", "v", "mask", "out") for axis in AXES),
+    *told(u32, "l", "s", "e", "ev", "groups"),
+    *told(f32, "scale"),
+    *told(u32, *(f"{name}_{axis}" for name in ("q", "k", "v", "mask", "out") for axis in AXES)),
 )
 
 
@@ -111,11 +111,10 @@ def _tile(way: Candidate, k: Layout, v: Layout, head: int, *, causal: bool, mask
     dtype = k.dtype
     return Tile(
         stem=UNITS,
-        entry="atlas_attention_units",
         buffers=(
-            *((n, dtype, "read") for n in ("q", "k", "v")),
-            ("mask", f32 if masked else dtype, "read"),
-            ("out", dtype, "write"),
+            *reading(dtype, "q", "k", "v"),
+            *reading(f32 if masked else dtype, "mask"),
+            *writing(dtype, "out"),
         ),
         scalars=SCALARS,
         types=(("T", dtype),),

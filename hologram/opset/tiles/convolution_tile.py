@@ -11,21 +11,21 @@ from hologram.foundation.sizes import fixed_range
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Plan, Step, Target, Tile
+from hologram.machine.plan import Plan, Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.epilogue import epilogue_reads, reads_rows
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import sum_
 
-SCALARS = (
-    "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",
+SCALARS = told(
+    u32, "m", "k", "n", "channels", "height", "width", "window_height", "window_width", "area", "out_width",
     "stride_y", "stride_x", "padding_y", "padding_x", "dilation_y", "dilation_x",
     "x_offset", "x_image", "x_channel", "x_row", "x_column",
     "weight_offset", "weight_row", "weight_column",
     "out_offset", "out_image", "out_channel", "out_place",
 )  # fmt: skip
-WEIGHT_SCALARS = (
-    *SCALARS[:21], "y_offset", "y_image", "y_channel", "y_place",
+WEIGHT_SCALARS = SCALARS[:21] + told(
+    u32, "y_offset", "y_image", "y_channel", "y_place",
     "out_offset", "out_part", "out_row", "out_column", "parts",
 )  # fmt: skip
 # And what they are along no axis.
@@ -77,12 +77,10 @@ def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
 
 
 def _tile(dtype: DType, epilogue: Program | None, way: Candidate) -> Tile:
-    reads = epilogue_reads(epilogue)
     return Tile(
         stem=KERNEL,
-        entry="atlas_conv2d",
-        buffers=(("x", dtype, "read"), ("weight", dtype, "read"), ("out", dtype, "write"), *reads),
-        scalars=tuple((name, u32) for name in SCALARS),
+        buffers=(*reading(dtype, "x", "weight"), *writing(dtype, "out"), *epilogue_reads(epilogue)),
+        scalars=SCALARS,
         types=(("T", dtype), ("ACC", dtype)),
         constants=way.constants,
         workgroup=(*way.threads, 1),
@@ -198,9 +196,8 @@ def weight_plan(x: Layout, y: Layout, out: Layout, attributes: Attributes, limit
     scalars = (m, k, images * area, out.shape[1], *view.shape[2:], *sizes, *moves, *lines, parts)
     tile = Tile(
         stem=WEIGHT_KERNEL,
-        entry=f"atlas_{WEIGHT_KERNEL}",
-        buffers=(("x", dtype, "read"), ("y", dtype, "read"), ("out", dtype, "write")),
-        scalars=tuple((name, u32) for name in WEIGHT_SCALARS),
+        buffers=(*reading(dtype, "x", "y"), *writing(dtype, "out")),
+        scalars=WEIGHT_SCALARS,
     )
     step = Step(tile, (0, 1, 2), scalars, (1, 1, groups))
     steps.add(step, (source.position, cotangent.position, sums.position))

@@ -8,25 +8,19 @@ from __future__ import annotations
 from hologram.foundation.dtypes import u32
 from hologram.foundation.sizes import fixed_range
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Step, Tile
+from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
 
 ITEMS = 4  # elements of a thread, in a row
 THREADS = (64, 128, 256)  # of a workgroup: the fewest that take a row at once, else the most
-SCALARS = ("n", "first_row", "run")
+SCALARS = told(u32, "n", "first_row", "run")
 
 
 def _tile(threads: int, merges: bool) -> Tile:
     return Tile(
         stem="sort",
-        entry="atlas_sort",
-        buffers=(
-            ("keys", u32, "read"),
-            ("order", u32, "read"),
-            ("next_keys", u32, "write"),
-            ("next_order", u32, "write"),
-        ),
-        scalars=tuple((name, u32) for name in SCALARS),
+        buffers=(*reading(u32, "keys", "order"), *writing(u32, "next_keys", "next_order")),
+        scalars=SCALARS,
         constants=(("MERGES", merges),),
         workgroup=(threads, 1, 1),
     )
@@ -43,7 +37,8 @@ def merges(keys: Place, limits: Limits) -> bool:
     fits = threads <= limits.max_workgroup_threads and 2 * u32.itemsize * block <= limits.shared_bytes
     seen = keys.layout.size * u32.itemsize <= min(limits.max_binding_bytes, 1 << 32)
     counted = -(-keys.layout.shape[1] // block) <= limits.max_workgroups
-    return limits.workgroup_memory and keys.layout.dtype is u32 and fits and seen and counted
+    there = limits.workgroup_memory and bool(limits.tile_dtypes)
+    return there and keys.layout.dtype is u32 and fits and seen and counted
 
 
 def merge_steps(steps: Steps, keys: Place, limits: Limits) -> Place:

@@ -24,7 +24,9 @@ from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_bulk, product_tile
-from hologram.opset.tiles.product_tile import KERNEL, Product
+from hologram.opset.tiles.product_bulk import BULK
+from hologram.opset.tiles.product_kernel import Product, ProductKernel
+from hologram.opset.tiles.product_tile import KERNEL
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
@@ -97,10 +99,10 @@ def _tiled(
     candidate = _candidate(a, b, batch, sizes, used, target, fused=epilogue is not None)
     if candidate is None:
         return False
-    slices = product_tile.slices(candidate, sizes, limits.max_workgroups)
+    kernel = product_tile.of(candidate)
     summed = used.computed
     widens = used in limits.panel_dtypes
-    stored = (used, summed) if widens or candidate.stem in product_tile.WIDENING else (used,)
+    stored = (used, summed) if widens or kernel.widens else (used,)
     if widens and epilogue is not None:  # which works on sums, in f32
         value = steps.place(summed, out.shape)
         done = _tiled(steps, a, b, value, dtype, target, None)
@@ -109,16 +111,16 @@ def _tiled(
         add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
         return True
     direct = _batched(out, batch) if out.dtype in stored else None
-    direct = direct if direct is not None and product_tile.writable(candidate.stem, direct) else None
+    direct = direct if direct is not None and kernel.writable(direct) else None
     view = direct or _batched(Layout.contiguous(used, out.shape), batch)
     assert view is not None
-    left = _readable(steps, Place(0, a), used, batch, candidate, -1, sizes[3])
-    right = _readable(steps, Place(1, b), used, batch, candidate, -2, sizes[1])
+    left = _readable(steps, Place(0, a), used, batch, kernel, -1, sizes[3])
+    right = _readable(steps, Place(1, b), used, batch, kernel, -2, sizes[1])
     reads = range(2, 2 + len(epilogue_reads(epilogue)))
     operands = (left.position, right.position)
     if candidate.parts > 1:
         product = Product(left.layout, right.layout, Layout.contiguous(summed, view.shape))
-        cut = _bulk_parts if candidate.stem == product_bulk.BULK else _parts
+        cut = _parts_at_once if kernel.adds_parts else _parts
         parts = cut(steps, product, candidate, operands)
         add_epilogue(
             steps, epilogue or identity(summed), parts, reads, final, out.shape[-1], parts.layout.shape[0]
@@ -127,9 +129,10 @@ def _tiled(
     result = final if direct else steps.place(used, out.shape)
     product = Product(left.layout, right.layout, view)
     positions = (*operands, result.position, *reads)
-    for part in (product.cut(*ranges) for ranges in slices):
-        tile, scalars = product_tile.tile(candidate, part, epilogue)
-        grid = product_tile.grid(candidate, part.sizes)
+    for ranges in kernel.slices(candidate, sizes, limits.max_workgroups):
+        part = product.cut(*ranges)
+        tile, scalars = kernel.tile(candidate, part, epilogue)
+        grid = kernel.grid(candidate, part.sizes)
         steps.add(Step(tile, tuple(range(len(positions))), scalars, grid), positions)
     if result is not final:
         steps.copy(result, final)
@@ -156,7 +159,7 @@ def _candidate(
     candidate = product_tile.choice(sizes, asked, replace(target, limits=limits))
     if candidate == product_tile.DOTS:
         return None
-    if len(product_tile.slices(candidate, sizes, limits.max_workgroups)) == 1:
+    if len(product_tile.of(candidate).slices(candidate, sizes, limits.max_workgroups)) == 1:
         return candidate
     candidate = product_tile.choice(sizes, asked, replace(target, limits=replace(limits, bulk_bytes=0)))
     return None if fused or candidate.parts > 1 else candidate  # rows, and parts, are counted of the whole
@@ -164,7 +167,7 @@ def _candidate(
 
 def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
     """Appends the products of parts of k: (parts, m, n)."""
-    _, m, k, n = product.sizes
+    kernel, (_, m, k, n) = product_tile.of(candidate), product.sizes
     length = -(-k // candidate.parts // product_tile.UNIT_LINE) * product_tile.UNIT_LINE
     whole, rest = divmod(k, length)
     place = steps.place(product.out.dtype, (whole + (rest > 0), m, n))
@@ -172,20 +175,20 @@ def _parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple
         if count:
             part = product.along_k(start, depth, count)
             part = replace(part, out=replace(part.out, offset=start // length * m * n))
-            tile, scalars = product_tile.tile(candidate, part, None)
-            grid = product_tile.grid(candidate, part.sizes)
+            tile, scalars = kernel.tile(candidate, part, None)
+            grid = kernel.grid(candidate, part.sizes)
             steps.add(Step(tile, (0, 1, 2), scalars, grid), (*operands, place.position))
     return place
 
 
-def _bulk_parts(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
+def _parts_at_once(steps: Steps, product: Product, candidate: Candidate, operands: tuple[int, int]) -> Place:
     """As `_parts`, by one launch: the kernel itself begins where its part does."""
     (_, m, k, n), depth = product.sizes, candidate.constant("TILE_K")
     length = -(-k // candidate.parts // depth) * depth
     out = Layout.contiguous(product.out.dtype, (-(-k // length), m, n))
     place = steps.place(out.dtype, out.shape)
-    tile, scalars = product_bulk.tile(candidate, product.a, product.b, out, length, None)
-    columns, rows, _ = product_tile.grid(candidate, product.sizes)
+    tile, scalars = product_bulk.tile(candidate, replace(product, out=out), length, None)
+    columns, rows, _ = BULK.grid(candidate, product.sizes)
     steps.add(Step(tile, (0, 1, 2), scalars, (columns, rows, out.shape[0])), (*operands, place.position))
     return place
 
@@ -201,7 +204,7 @@ def _readable(
     source: Place,
     dtype: DType,
     batch: tuple[int, ...],
-    candidate: Candidate,
+    kernel: ProductKernel,
     inner: int,
     uses: int,
 ) -> Place:
@@ -211,8 +214,8 @@ def _readable(
     """
     layout = source.layout
     view = _batched(layout, batch) if layout.dtype == dtype else None
-    scattered = view is not None and product_tile.scattered(candidate.stem, view, inner, uses)
-    if view is not None and not scattered and product_tile.readable(candidate.stem, view):
+    scattered = view is not None and product_tile.scattered(kernel, view, inner, uses)
+    if view is not None and not scattered and kernel.readable(view):
         return Place(source.position, view)
     if not _batched(Layout.contiguous(dtype, layout.shape), batch):
         layout = layout.expand((*batch, *layout.shape[-2:]))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, u32
 from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import TensorMap, Tile
+from hologram.machine.plan import TensorMap, Tile, reading, told, writing
 from hologram.opset.forms.epilogue import epilogue_reads
+from hologram.opset.tiles.product_kernel import ENOUGH_GROUPS, Product, ProductKernel, Sizes
 
-BULK = "matmul_bulk"  # the kernel's stem
 TILES = ((128, 256, 4), (128, 128, 6), (128, 128, 4))  # TILE_M, TILE_N, STAGES; the first is the default
 LINE_BYTES = 128  # of a box's innermost axis: TILE_K, or as many rows or columns
 ROWS = 64  # that four subgroups multiply together; one more subgroup asks for the copies
@@ -21,8 +21,8 @@ SLACK_BYTES = 1024  # to begin at a multiple of as many
 BARRIER_BYTES = 16  # of a stage: two barriers
 MOST = 1 << 31  # of rows, columns or matrices: coordinates are signed
 OPERAND = ("offset", "elements", "lines", "batches", "line", "batch")
-SCALARS = (
-    "m", "k", "n", "depth", "parts",
+SCALARS = told(
+    u32, "m", "k", "n", "depth", "parts",
     *(f"a_{name}" for name in OPERAND), *(f"b_{name}" for name in OPERAND),
     "out_offset", "out_batch", "out_row", "out_column",
 )  # fmt: skip
@@ -34,10 +34,17 @@ def tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
     for m, n, stages in TILES:
         threads = limits.subgroup * (m // 16 + 1)
         constants = (("TILE_M", m), ("TILE_N", n), ("TILE_K", depth), ("STAGES", stages))
-        found = Candidate(BULK, constants, (threads, 1))
+        found = Candidate(BULK.stem, constants, (threads, 1))
         fits = threads <= limits.max_workgroup_threads and shared_bytes(found, dtype) <= limits.bulk_bytes
         if dtype.itemsize == 2 and dtype in limits.matrix_dtypes and fits:
             yield found
+
+
+def _default(ways: Sequence[Candidate], sizes: Sizes, limits: Limits) -> Candidate | None:
+    """The largest that leaves no compute unit idle, of products that fill it."""
+    least, enough = min(sizes[1], sizes[3]), limits.parallelism or ENOUGH_GROUPS
+    full = (c for c in ways if c.parts == 1 and least > c.constant("TILE_M") // 2)
+    return next((c for c in full if BULK.groups(c, sizes) >= enough), None)
 
 
 def shared_bytes(candidate: Candidate, dtype: DType) -> int:
@@ -70,18 +77,17 @@ def mapped(view: Layout, inner: int) -> tuple[bool, tuple[int, ...]] | None:
 
 
 def tile(
-    candidate: Candidate, a: Layout, b: Layout, out: Layout, depth: int, epilogue: Program | None
+    candidate: Candidate, product: Product, depth: int, epilogue: Program | None
 ) -> tuple[Tile, tuple[int, ...]]:
-    """The kernel for out (batch, m, n) = a (batch, m, k) @ b (batch, k, n), and its scalars.
+    """The kernel for a product, and its scalars.
 
     Where `depth` is less than k, a and b are one matrix each and out is (parts, m, n), of so much of k each.
     """
-    dtype = a.dtype
-    m, n = candidate.constant("TILE_M"), candidate.constant("TILE_N")
-    _, rows, k = a.shape
+    dtype, out = product.a.dtype, product.out
+    (m, n), (_, rows, k, columns) = BULK.extent(candidate), product.sizes
     maps, lying = [], []
-    scalars = [rows, k, b.shape[2], depth, -(-k // depth)]
-    for name, view, inner, extent in (("a", a, 2, m), ("b", b, 1, n)):
+    scalars = [rows, k, columns, depth, -(-k // depth)]
+    for name, view, inner, extent in (("a", product.a, 2, m), ("b", product.b, 1, n)):
         found = mapped(view, inner)
         assert found is not None
         along, described = found
@@ -100,15 +106,9 @@ def tile(
         scalars += described
     pairs = out.strides[2] == 1 and not any(s % 2 for s in (out.offset, *out.strides[:2]))
     made = Tile(
-        stem=BULK,
-        entry=f"atlas_{BULK}",
-        buffers=(
-            ("a", dtype, "read"),
-            ("b", dtype, "read"),
-            ("out", out.dtype, "write"),
-            *epilogue_reads(epilogue),
-        ),
-        scalars=tuple((name, u32) for name in SCALARS),
+        stem=BULK.stem,
+        buffers=(*reading(dtype, "a", "b"), *writing(out.dtype, "out"), *epilogue_reads(epilogue)),
+        scalars=SCALARS,
         types=(("T", dtype), ("ACC", dtype.computed), ("OUT", out.dtype)),
         constants=(*candidate.constants, *lying, ("OUT_PAIRS", pairs)),
         workgroup=(*candidate.threads, 1),
@@ -117,3 +117,13 @@ def tile(
         shared_bytes=shared_bytes(candidate, dtype),
     )
     return made, (*scalars, out.offset, *out.strides)
+
+
+BULK = ProductKernel(
+    "matmul_bulk",
+    tiles,
+    _default,
+    widens=True,
+    adds_parts=True,
+    own_tile=lambda candidate, product, epilogue: tile(candidate, product, product.sizes[2], epilogue),
+)

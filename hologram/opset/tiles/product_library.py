@@ -8,15 +8,14 @@ from hologram.foundation.dtypes import DType
 from hologram.machine.choices import Candidate
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-
-LIBRARY = "matmul_library"  # the stem, of which there is no file
+from hologram.opset.tiles.product_kernel import ProductKernel
 
 
 def tiles(dtype: DType, limits: Limits) -> Iterator[Candidate]:
     """The one way, where the device has it."""
     if dtype in limits.library_products:
         rounded = dtype in limits.rounded_dtypes & limits.matrix_dtypes
-        yield Candidate(LIBRARY, (("ROUNDED", int(rounded)),), (0, 0))
+        yield Candidate(LIBRARY.stem, (("ROUNDED", int(rounded)),), (0, 0))
 
 
 def line(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | None:
@@ -32,13 +31,19 @@ def line(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int] | None
     return None
 
 
-def readable(view: Layout) -> bool:
-    """Whether the library reads an operand (batch, rows, columns) as it lies."""
-    return min(view.strides) >= 0 and line(view.shape[1:], view.strides[1:]) is not None
-
-
-def writable(view: Layout) -> bool:
+def _writable(view: Layout) -> bool:
     """Whether the library writes results (batch, rows, columns) there: row by row, matrices apart."""
     found = line(view.shape[1:], view.strides[1:])
     apart = view.shape[0] == 1 or view.strides[0] >= view.shape[1] * view.shape[2]
-    return min(view.strides) >= 0 and found is not None and found[0] == 1 and apart
+    return found is not None and found[0] == 1 and apart
+
+
+LIBRARY = ProductKernel(
+    "matmul_library",  # of which there is no file
+    tiles,
+    lambda ways, sizes, limits: None,  # it is taken where it was measured to be faster
+    reads=lambda view: line(view.shape[1:], view.strides[1:]) is not None,
+    writes=_writable,
+    widens=True,
+    undivided=True,
+)

@@ -17,7 +17,7 @@ from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
-from hologram.machine.plan import Step, Target, Tile
+from hologram.machine.plan import Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -44,14 +44,12 @@ def _point(view: Layout) -> Layout:
 
 
 THREADS, ITEMS = 256, 8  # of a workgroup, and of a thread
-SCALARS = (
-    "n", "x_offset", "x_row", "x_column", "out_offset", "out_row", "out_column", "carry_row",
-)  # fmt: skip
 SCAN = Tile(
     stem="scan",
-    entry="atlas_scan",
-    buffers=(("x", f32, "read"), ("carry", f32, "read"), ("out", f32, "write")),
-    scalars=tuple((name, u32) for name in SCALARS),
+    buffers=(*reading(f32, "x", "carry"), *writing(f32, "out")),
+    scalars=told(
+        u32, "n", "x_offset", "x_row", "x_column", "out_offset", "out_row", "out_column", "carry_row"
+    ),
     types=(("T", f32),),
     constants=(("ITEMS", ITEMS),),
     workgroup=(THREADS, 1, 1),

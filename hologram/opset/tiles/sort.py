@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from hologram.atlas.program import Access, BufferParameter
 from hologram.foundation.dtypes import DType, index, u32, u64
 from hologram.machine.layout import Layout
-from hologram.machine.plan import ORDER, Step, Target, Tile
+from hologram.machine.plan import ORDER, Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.address import Address
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -66,11 +67,14 @@ def _own_steps(
     spare = steps.place(u32, (2 * rows * n * words,))  # elements between passes, twice
     tile = Tile(
         stem=ORDER,
-        entry="atlas_order_rows",
-        buffers=(("keys", key, "read"), ("order", result, "write"), ("spare", u32, "read_write")),
+        buffers=(
+            *reading(key, "keys"),
+            *writing(result, "order"),
+            BufferParameter("spare", u32, Access.READ_WRITE),
+        ),
         scalars=(
-            *((name, index) for name in ("rows", "n", "first_bit", "last_bit")),
-            *((name, u64) for name in ("zero", "other_zero")),
+            *told(index, "rows", "n", "first_bit", "last_bit"),
+            *told(u64, "zero", "other_zero"),
         ),
         constants=(("POSITIONS", zeros is None),),
     )

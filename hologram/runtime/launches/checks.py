@@ -102,25 +102,6 @@ def _kind(given: Any) -> str:
     return "None" if given is None else type(given).__name__
 
 
-def kernel_name(kernel: Any) -> str:
-    """What a program or tile is called; raises TypeError for anything else."""
-    if not isinstance(kernel, (Program, Tile)):
-        raise TypeError(f"launch: a Program or Tile is needed, got {type(kernel).__name__}")
-    return kernel.name if isinstance(kernel, Program) else kernel.stem
-
-
-def parameters(
-    kernel: Program | Tile,
-) -> tuple[Sequence[tuple[str, DType, str]], Sequence[tuple[str, DType]]]:
-    """Buffers (name, dtype, access) and scalars (name, dtype) of a kernel, in order."""
-    if isinstance(kernel, Tile):
-        return kernel.buffers, kernel.scalars
-    return (
-        [(b.name, b.dtype, b.access.value) for b in kernel.buffers],
-        [(s.name, s.dtype) for s in kernel.scalars],
-    )
-
-
 def of_kernel(
     executor: Allocation,
     kernel: Program | Tile,
@@ -128,27 +109,28 @@ def of_kernel(
     scalars: Sequence[Number],
 ) -> tuple[list[View], tuple[Number, ...]]:
     """The checked buffers, as views, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed."""
-    name = kernel_name(kernel)
-    kinds, numbers = parameters(kernel)
-    if len(kinds) != len(buffers) or len(numbers) != len(scalars):
+    name = kernel.name
+    if len(kernel.buffers) != len(buffers) or len(kernel.scalars) != len(scalars):
         raise ShapeError(
-            f"{name}: takes {len(kinds)} buffers and {len(numbers)} scalars, "
+            f"{name}: takes {len(kernel.buffers)} buffers and {len(kernel.scalars)} scalars, "
             f"got {len(buffers)} and {len(scalars)}"
         )
     values = tuple(
-        fitted(x, dtype, f"{name}, scalar {n}") for (n, dtype), x in zip(numbers, scalars, strict=True)
+        fitted(x, s.dtype, f"{name}, scalar {s.name}") for s, x in zip(kernel.scalars, scalars, strict=True)
     )
     views = []
-    for (parameter, dtype, access), buffer in zip(kinds, buffers, strict=True):
-        who = f"{name}, buffer {parameter}"
+    for parameter, buffer in zip(kernel.buffers, buffers, strict=True):
+        who = f"{name}, buffer {parameter.name}"
         if not isinstance(buffer, (Buffer, View)):
             raise TypeError(
-                f"{name}: buffer {parameter} must be a Buffer or Tensor, got {type(buffer).__name__}"
+                f"{name}: buffer {parameter.name} must be a Buffer or Tensor, got {type(buffer).__name__}"
             )
-        checking = view if access == Access.READ.value else target
+        checking = view if parameter.access is Access.READ else target
         viewed = checking(executor, who, buffer)
-        if viewed.dtype != dtype:
-            raise UnsupportedDType(f"{name}: buffer {parameter} must be {dtype}, got {viewed.dtype}")
+        if viewed.dtype != parameter.dtype:
+            raise UnsupportedDType(
+                f"{name}: buffer {parameter.name} must be {parameter.dtype}, got {viewed.dtype}"
+            )
         views.append(viewed)
     return views, values
 
@@ -158,13 +140,12 @@ def check_apart(kernel: Program | Tile, views: Sequence[View]) -> None:
 
     Lanes run in any order, so it would depend on that what is read. The same elements in the same order are one buffer.
     """
-    kinds, _ = parameters(kernel)
-    written = {v.key for v, (_, _, access) in zip(views, kinds, strict=True) if access != Access.READ.value}
+    written = {v.key for v, b in zip(views, kernel.buffers, strict=True) if b.access is not Access.READ}
     for k, a in enumerate(views):
         for b in views[:k]:
             if written & {a.key, b.key} and overlaps(a, b) and _flat(a) != _flat(b):
                 raise ShapeError(
-                    f"{kernel_name(kernel)}: what is written may share memory only with the same elements, got strides "
+                    f"{kernel.name}: what is written may share memory only with the same elements, got strides "
                     f"{a.layout.strides} of shape {a.shape} from {a.layout.offset} on beside {b.layout.strides} of "
                     f"shape {b.shape} from {b.layout.offset} on"
                 )

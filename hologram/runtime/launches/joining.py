@@ -10,7 +10,6 @@ from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import plain
 from hologram.machine.kernel import Area
 from hologram.machine.plan import Given, Step
-from hologram.runtime.launches.checks import parameters
 from hologram.runtime.launches.launcher import Launches, Placed, Structure
 from hologram.runtime.launches.recording import Recording
 from hologram.runtime.memory.memory_pool import Block, storage_bytes
@@ -142,15 +141,11 @@ def _reads_what_nobody_wrote(steps: Sequence[Placed], new: Collection[int]) -> b
     """Whether a launch reads an argument that is new memory ahead of all that write to it: the host wrote there."""
     written: set[int] = set()
     for placed in steps:
-        accesses = [access for _, _, access in parameters(placed.step.kernel)[0]]
-        for area, access in zip(placed.areas, accesses, strict=True):
-            if access == Access.READ.value and area.argument in new and area.argument not in written:
+        bound = list(zip(placed.areas, placed.step.kernel.buffers, strict=True))
+        for area, b in bound:
+            if b.access is Access.READ and area.argument in new and area.argument not in written:
                 return True
-        written |= {
-            a.argument
-            for a, access in zip(placed.areas, accesses, strict=True)
-            if access != Access.READ.value
-        }
+        written |= {area.argument for area, b in bound if b.access is not Access.READ}
     return False
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from hologram.atlas.program import Program
 from hologram.foundation import debug, lazy
 from hologram.foundation.debug import Rung
 from hologram.foundation.dtypes import DType
@@ -279,12 +278,10 @@ def handed_on(plan: Plan, told: Collection[DType]) -> set[int]:
     """The arguments that are numbers which kernels are told, as scalars of those dtypes."""
     arguments: dict[int, bool] = {}
     for step in plan.steps:
-        if isinstance(step.kernel, Program):
-            for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
-                if type(x) is Given:
-                    arguments[x.argument] = arguments.get(x.argument, True) and s.dtype in told
-        else:
-            arguments |= {x.argument: False for x in step.scalars if type(x) is Given}
+        takes = () if step.kernel.stem else told
+        for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
+            if type(x) is Given:
+                arguments[x.argument] = arguments.get(x.argument, True) and s.dtype in takes
     return {argument for argument, yes in arguments.items() if yes}
 
 
@@ -300,11 +297,11 @@ def _watched(
 
 def _checked(step: Step) -> Step:
     """The step with numbers of its scalars' dtypes, and its program in canonical form."""
-    if not isinstance(step.kernel, Program):
+    if step.kernel.stem:
         return step
     name = step.kernel.name
     scalars = tuple(
         x if type(x) is Given else codes.scalar(fitted(x, s.dtype, f"{name}, scalar {s.name}"), s.dtype)
         for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
     )
-    return Step(pipeline.canonical(pipeline.held(step.kernel)), step.operands, scalars, step.grid)
+    return Step(pipeline.canonical(pipeline.held(step.program)), step.operands, scalars, step.grid)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hologram.atlas.program import Program
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Kernel, Launch, Span
-from hologram.machine.plan import Step, Tile
+from hologram.machine.plan import Step
 
 
 @frozen(slots=True)
@@ -50,17 +49,10 @@ class Observer(Protocol):
         ...
 
 
-def name_of(kernel: Program | Tile) -> str:
-    """A kernel's entry point; of a tile with an epilogue, also the epilogue's."""
-    if isinstance(kernel, Program):
-        return kernel.name
-    return kernel.entry + (kernel.epilogue.name.removeprefix("atlas") if kernel.epilogue else "")
-
-
 def subject(step: Step, kernel: Kernel, spans: Sequence[Span]) -> Subject:
     """What the launch of a step is."""
     return Subject(
-        name_of(step.kernel),
+        step.kernel.label,
         step.grid,
         kernel.workgroups(step.grid),
         sum(nbytes for _, nbytes in set(spans)),  # memory that is bound twice is counted once

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Program
 from hologram.foundation import debug, lazy
 from hologram.foundation.debug import Rung
 from hologram.machine.plan import Plan, Step, Target
@@ -21,8 +20,8 @@ def chosen(step: Step, sizes: Sequence[int], target: Target, apart: bool) -> Pla
 
     A program whose buffers share memory (which is not `apart`) may work in place, so it runs as it is written.
     """
-    if isinstance(step.kernel, Program) and apart:
-        recognition = recognise.recognise(step.kernel, step.grid, step.scalars, sizes)
+    if apart and not step.kernel.stem:
+        recognition = recognise.recognise(step.program, step.grid, step.scalars, sizes)
         if recognition is not None and recognition.pays(target.limits):
             if debug.shows(Rung.LAUNCH):
                 debug.show(Rung.LAUNCH, f"{step.kernel.name}: {recognition}")

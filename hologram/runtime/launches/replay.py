@@ -13,7 +13,7 @@ from typing import Any
 
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.machine.layout import Layout
-from hologram.machine.plan import Plan, Tile
+from hologram.machine.plan import Plan
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches import checks
 from hologram.runtime.launches.launcher import Structure
@@ -62,7 +62,7 @@ class Replay:
         self._plain = len(self._outputs) == 1 and not self._donated
         # Programs are this plan's own, and so are tiles with epilogues; plain tiles are everybody's.
         for kernel in {placed.step.kernel for placed in self._structure.steps}:
-            if not isinstance(kernel, Tile) or kernel.epilogue is not None:
+            if kernel.program is not None:
                 weakref.finalize(self, executor.device.give_up, kernel).atexit = False
 
     @property

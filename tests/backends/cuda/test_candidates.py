@@ -38,8 +38,8 @@ def test_products(device: CudaDevice, upload, download, whole, dtype: DType, cro
     assert own
     for candidate in own[:: EMULATED if "emulated" in device.info.name else 1]:
         z = upload(np.full((m, n), 7).astype(dtype.numpy).view(np.uint8))
-        tile, scalars = product_tile.tile(candidate, product, None)
-        grid = product_tile.grid(candidate, SIZES)
+        tile, scalars = product_tile.of(candidate).tile(candidate, product, None)
+        grid = product_tile.of(candidate).grid(candidate, SIZES)
         device.compile(tile).bind(whole(x, y, z), scalars, grid)()
         found = download(z, wanted.view(np.uint8)).view(dtype.numpy)
         np.testing.assert_array_equal(found, wanted, str(candidate))

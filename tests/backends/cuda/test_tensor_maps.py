@@ -10,6 +10,7 @@ from hologram.backends.cuda.device import CudaDevice
 from hologram.foundation import dtypes
 from hologram.machine.layout import Layout
 from hologram.opset.tiles import product_bulk
+from hologram.opset.tiles.product_kernel import Product
 
 
 def test_a_product_of_what_the_device_copies(device: CudaDevice, upload, download, whole) -> None:
@@ -21,7 +22,7 @@ def test_a_product_of_what_the_device_copies(device: CudaDevice, upload, downloa
     out = np.zeros((72, 160), np.float16)
     left, right, result = (Layout.contiguous(dtypes.f16, (1, *x.shape)) for x in (a, b, out))
     (candidate, *_) = product_bulk.tiles(dtypes.f16, device.limits)
-    tile, scalars = product_bulk.tile(candidate, left, right, result, a.shape[1], None)
+    tile, scalars = product_bulk.tile(candidate, Product(left, right, result), a.shape[1], None)
     memories = [upload(x) for x in (a, b, out)]
     launch = device.compile(tile).bind(whole(*memories), scalars, (1, 1, 1))
     run = device.sequence([launch, launch])

@@ -97,12 +97,12 @@ def test_what_the_device_cannot_copy_goes_to_the_other_kernel() -> None:
     b = Layout.contiguous(dtypes.f16, (64, 128))
     whole = Layout.contiguous(dtypes.f16, (128, 80))
     heads = Layout.contiguous(dtypes.f16, (64, 4, 64)).permute((1, 0, 2))  # lie in one another
-    assert of(whole.narrow(1, 8, 64), b) == [product_bulk.BULK]
-    assert of(Layout.contiguous(dtypes.f32, (127, 63)), b.narrow(0, 0, 63)) == [product_bulk.BULK]
+    assert of(whole.narrow(1, 8, 64), b) == [product_bulk.BULK.stem]
+    assert of(Layout.contiguous(dtypes.f32, (127, 63)), b.narrow(0, 0, 63)) == [product_bulk.BULK.stem]
     same = Layout.contiguous(dtypes.f16, (1, 64)).expand((128, 64))  # rows
     for a in (same, whole.narrow(1, 4, 64), Layout.contiguous(dtypes.f16, (128, 70)).narrow(1, 0, 64), heads):
-        assert of(a, b) == [product_tile.UNITS]
-    assert stems(planned(dtypes.f32, (128, 64, 128), HOPPER.rounding(), SMALL)) != [product_bulk.BULK]
+        assert of(a, b) == [product_tile.UNITS.stem]
+    assert stems(planned(dtypes.f32, (128, 64, 128), HOPPER.rounding(), SMALL)) != [product_bulk.BULK.stem]
 
 
 def test_large_products_are_copied_in_bulk() -> None:
@@ -111,9 +111,9 @@ def test_large_products_are_copied_in_bulk() -> None:
         for sizes in ((1, 4096, 4096, 4096), (1, 1500, 512, 1500), (1, 512, 512, 512), (1, 64, 4096, 65536))
     ]
     assert chosen[:2] == [WIDE, DEEP]
-    assert [c.stem for c in chosen[2:]] == [product_tile.UNITS] * 2
+    assert [c.stem for c in chosen[2:]] == [product_tile.UNITS.stem] * 2
     assert {c.stem for c in product_tile.candidates((1, 512, 512, 512), dtypes.bf16, HOPPER)} == {
-        product_bulk.BULK, product_tile.UNITS, "matmul",
+        product_bulk.BULK.stem, product_tile.UNITS.stem, "matmul",
     }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_only_the_architecture_that_has_the_units_says_so(architecture: int, fou
         patch.setattr(machine, "Driver", partial(machine.Driver, architecture=architecture))
         with hg.Executor(backend=machine.NAME) as executor:
             assert executor.limits.bulk_bytes == found
-            stem = product_bulk.BULK if found else product_tile.UNITS
+            stem = product_bulk.BULK.stem if found else product_tile.UNITS.stem
             assert stems(planned(dtypes.bf16, (4096, 64, 4096), executor.limits)) == [stem]
             multiplied(executor, dtypes.bf16)
 
@@ -134,7 +134,7 @@ def test_nvrtc_compiles_it() -> None:
         for dtype in HALVES:
             (tile,) = tiles(planned(dtype, (304, 304, 305 - number % 2), HOPPER, candidate))
             text = load(tile, cuda()).text
-            assert tile.entry.encode() in NVRTC(90).compile(tile.entry, text)
+            assert tile.name.encode() in NVRTC(90).compile(tile.name, text)
 
 
 # Planted errors.

@@ -48,7 +48,7 @@ SIZES = (1, 150, 135, 270)  # batch, m, k, n: more than a tile of each, and no m
 CANDIDATES = [
     c
     for c in product_tile.candidates(SIZES, dtypes.f16, CARD)
-    if c.stem == product_tile.UNITS and c.parts == 1
+    if c.stem == product_tile.UNITS.stem and c.parts == 1
 ]
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
@@ -130,7 +130,7 @@ ROUNDED = replace(CARD, rounded_dtypes=frozenset({dtypes.f32})).rounding()
 TF32 = [
     c
     for c in product_tile.candidates(SIZES, dtypes.f32, ROUNDED)
-    if c.stem == product_tile.UNITS and c.parts == 1
+    if c.stem == product_tile.UNITS.stem and c.parts == 1
 ]
 LIE = ["row", "crossed", "odd row", "odd crossed"]
 
@@ -191,7 +191,7 @@ def test_the_knob_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nvrtc_compiles_rounded_products(architecture: int) -> None:
     for number, candidate in enumerate(TF32[architecture % 3 :: 3]):
         (tile,) = tiles(planned(dtypes.f32, (300, 303 + number % 2, 304), ROUNDED, candidate))
-        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+        assert tile.name.encode() in NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)
 
 
 def planned(
@@ -215,7 +215,7 @@ def tiles(plan: Plan) -> list[Tile]:
     return [s.kernel for s in plan.steps if isinstance(s.kernel, Tile)]
 
 
-AHEAD = [c for c in product_tile.candidates(SIZES, dtypes.f32, CARD) if c.stem == product_tile.AHEAD]
+AHEAD = [c for c in product_tile.candidates(SIZES, dtypes.f32, CARD) if c.stem == product_tile.AHEAD.stem]
 
 
 @pytest.mark.parametrize("right", ["row", "crossed", "row odd", "crossed odd"])
@@ -242,17 +242,17 @@ def test_nvrtc_compiles_tiles_of_f32(architecture: int) -> None:
     (step,) = planned(dtypes.f32, (512, 512, 512), CARD, AHEAD[0]).steps
     assert isinstance(step.kernel, Tile)
     text = load(step.kernel, cuda()).text
-    assert step.kernel.entry.encode() in NVRTC(architecture).compile(step.kernel.entry, text)
+    assert step.kernel.name.encode() in NVRTC(architecture).compile(step.kernel.name, text)
 
 
 def test_matrix_units_take_what_they_can_multiply() -> None:
     """One launch where there are units for the dtype; without them, and in f32, no such tile."""
     for dtype in HALVES:
-        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), CARD))] == [product_tile.UNITS]
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), CARD))] == [product_tile.UNITS.stem]
         assert len(planned(dtype, (256, 64, 512), CARD).steps) == 1
     older = replace(CARD, matrix_dtypes=frozenset({dtypes.f16}))
     for dtype, card in ((dtypes.f32, CARD), (dtypes.bf16, older)):
-        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD]
+        assert [t.stem for t in tiles(planned(dtype, (256, 64, 512), card))] == [product_tile.AHEAD.stem]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4])
@@ -278,7 +278,7 @@ def test_the_default_tile_keeps_the_card_busy() -> None:
         product_tile.default(s, dtypes.f16, CARD)
         for s in ((1, 4096, 4096, 4096), (1, 512, 512, 512), (1, 4, 4096, 4096))
     ]
-    assert [product_tile.extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
+    assert [product_tile.of(c).extent(c) for c in chosen] == [(128, 128), (64, 64), (16, 64)]
     assert [c.constant("STAGES") for c in chosen] == [3, 4, 4]
     assert [c.parts for c in chosen] == [1, 2, 4]  # 1024, 64 and 64 workgroups
     deep = product_tile.default((1, 64, 65536, 64), dtypes.f16, CARD)
@@ -295,8 +295,8 @@ def test_nvrtc_compiles_the_tiles(dtype: DType, architecture: int) -> None:
     for number, candidate in enumerate(CANDIDATES):
         if (number + architecture) % 5 == 0:  # over all architectures, every one
             (tile,) = tiles(planned(dtype, (300, 303 + number % 2, 304), card, candidate))
-            code = NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
-            assert tile.entry.encode() in code
+            code = NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)
+            assert tile.name.encode() in code
 
 
 # Attention.
@@ -388,4 +388,4 @@ def test_matrix_units_take_the_heads_that_fit() -> None:
 def test_nvrtc_compiles_attention(dtype: DType, architecture: int) -> None:
     for number, head in enumerate(HEADS):
         (tile,) = attention_tiles(dtype, head + number % 2 * -1, bool(number % 2), bool(number // 2), CARD)
-        assert tile.entry.encode() in NVRTC(architecture).compile(tile.entry, load(tile, cuda()).text)
+        assert tile.name.encode() in NVRTC(architecture).compile(tile.name, load(tile, cuda()).text)

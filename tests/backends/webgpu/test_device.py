@@ -15,7 +15,7 @@ from hologram.backends.webgpu.native import probing
 from hologram.foundation import dtypes
 from hologram.foundation.errors import BackendUnavailable, HologramError, ShapeError
 from hologram.machine.kernel import Binding
-from hologram.machine.plan import Tile
+from hologram.machine.plan import Tile, reading, told, writing
 
 
 def test_the_probe_tells_what_is_there(index):
@@ -106,7 +106,7 @@ struct Params { shift: u32, size: u32 }
 @group(0) @binding(0) var<storage, read_write> x: array<T>;
 @group(0) @binding(1) var<storage, read_write> y: array<T>;
 @compute @workgroup_size(WORKGROUP_X)
-fn atlas_shift_u32(@builtin(global_invocation_id) id: vec3<u32>) {
+fn atlas_shift(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x < params.size) { y[id.x] = x[id.x] + params.shift; }
 }
 """
@@ -114,9 +114,8 @@ fn atlas_shift_u32(@builtin(global_invocation_id) id: vec3<u32>) {
 
 def test_a_hand_written_kernel(device, upload, download, monkeypatch):
     monkeypatch.setattr("hologram.compiler.source.shader.source", lambda file: SHADER)
-    buffers = (("x", dtypes.u32, "read"), ("y", dtypes.u32, "write"))
-    scalars = (("shift", dtypes.u32), ("size", dtypes.u32))
-    tile = Tile("shift", "atlas_shift_u32", buffers, scalars, types=(("T", dtypes.u32),))
+    buffers = (*reading(dtypes.u32, "x"), *writing(dtypes.u32, "y"))
+    tile = Tile("shift", buffers, told(dtypes.u32, "shift", "size"), types=(("T", dtypes.u32),))
     memory = upload(np.arange(256, dtype=np.uint32))
     kernel = device.compile(tile)
     parts = [Binding(memory, 0, 400), Binding(memory, 512, 400)]  # of one buffer

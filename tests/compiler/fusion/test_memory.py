@@ -13,7 +13,7 @@ from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.memory import Arenas, Life, arrange
 from hologram.foundation.dtypes import f32, i8
 from hologram.machine.limits import ALIGNMENT
-from hologram.machine.plan import Plan, Scratch, Step, Tile
+from hologram.machine.plan import Plan, Scratch, Step, Tile, reading, writing
 from tests.devices import limits
 
 FIRST = 2  # one input, one output
@@ -149,7 +149,7 @@ def test_the_smallest_gap_is_taken() -> None:
 
 def test_hand_written_kernels_may_bind_one_buffer_to_all() -> None:
     """They declare every buffer read-write, which WebGPU allows for parts of one buffer."""
-    tile = Tile("test", "main", (("x", f32, "read"), ("y", f32, "write")), ())
+    tile = Tile("test", (*reading(f32, "x"), *writing(f32, "y")), ())
     plan = Plan(
         (step([0], [2]), Step(tile, (2, 3), (), (1, 1, 1)), step([3], [1])),
         (Scratch(f32, UNIT), Scratch(f32, UNIT)),

@@ -20,7 +20,7 @@ from hologram.machine.limits import Limits
 from tests.golden.programs import PROGRAMS
 
 FOLDER = Path(__file__).parents[2] / "golden"
-LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, False, 64, False)
+LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, 64, False)
 DIALECTS: dict[str, Dialect] = {d.suffix: d for d in (wgsl(), cuda(), msl())}
 # LLVM's text depends on the launch: which loops, and which positions are proven to lie inside.
 GRIDS = {"softmax_f32": (8, 1024), "column_sum_f32": (64, 100), "reverse_f32": (256,)}

@@ -27,7 +27,7 @@ from tests.programs import Case, programs
 from tests.shaders import emulator
 from tests.shaders.emulator import Emulation
 
-LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, False, 64, False)
+LIMITS = Limits(frozenset(dtypes.ALL), 2**40, 2**40, 32, 65535, 256, 32768, 32, False, 64, False)
 KEPT = store.Store(emulator.KEPT, 2**30)
 LANGUAGES: dict[str, Callable[[], Dialect]] = {
     "metal": msl,

@@ -10,7 +10,7 @@ from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source import shader
 from hologram.foundation.dtypes import bf16, f16, f32, i64, u32
 from hologram.foundation.errors import CompileError, ProgramError, UnsupportedDType
-from hologram.machine.plan import Tile
+from hologram.machine.plan import Tile, reading, told, writing
 
 FILE = "// scale: c = epilogue(a); one thread an element.\nstruct Params { n: u32, scale: f32 }\n"
 
@@ -23,9 +23,8 @@ def file(monkeypatch: pytest.MonkeyPatch) -> None:
 def tile(epilogue: Program | None = None, **changes) -> Tile:
     facts = {
         "stem": "scale",
-        "entry": "atlas_scale_f32",
-        "buffers": (("a", f32, "read"), ("c", f32, "write"), ("bias", f32, "read")),
-        "scalars": (("n", u32), ("scale", f32)),
+        "buffers": (*reading(f32, "a"), *writing(f32, "c"), *reading(f32, "bias")),
+        "scalars": (*told(u32, "n"), *told(f32, "scale")),
         "types": (("T", f32), ("ACC", f32)),
         "constants": (("TILE_M", 64), ("SLOPE", 0.5), ("SHIFT", -1), ("FLAG", True)),
         "epilogue": epilogue,
@@ -85,7 +84,7 @@ def test_epilogue_reads_a_bias():
         ({"epilogue": epilogue(bias_relu, buffers=("other",))}, "not other"),
         ({"epilogue": epilogue(bias_relu), "types": (("T", f32),)}, "must declare the type ACC"),
         ({"epilogue": epilogue(bias_relu), "types": (("ACC", f16),)}, "load and store f16"),
-        ({"scalars": (("n", i64),)}, "must be f32, i32, u32 or index"),
+        ({"scalars": told(i64, "n")}, "must be f32, i32, u32 or index"),
     ],
 )
 def test_bad_tiles_are_refused(changes, rule):

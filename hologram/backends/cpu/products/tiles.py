@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -97,75 +97,43 @@ class TileKernel(Kernel):
     compile: Callable[[Program], Kernel]
     host: Host | None
 
+    in_python: ClassVar[Callable[[TileCall], Launch]]  # the launch by NumPy
+    # The same where all of it is compiled code on the operands as they lie.
+    compiled: ClassVar[Callable[[Laid], list[Piece] | None]]
+
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         spans = [(b.memory.address + b.offset, b.nbytes) for b in bindings]
         if self.host is not None and self.pieces(spans, scalars, grid) is not None:
             return bound(self.pieces, bindings, scalars, grid, self.host)  # type: ignore[arg-type]
         arrays = {}
-        for (name, dtype, _), b in zip(self.tile.buffers, bindings, strict=True):
-            whole = b.nbytes - b.nbytes % dtype.itemsize
-            arrays[name] = b.memory.bytes[b.offset : b.offset + whole].view(dtype.numpy)
+        for p, b in zip(self.tile.buffers, bindings, strict=True):
+            whole = b.nbytes - b.nbytes % p.dtype.itemsize
+            arrays[p.name] = b.memory.bytes[b.offset : b.offset + whole].view(p.dtype.numpy)
         numbers = self._numbers(scalars)
         with self._named():
-            return _in_python(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
+            return self.in_python(TileCall(self.tile, arrays, numbers, tuple(grid), self.compile, self.host))
 
     def pieces(
         self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]
     ) -> list[Piece] | None:
         """The steps of a launch on memory like this, as ProgramKernel.pieces; None where Python has a part in it."""
-        laid = zip(self.tile.buffers, spans, strict=True)
-        buffers = {name: (place, nbytes, dtype) for (name, dtype, _), (place, nbytes) in laid}
+        buffers = {b.name: (*span, b.dtype) for b, span in zip(self.tile.buffers, spans, strict=True)}
         numbers = self._numbers(scalars)
         with self._named():
-            return _compiled(Laid(self.tile, buffers, numbers, tuple(grid), self.compile, self.host))
+            return self.compiled(Laid(self.tile, buffers, numbers, tuple(grid), self.compile, self.host))
 
     def _numbers(self, scalars: Sequence[Number]) -> dict[str, Number]:
-        return {name: x for (name, _), x in zip(self.tile.scalars, scalars, strict=True)}
+        return {s.name: x for s, x in zip(self.tile.scalars, scalars, strict=True)}
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Raises CompileError for a tile that the CPU does not have, or one that lacks a buffer or a scalar."""
-        if self.tile.stem not in TILES:
-            known = ", ".join(sorted(TILES))
-            raise CompileError(
-                self.tile.entry, f"the CPU has no kernel named {self.tile.stem}; it has {known}"
-            )
+        """Raises CompileError for a tile that lacks a buffer or a scalar."""
         try:
             yield
         except KeyError as error:
             raise CompileError(
-                self.tile.entry, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
+                self.tile.name, f"the CPU's {self.tile.stem} needs {error} among its buffers and scalars"
             ) from error
-
-    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        if self.tile.stem in CONVOLUTIONS:
-            return "panels" if self.host is not None else "numpy"
-        return "widened as packed" if self._is_own else "BLAS"
-
-    @property
-    def _is_own(self) -> bool:
-        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
-        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
-
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        """A line that says what runs, and the program behind it where the tile has an epilogue."""
-        if self.tile.stem in CONVOLUTIONS:
-            after = "" if self.tile.epilogue is None else "; its epilogue on each part of the results"
-            return f"; {self.tile.entry} ({self.tile.stem}): patches packed where they are multiplied{after}"
-        if self._is_own:
-            return f"; {self.tile.entry} ({self.tile.stem}): 16-bit floats, widened where they are packed"
-        pooled = self.host is not None and loaded_library() is not None
-        how = "its library called on the pool's threads" if pooled else "numpy.matmul"
-        said = f"; {self.tile.entry} ({self.tile.stem}): BLAS through NumPy, {how}"
-        if self.tile.epilogue is None:
-            return said
-        numbers = dict(
-            zip(
-                (name for name, _ in self.tile.scalars), scalars or (1,) * len(self.tile.scalars), strict=True
-            )
-        )
-        rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
-        return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"
 
 
 AXES = ("batch", "row", "column")
@@ -191,23 +159,18 @@ def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int
     return wide and fits and not any(meet(out.span, x) for x in (product.a.span, product.b.span, *read))
 
 
-def _compiled(call: Laid) -> list[Piece] | None:
-    """What `_in_python` computes, where all of it is compiled code on the operands as they lie."""
-    return _compiled_convolution(call) if call.tile.stem in CONVOLUTIONS else _compiled_product(call)
-
-
 def _compiled_convolution(call: Laid) -> list[Piece] | None:
     """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
     ends = call.tile.buffers[:3]
-    read = [call.span(name) for name, _, _ in call.tile.buffers if name != "out"]
+    read = [call.span(b.name) for b in call.tile.buffers if b.name != "out"]
     if call.host is None or any(meet(call.span("out"), x) for x in read):
         return None
-    work = work_of(call.scalars, {name: dtype for name, dtype, _ in ends}, call.grid[2])
-    firsts = [int(call.scalars[f"{name}_offset"]) * dtype.itemsize for name, dtype, _ in ends]
+    work = work_of(call.scalars, {b.name: b.dtype for b in ends}, call.grid[2])
+    firsts = [int(call.scalars[f"{b.name}_offset"]) * b.dtype.itemsize for b in ends]
     epilogue, after, rest = call.tile.epilogue, None, []
     if epilogue is not None:
         names = [{"value": "out", "result": "out"}.get(p.name, p.name) for p in epilogue.buffers]
-        numbers = {name: k for k, (name, _, _) in enumerate(call.tile.buffers)}
+        numbers = {b.name: k for k, b in enumerate(call.tile.buffers)}
         spans = [(call.span(n)[0] + (firsts[2] if n == "out" else 0), call.buffers[n][1]) for n in names]
         kernel: Any = call.compile(turned(epilogue))
         grid = (work.x.count, work.groups * work.channels, work.area)
@@ -223,11 +186,11 @@ def _compiled_product(call: Laid) -> list[Piece] | None:
     product = Product(*(call.plane(name, shape, AXES) for name, shape in _shapes(call).items()))
     if call.host is not None and call.tile.epilogue is None and _is_half(call.tile):
         apart = not any(meet(product.out.span, x.span) for x in (product.a, product.b))
-        pieces = half_pieces(product, call.tile.buffers[0][1], call.tile.buffers[2][1], call.host)
+        pieces = half_pieces(product, call.tile.buffers[0].dtype, call.tile.buffers[2].dtype, call.host)
         return _placed(call, product, pieces) if apart else None
     readable = all(x.dtype == product.out.dtype and matrices(x) is not None for x in (product.a, product.b))
     epilogue = call.tile.epilogue
-    read = [call.span(name) for name, _, _ in epilogue_reads(epilogue)]
+    read = [call.span(b.name) for b in epilogue_reads(epilogue)]
     if call.host is None or not readable or not _direct(product, epilogue, read):
         return None
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != product.out.dtype:
@@ -258,7 +221,7 @@ def _on_results(epilogue: Program, out: Plane) -> tuple[Program, tuple[int, ...]
 
 def _is_half(tile: Tile) -> bool:
     """Whether both operands are the same 16-bit floats."""
-    one, other = (dtype for _, dtype, _ in tile.buffers[:2])
+    one, other = (b.dtype for b in tile.buffers[:2])
     return one == other and one in (f16, bf16)
 
 
@@ -266,8 +229,8 @@ def _places(call: Laid, product: Product) -> dict[str, tuple[int, int]]:
     """Of each buffer, which argument it is and how many bytes behind its beginning the tile's view of it lies."""
     planes = {"a": product.a, "b": product.b, "out": product.out}
     return {
-        name: (k, planes[name].address - call.buffers[name][0] if name in planes else 0)
-        for k, (name, _, _) in enumerate(call.tile.buffers)
+        b.name: (k, planes[b.name].address - call.buffers[b.name][0] if b.name in planes else 0)
+        for k, b in enumerate(call.tile.buffers)
     }
 
 
@@ -286,15 +249,10 @@ def _told(piece: Piece, arguments: Sequence[tuple[int, int]]) -> Piece:
     return replace(piece, patches=tuple(patches))
 
 
-def _in_python(call: TileCall) -> Launch:
-    """The tile by NumPy."""
-    return _convolution_in_python(call) if call.tile.stem in CONVOLUTIONS else _product_in_python(call)
-
-
 def _convolution_in_python(call: TileCall) -> Launch:
     """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
-    work = work_of(call.scalars, {name: dtype for name, dtype, _ in call.tile.buffers[:3]}, call.grid[2])
-    other = next(name for name, _, _ in call.tile.buffers[1:2])
+    work = work_of(call.scalars, {b.name: b.dtype for b in call.tile.buffers[:3]}, call.grid[2])
+    other = call.tile.buffers[1].name
     channels = work.groups * work.channels
     value = np.empty((work.x.count, channels, work.area), call.arrays["out"].dtype)
     shapes = {
@@ -327,7 +285,7 @@ def _product_in_python(call: TileCall) -> Launch:
     a, b, out = (call.view(name, shape, AXES) for name, shape in _shapes(call).items())
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
     epilogue = call.tile.epilogue
-    read = [Plane.of(call.arrays[name].reshape(1, 1, -1)).span for name, _, _ in epilogue_reads(epilogue)]
+    read = [Plane.of(call.arrays[b.name].reshape(1, 1, -1)).span for b in epilogue_reads(epilogue)]
     direct = _direct(Product.of(a, b, out), epilogue, read)
     value = out if direct else np.empty(out.shape, wide)
     result = value
@@ -369,5 +327,44 @@ def _on(launch: Prepared, arguments: list[Any], _arrays: Any) -> None:
     launch(arguments)
 
 
-CONVOLUTIONS = frozenset({"conv2d", "conv2d_weight"})
-TILES = frozenset({"matmul", "matmul_register", "matmul_subgroup"}) | CONVOLUTIONS
+class ConvolutionTile(TileKernel):
+    """A convolution or its weight's product, and the epilogue of results (images, channels, places)."""
+
+    compiled = staticmethod(_compiled_convolution)
+    in_python = staticmethod(_convolution_in_python)
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "panels" if self.host is not None else "numpy"
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """A line that says what runs."""
+        after = "" if self.tile.epilogue is None else "; its epilogue on each part of the results"
+        return f"; {self.tile.name} ({self.tile.stem}): patches packed where they are multiplied{after}"
+
+
+class ProductTile(TileKernel):
+    """out = epilogue(a @ b), batched."""
+
+    compiled = staticmethod(_compiled_product)
+    in_python = staticmethod(_product_in_python)
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "widened as packed" if self._is_own else "BLAS"
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
+        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """A line that says what runs, and the program behind it where the tile has an epilogue."""
+        if self._is_own:
+            return f"; {self.tile.name} ({self.tile.stem}): 16-bit floats, widened where they are packed"
+        pooled = self.host is not None and loaded_library() is not None
+        how = "its library called on the pool's threads" if pooled else "numpy.matmul"
+        said = f"; {self.tile.name} ({self.tile.stem}): BLAS through NumPy, {how}"
+        if self.tile.epilogue is None:
+            return said
+        numbers = self._numbers(scalars or (1,) * len(self.tile.scalars))
+        rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
+        return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"

@@ -41,8 +41,8 @@ class OrderKernel(Kernel):
         if self.host is not None:
             return bound(self.pieces, bindings, scalars, grid, self.host)
         arrays = [
-            b.memory.bytes[b.offset : b.offset + b.nbytes].view(dtype.numpy)
-            for (_, dtype, _), b in zip(self.tile.buffers, bindings, strict=True)
+            b.memory.bytes[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
+            for p, b in zip(self.tile.buffers, bindings, strict=True)
         ]
         rows, n = (int(s) for s in scalars[:2])
 
@@ -63,7 +63,7 @@ class OrderKernel(Kernel):
         rows, n, first, last, *zeros = sizes
         if not rows * n:
             return []
-        key = self.tile.buffers[KEYS][1]
+        key = self.tile.buffers[KEYS].dtype
         threads = self.host.threads if rows * n * _ELEMENT_NS > _SHARED_NS else 1
         passes = -(-(last - first) // _DIGIT_BITS)
         width = -(-(last - first) // passes)
@@ -87,7 +87,7 @@ class OrderKernel(Kernel):
         return "by digits"
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        return radix.text(self.tile.buffers[KEYS][1], self._positions)
+        return radix.text(self.tile.buffers[KEYS].dtype, self._positions)
 
 
 Place = tuple[int, int]  # an argument, and bytes from where it begins

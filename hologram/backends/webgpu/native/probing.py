@@ -83,7 +83,6 @@ def limits(adapter: Adapter) -> Limits:
         max_workgroup_threads=asked["maxComputeInvocationsPerWorkgroup"],
         shared_bytes=asked["maxComputeWorkgroupStorageSize"],
         subgroup=_subgroup(adapter),
-        matrix_units=False,  # no kernel of WGSL uses them: see FEATURES
         unified_memory=adapter.kind in ("integrated", "cpu"),
         parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",

@@ -22,7 +22,7 @@ from hologram.backends.cpu.products import blas
 from hologram.backends.cpu.products import cut as cutting
 from hologram.backends.cpu.products.blas import Library, loaded_library
 from hologram.backends.cpu.products.cut import Cut, Product, cut, product_pieces
-from hologram.backends.cpu.products.tiles import TileKernel
+from hologram.backends.cpu.products.tiles import ProductTile
 from hologram.backends.cpu.workers import Pool, shared_pool
 from hologram.compiled.machine_code.engine import shared_engine
 from hologram.foundation import dtypes
@@ -346,7 +346,7 @@ def test_with_an_epilogue(sizes: tuple[int, int, int], dtype: DType, pooled: boo
     (step,) = linear.plan(layouts, outputs, {"activation": "tanh"}, Target(cpu.limits)).steps
     memories = [place(cpu, v) for v in (x, weight, bias, np.full((m, n), np.nan, dtype.numpy))]
     bindings = [Binding(memories[j], 0, memories[j].nbytes) for j in step.operands]
-    kernel = TileKernel(step.kernel, cpu.compile, HOST if pooled else None)  # type: ignore[arg-type]
+    kernel = ProductTile(step.kernel, cpu.compile, HOST if pooled else None)  # type: ignore[arg-type]
     launch = kernel.bind(bindings, step.scalars, step.grid)
     expected = np.tanh(x.astype(np.float64) @ weight.T.astype(np.float64) + bias)
     for _ in range(2):

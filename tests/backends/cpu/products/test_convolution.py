@@ -9,7 +9,7 @@ import pytest
 
 import hologram as hg
 from hologram.backends.cpu.products.convolution import block, even
-from hologram.backends.cpu.products.tiles import TileKernel, memory_of
+from hologram.backends.cpu.products.tiles import ConvolutionTile, memory_of
 from hologram.foundation.dtypes import f32
 from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
@@ -159,7 +159,7 @@ def run(plan: Plan, arrays: list[np.ndarray], host: Any) -> None:
     (step,) = plan.steps
     assert isinstance(step.kernel, Tile)
     bindings = [Binding(memory_of(arrays[k]), 0, arrays[k].nbytes) for k in step.operands]
-    kernel: Any = TileKernel(step.kernel, device().compile, host)
+    kernel: Any = ConvolutionTile(step.kernel, device().compile, host)
     kernel.bind(bindings, step.scalars, step.grid)()
 
 

@@ -13,7 +13,7 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.image import InPython, _written
 from hologram.backends.cpu.products.cut import Product
 from hologram.backends.cpu.products.half import half_pieces, units
-from hologram.backends.cpu.products.tiles import TileKernel, memory_of
+from hologram.backends.cpu.products.tiles import ProductTile, memory_of
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.machine.kernel import Binding
@@ -173,6 +173,6 @@ def test_without_a_compiler(dtype: DType, stored: DType | None) -> None:
     (step,) = plan.steps
     assert isinstance(step.kernel, Tile)
     bindings = [Binding(memory_of(x), 0, x.nbytes) for x in (a, b, out)]
-    kernel: Any = TileKernel(step.kernel, device().compile, None)
+    kernel: Any = ProductTile(step.kernel, device().compile, None)
     kernel.bind(bindings, step.scalars, step.grid)()
     check(out, a, b, stored or dtype)

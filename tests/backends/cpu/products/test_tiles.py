@@ -68,6 +68,5 @@ def test_linear(dtype: DType, has_bias: bool) -> None:
 
 
 def test_unknown_tile() -> None:
-    kernel = device().compile(Tile("juggle", "atlas_juggle_f32", (), ()))
     with pytest.raises(CompileError, match="no kernel named juggle"):
-        kernel.bind([], [], (1, 1, 1))
+        device().compile(Tile("juggle", (), ()))

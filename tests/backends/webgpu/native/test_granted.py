@@ -48,7 +48,7 @@ def test_a_refused_feature_is_left_out(offered):
     device = webgpu.open_device(0)
     assert device.encoder.device.adapter.features == true.features
     assert "CooperativeMatrix" not in dict(device.info.details)["features"]
-    assert not device.info.limits.matrix_units
+    assert not device.info.limits.matrix_dtypes
     assert device.encoder.device.adapter.limits == true.limits
     assert computes(device)
     device.close()
