@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hologram.backends.cpu.llvm.arguments import Variant
 from hologram.compiled.machine_code import objects
 from hologram.compiled.machine_code.engine import Code, Engine, shared_engine
+from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation import store
 
 FAR = 6 << 30  # bytes: beyond what a call or an address of 32 bits reaches
@@ -143,14 +143,14 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, order=(0,), reduced=(1,)),
         replace(plain, constants=(("stride", 1),)),
         replace(plain, constants=(("stride", 0),)),
-        replace(plain, unproven=frozenset(accesses)),
-        replace(plain, unproven=frozenset(accesses[1:])),
+        replace(plain, guarded=frozenset(accesses)),
+        replace(plain, guarded=frozenset(accesses[1:])),
         replace(plain, split=1),
         replace(plain, keep=True),
         replace(plain, early=True),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
-    assert replace(plain, unproven=frozenset(accesses[::-1])).text == variants[6].text
+    assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
     assert len(vars(plain)) == 8, "a new field needs a variant above"
 
 

@@ -8,6 +8,7 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,17 @@ from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
 from hologram.backends.cpu.image import ADDRESS, F32, F64, Patch, Piece, Step, prepared
-from hologram.backends.cpu.llvm.arguments import Slots, Variant
+from hologram.backends.cpu.llvm.arguments import Slots
 from hologram.backends.cpu.llvm.module import module
-from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES
-from hologram.backends.cpu.llvm.schedule import Schedule, facts, schedule
 from hologram.backends.cpu.workers import Pool
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
 from hologram.compiler.functions.transcendental import unless_scalar
-from hologram.compiler.passes import Goal
-from hologram.compiler.pipeline import lower
+from hologram.compiler.lowering.bounds import GUARD, measured
+from hologram.compiler.passes import Goal, Place
+from hologram.compiler.pipeline import applied, lower
+from hologram.compiler.scheduling.loops import VECTOR_BYTES, Schedule, Variant, facts, schedule
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
@@ -80,6 +81,7 @@ class ProgramKernel(Kernel):
         self._facts = facts(self.program)
         self._host = host
         self._compiled: dict[Variant, Code] = {}
+        self._guards: dict[frozenset[Place], Program] = {frozenset(): self.program}
         self._schedules: FIFOCache[Any, Schedule] = FIFOCache(
             MAX_SCHEDULES
         )  # of launches whose buffers lie apart
@@ -101,13 +103,13 @@ class ProgramKernel(Kernel):
         if _empty(self.program, grid):
             return []
         plan = self._scheduled(spans, scalars, grid)
-        program = self.program
-        slots = Slots(program)
+        program, guarded = self.program, self._guarded(plan.variant)
+        slots = Slots(guarded)
         words = [
             *(0 for _ in program.buffers),
             *(pack_scalar(x, s.dtype) for x, s in zip(scalars, program.scalars, strict=True)),
+            *(spans[k][1] // program.buffers[k].dtype.itemsize for k in measured(program, guarded)),
             *grid,
-            *(nbytes // p.dtype.itemsize for (_, nbytes), p in zip(spans, program.buffers, strict=True)),
             plan.tile,
             0,
         ]
@@ -174,7 +176,15 @@ class ProgramKernel(Kernel):
             spans.append((address, (reach.get(p.name, (0, -1))[1] + 1) * p.dtype.itemsize, p))
             address += -(-spans[-1][1] // VECTOR_BYTES) * VECTOR_BYTES
         plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
-        return module(program, plan.variant, self._host.engine().vector_bits)[0]
+        return module(self._guarded(plan.variant), plan.variant, self._host.engine().vector_bits)[0]
+
+    def _guarded(self, variant: Variant) -> Program:
+        """The program with checks where a variant's accesses may miss their memory."""
+        found = self._guards.get(variant.guarded)
+        if found is None:
+            found = applied(GUARD, self.program, replace(GOAL, guarded=variant.guarded))
+            self._guards[variant.guarded] = found
+        return found
 
     def code(self, variant: Variant) -> Code:
         """Machine code for a variant, made at first need."""
@@ -187,7 +197,7 @@ class ProgramKernel(Kernel):
                     name = self.program.name
 
                     def text() -> tuple[str, tuple[str, ...]]:
-                        return module(self.program, variant, engine.vector_bits)
+                        return module(self._guarded(variant), variant, engine.vector_bits)
 
                     generated(f"{name}, form {variant.form},", "LLVM IR", lambda: text()[0])
                     key = store.key(self._digest, variant.text)

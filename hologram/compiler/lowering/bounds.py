@@ -100,8 +100,7 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 
 def _apply(program: Program, goal: Goal) -> Program:
-    assert goal.dialect is not None
-    return guarded(program, goal.guarded, index_bits=goal.dialect.index_bits)
+    return guarded(program, goal.guarded, index_bits=goal.dialect.index_bits if goal.dialect else 64)
 
 
 def _tried(program: Program, goal: Goal, trial: Trial) -> tuple[Goal, Trial, Trial]:
@@ -120,7 +119,6 @@ GUARD = Pass(
     "a load outside gives any value, a store outside does nothing",
     Stage.LANGUAGE,
     _apply,
-    wanted=lambda goal: goal.dialect is not None,
     tried=_tried,
     inside=_inside,
 )

@@ -1,42 +1,20 @@
-"""The argument block of a launch, 8-byte slots that compiled code reads at its start, and the variant it is for."""
+"""The argument block of a launch, 8-byte slots that compiled code reads at its start."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
-from hologram.compiler.analysis.ranges import Place
+from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation.frozen import frozen
-
-COLUMN_TILE = 1024  # outputs that are accumulated side by side
-
-
-@frozen
-class Variant:
-    """How a program is compiled: what a launch knows and the code depends on."""
-
-    form: str  # "map", "stream", "row", "columns", "split" or "workgroup"
-    order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
-    reduced: tuple[int, ...]  # reduced axes likewise
-    constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
-    unproven: frozenset[Place] = frozenset()  # accesses that need a bounds check
-    split: int = -1  # form "split": the reduced axis that is cut into chunks
-    keep: bool = False  # costly values of a row are kept from one sweep to the next
-    early: bool = False  # elements of rows are stored in the sweep that has them
-
-    @property
-    def text(self) -> str:
-        """The same for equal variants, in every process."""
-        return json.dumps({**vars(self), "unproven": sorted(self.unproven)})
 
 
 @frozen
 class Slots:
-    """Which slot holds what: addresses, scalars, extents, lengths, then the numbers of the schedule."""
+    """Which slot holds what: addresses, scalars, extents, then the numbers of the schedule."""
 
     program: Program
 
@@ -49,13 +27,9 @@ class Slots:
         return self.scalars + len(self.program.scalars)
 
     @cached_property
-    def lengths(self) -> int:
-        return self.extents + self.program.rank
-
-    @cached_property
     def tile(self) -> int:
         """Form "columns": outputs per tile. Form "split": chunks per row."""
-        return self.lengths + len(self.program.buffers)
+        return self.extents + self.program.rank
 
     @property
     def scratch(self) -> int:
@@ -85,7 +59,6 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
         for k, s in enumerate(program.scalars)
     }
     buffers = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
-    lengths = {b.name: load_slot(w, slots.lengths + k, "i64") for k, b in enumerate(program.buffers)}
     extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
-    shared = {a.name: w.alloca(memory_type(a.dtype), a.size + 1) for a in program.shared}
-    return Frame(program, w, buffers, lengths, scalars, extents, variant.unproven, shared)
+    shared = {a.name: w.alloca(memory_type(a.dtype), a.size) for a in program.shared}
+    return Frame(program, w, buffers, scalars, extents, shared)

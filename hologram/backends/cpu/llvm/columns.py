@@ -10,12 +10,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 
 from hologram.atlas.program import Instruction, Program
-from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Slots, Variant, load_slot, open_frame
+from hologram.backends.cpu.llvm.arguments import Slots, load_slot, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
+from hologram.compiler.scheduling.loops import COLUMN_TILE, Variant
 from hologram.foundation.frozen import frozen
 
 BLOCK = 256  # elements of a row folded in its own precision before they join the total

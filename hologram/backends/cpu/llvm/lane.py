@@ -16,7 +16,6 @@ from hologram.backends.cpu.llvm.writer import (
     register_type,
     to_memory,
 )
-from hologram.compiler.analysis.ranges import Place
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 
@@ -43,10 +42,8 @@ class Frame:
     program: Program
     w: Writer
     buffers: Mapping[str, str]  # pointers
-    lengths: Mapping[str, str]  # elements
     scalars: Mapping[str, str]
     extents: Mapping[int, str]
-    unproven: frozenset[Place]
     shared: dict[str, str] = field(default_factory=dict)
 
 
@@ -82,13 +79,13 @@ class Lane:
         elif opcode is O.LOAD:
             self.values[i.result] = self._load(i)
         elif opcode is O.STORE:
-            self._guarded(i, lambda: self._store(str(i.attribute), operands[0], operands[1]))
+            self._store(str(i.attribute), *operands)
         elif opcode is O.SHARED_LOAD:
             self.values[i.result] = self._shared_load(i)
         elif opcode is O.SHARED_STORE:
             self._shared_store(i, operands[1])
         elif opcode is O.ATOMIC_EXCHANGE or opcode in ATOMICS:
-            self._atomic(i)
+            self.values[i.result] = self._atomic(i)
         elif opcode is O.IF:
             self._if(i)
         elif opcode is O.LOOP:
@@ -108,20 +105,10 @@ class Lane:
     def _dtype(self, buffer: str) -> DType:
         return self.frame.program.buffer(buffer).dtype
 
-    def _is_unproven(self, i: Instruction) -> bool:
-        return (str(i.attribute), i.operands[0]) in self.frame.unproven
-
-    def _inside(self, i: Instruction) -> str:
-        return self.w(f"icmp ult i64 {self.values[i.operands[0]]}, {self.frame.lengths[str(i.attribute)]}")
-
     def _load(self, i: Instruction) -> str:
-        w, name = self.w, str(i.attribute)
-        position, d = self.values[i.operands[0]], i.type
-        if self._is_unproven(i):
-            # Any value will do, so the first element does; no memory is smaller than one.
-            position = w(f"select i1 {self._inside(i)}, i64 {position}, i64 0")
+        w, d = self.w, i.type
         t = memory_type(d)
-        address = w.element(self.frame.buffers[name], t, position)
+        address = w.element(self.frame.buffers[str(i.attribute)], t, self.values[i.operands[0]])
         return from_memory(w, w(f"load {t}, ptr {address}, align {align_of(d)}{self.group}"), d)
 
     def _store(self, name: str, position: str, value: str) -> None:
@@ -130,35 +117,11 @@ class Lane:
         address = w.element(self.frame.buffers[name], t, position)
         w.do(f"store {t} {to_memory(w, value, d)}, ptr {address}, align {align_of(d)}{self.group}")
 
-    def _guarded(self, i: Instruction, act: Callable[[], str | None]) -> None:
-        """Runs `act` if the access lies inside its buffer; its result is 0 otherwise."""
-        if not self._is_unproven(i):
-            result = act()
-            if result is not None:
-                self.values[i.result] = result
-            return
-        w = self.w
-        before, then, done = w.block, w.label("inside"), w.label("done")
-        w.branch(self._inside(i), then, done)
-        w.place(then)
-        result = act()
-        last = w.block
-        w.jump(done)
-        w.place(done)
-        if result is not None:
-            zero = literal(0, i.type)
-            self.values[i.result] = w(
-                f"phi {register_type(i.type)} [ {result}, %{last} ], [ {zero}, %{before} ]"
-            )
-
     def _shared_place(self, i: Instruction) -> tuple[str, DType]:
-        """The address of an element, and its dtype; one element more than asked for takes what misses the array."""
-        w, position = self.w, self.values[i.operands[0]]
+        """The address of an element, and its dtype."""
         array = next(a for a in self.frame.program.shared if a.name == i.attribute)
-        if self._is_unproven(i):
-            inside = w(f"icmp ult i64 {position}, {array.size}")
-            position = w(f"select i1 {inside}, i64 {position}, i64 {array.size}")
-        return w.element(self.frame.shared[array.name], memory_type(array.dtype), position), array.dtype
+        place = self.frame.shared[array.name]
+        return self.w.element(place, memory_type(array.dtype), self.values[i.operands[0]]), array.dtype
 
     def _shared_load(self, i: Instruction) -> str:
         address, d = self._shared_place(i)
@@ -170,10 +133,7 @@ class Lane:
         t = memory_type(d)
         w.do(f"store {t} {to_memory(w, value, d)}, ptr {address}, align {align_of(d)}{self.group}")
 
-    def _atomic(self, i: Instruction) -> None:
-        self._guarded(i, lambda: self._exchange(i))
-
-    def _exchange(self, i: Instruction) -> str:
+    def _atomic(self, i: Instruction) -> str:
         """One atomic: LLVM's own for integers, a compare-and-swap loop around the operation for the rest."""
         w, name = self.w, str(i.attribute)
         d, position, value = self._dtype(name), *(self.values[v] for v in i.operands)

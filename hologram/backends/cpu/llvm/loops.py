@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
-from hologram.backends.cpu.llvm.arguments import Variant, open_frame
+from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Position
-from hologram.backends.cpu.llvm.reuse import ELEMENTS, Sweep, kept, recomputed
 from hologram.backends.cpu.llvm.writer import Writer, register_type
+from hologram.compiler.analysis.latency import rounds
 from hologram.compiler.analysis.phases import Phase
+from hologram.compiler.analysis.reuse import ELEMENTS, Sweep, kept, recomputed
+from hologram.compiler.scheduling.loops import Variant
 
 O = Opcode
 GROUP = ", !llvm.access.group !0"
@@ -109,7 +111,8 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
             Lane(frame, positions(frame, coordinates), group=GROUP).emit(program.body.instructions)
             return []
 
-        w.loop(start, stop, "1", [], element, lanes=True)
+        side_by_side = rounds(program.body.instructions)
+        w.loop(start, stop, "1", [], element, lanes=True, rounds=side_by_side)
 
     runs(w, frame, variant.order, "%begin", "%end", run)
 
@@ -119,7 +122,7 @@ Ranges = Mapping[int, tuple[str, str]]
 
 def sweep(
     w: Writer, axes: Sequence[int], ranges: Ranges, folds: Sequence[Fold],
-    element: Callable[[dict[int, str]], list[str]],
+    element: Callable[[dict[int, str]], list[str]], side_by_side: int = 1,
 ) -> list[str]:  # fmt: skip
     """Visits the row and folds what `element` returns; gives the totals.
 
@@ -143,11 +146,12 @@ def sweep(
             end = w.intrinsic(
                 "llvm.smin.i64", "i64", ("i64", w(f"add nsw i64 {begin}, {BLOCK}")), ("i64", stop)
             )
-            parts = w.loop(begin, end, "1", [(f.part_type, f.identity) for f in folds], inner, lanes=True)
+            first = [(f.part_type, f.identity) for f in folds]
+            parts = w.loop(begin, end, "1", first, inner, lanes=True, rounds=side_by_side)
             return [f.join(w, t, f.widen(w, p)) for f, t, p in zip(folds, now, parts, strict=True)]
 
         if not folds:
-            return w.loop(start, stop, "1", [], inner, lanes=True)
+            return w.loop(start, stop, "1", [], inner, lanes=True, rounds=side_by_side)
         return w.loop(start, stop, str(BLOCK), typed, block)
 
     return nest(0, {}, [f.total_identity for f in folds])
@@ -185,7 +189,8 @@ def row_body(
                 return [lane.values[f.instruction.operands[0]] for f in folds]
 
             if phase.sweep or folds:
-                totals = sweep(w, variant.reduced, ranges, folds, element)
+                side_by_side = rounds(kept_sweep.instructions)
+                totals = sweep(w, variant.reduced, ranges, folds, element, side_by_side)
                 uniform.values |= {
                     f.instruction.result: f.result(w, t) for f, t in zip(folds, totals, strict=True)
                 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.llvm.arguments import Variant
 from hologram.backends.cpu.llvm.columns import column_body
 from hologram.backends.cpu.llvm.loops import map_body, row_body
 from hologram.backends.cpu.llvm.nontemporal import stream_body
@@ -18,6 +17,7 @@ from hologram.backends.cpu.llvm.split import phase_body, tail_body
 from hologram.backends.cpu.llvm.workgroups import workgroup_body
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import rows
+from hologram.compiler.scheduling.loops import Variant
 
 
 def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[str, ...]]:

@@ -7,27 +7,14 @@ a strip is computed by an ordinary vectorised loop into an array that LLVM then 
 
 from __future__ import annotations
 
-from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Instruction, Program
-from hologram.backends.cpu.llvm.arguments import Variant, open_frame
+from hologram.atlas.program import Program
+from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, to_memory
+from hologram.compiler.scheduling.loops import VECTOR_BYTES, Variant, streamed_store
 
-VECTOR_BYTES = 64
 STRIP_BYTES = 4 * VECTOR_BYTES
-
-
-def streamed_store(program: Program) -> Instruction | None:
-    """The program's one store, if strips can be made of it: a map of one axis whose store is unconditional."""
-    stores = [i for i in program.body.walk() if i.opcode is Opcode.STORE]
-    fits = (
-        program.rank == 1
-        and not program.reduced
-        and len(stores) == 1
-        and stores[0] in program.body.instructions
-    )
-    return stores[0] if fits and program.buffer(str(stores[0].attribute)).dtype.kind != "bool" else None
 
 
 class _Strip(Lane):

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hologram.atlas.program import Instruction, Program
-from hologram.backends.cpu.llvm.arguments import Slots, Variant, load_slot, open_frame
+from hologram.backends.cpu.llvm.arguments import Slots, load_slot, open_frame
 from hologram.backends.cpu.llvm.folds import Fold
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions, sweep
 from hologram.backends.cpu.llvm.writer import Writer
+from hologram.compiler.analysis.latency import rounds
 from hologram.compiler.analysis.phases import Phase
+from hologram.compiler.scheduling.loops import Variant
 
 
 class _Partials:
@@ -91,7 +93,8 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
             inner_lane.emit(phases[k].sweep)
             return [inner_lane.values[f.instruction.operands[0]] for _, f in folds]
 
-        totals = sweep(w, variant.reduced, ranges, [f for _, f in folds], element)
+        side_by_side = rounds(phases[k].sweep)
+        totals = sweep(w, variant.reduced, ranges, [f for _, f in folds], element, side_by_side)
         for (place, fold), total in zip(folds, totals, strict=True):
             w.do(f"store {fold.total_type} {total}, ptr {partials.address(place, row, chunk)}, align 8")
         return []

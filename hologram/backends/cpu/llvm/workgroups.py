@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from hologram.atlas.opcodes import POSITIONS, Opcode
 from hologram.atlas.program import Instruction, Program, SharedArray
 from hologram.atlas.ssa import deep, definitions, enters, makes
-from hologram.backends.cpu.llvm.arguments import Variant, open_frame
+from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
+from hologram.compiler.scheduling.loops import WORKGROUP, Variant
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 O = Opcode
 _ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
-WORKGROUP = 256  # threads, where a program does not say
 
 
 @frozen

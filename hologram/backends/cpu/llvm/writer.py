@@ -113,12 +113,14 @@ class Writer:
         less: str = "slt",
         flags: str = " nsw",
         lanes: bool = False,
+        rounds: int = 1,
     ) -> list[str]:
         """Counts from start below stop; (type, first value) of what is carried, whose last values return.
 
         With `lanes` the iterations are independent of each other, whatever the pointers may be: accesses in the body
         carry the access group, so LLVM vectorises without asking whether buffers overlap. What is left over then is
-        few elements, and a loop around loops is long as it is: neither is unrolled.
+        few elements, and a loop around loops is long as it is: neither is unrolled. `rounds` are the vectors that are
+        computed side by side; 1: as LLVM likes.
         """
         before, head, inside, latch, after = (
             self.block,
@@ -139,6 +141,8 @@ class Writer:
         loops, self._loops = self._loops, 0
         results = body(i, phis)
         properties = [*_LANES] if lanes else []
+        if rounds > 1:
+            properties.append(f'!{{!"llvm.loop.interleave.count", i32 {rounds}}}')
         if self._loops:
             properties.append(_ONCE)
         self._loops += loops + 1

@@ -1,7 +1,8 @@
-"""How a launch is run: which loops, in which order, on how many threads. Decided by its numbers, when it is bound."""
+"""How a launch runs on a CPU: which loops, in which order, on how many threads. Decided when it is bound."""
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,10 @@ from typing import Any
 from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program
 from hologram.atlas.ssa import deep
-from hologram.backends.cpu.llvm.arguments import COLUMN_TILE, Variant
-from hologram.backends.cpu.llvm.nontemporal import VECTOR_BYTES, streamed_store
-from hologram.backends.cpu.llvm.reuse import ELEMENTS
-from hologram.backends.cpu.llvm.workgroups import WORKGROUP
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
+from hologram.compiler.analysis.reuse import ELEMENTS
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
@@ -29,7 +27,29 @@ _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
+VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned
+COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
+WORKGROUP = 256  # threads that meet, where a program does not say
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
+
+
+@frozen
+class Variant:
+    """How a program is compiled: what a launch knows and the code depends on."""
+
+    form: str  # "map", "stream", "row", "columns", "split" or "workgroup"
+    order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
+    reduced: tuple[int, ...]  # reduced axes likewise
+    constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
+    guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
+    split: int = -1  # form "split": the reduced axis that is cut into chunks
+    keep: bool = False  # costly values of a row are kept from one sweep to the next
+    early: bool = False  # elements of rows are stored in the sweep that has them
+
+    @property
+    def text(self) -> str:
+        """The same for equal variants, in every process."""
+        return json.dumps({**vars(self), "guarded": sorted(self.guarded)})
 
 
 @frozen
@@ -198,6 +218,18 @@ def schedule(
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
     variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
     return Schedule(variant, (lanes,), (size,))
+
+
+def streamed_store(program: Program) -> Instruction | None:
+    """The program's one store, if strips can be made of it: a map of one axis whose store is unconditional."""
+    stores = [i for i in program.body.walk() if i.opcode is Opcode.STORE]
+    fits = (
+        program.rank == 1
+        and not program.reduced
+        and len(stores) == 1
+        and stores[0] in program.body.instructions
+    )
+    return stores[0] if fits and program.buffer(str(stores[0].attribute)).dtype.kind != "bool" else None
 
 
 def streams(
