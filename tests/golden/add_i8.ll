@@ -8,32 +8,26 @@ entry:
   %v4 = load ptr, ptr %v3, align 8
   %v5 = getelementptr inbounds i64, ptr %arguments, i64 2
   %v6 = load ptr, ptr %v5, align 8
-  %v7 = getelementptr inbounds i64, ptr %arguments, i64 4
+  %v7 = getelementptr inbounds i64, ptr %arguments, i64 3
   %v8 = load i64, ptr %v7, align 8
-  %v9 = getelementptr inbounds i64, ptr %arguments, i64 5
-  %v10 = load i64, ptr %v9, align 8
-  %v11 = getelementptr inbounds i64, ptr %arguments, i64 6
-  %v12 = load i64, ptr %v11, align 8
-  %v13 = getelementptr inbounds i64, ptr %arguments, i64 3
-  %v14 = load i64, ptr %v13, align 8
-  br label %head15
-head15:
-  %i19 = phi i64 [ %begin, %entry ], [ %i20, %latch17 ]
-  %v21 = icmp slt i64 %i19, %end
-  br i1 %v21, label %body16, label %done18
-body16:
-  %v22 = getelementptr inbounds i8, ptr %v2, i64 %i19
-  %v23 = load i8, ptr %v22, align 1, !llvm.access.group !0
-  %v24 = getelementptr inbounds i8, ptr %v4, i64 %i19
-  %v25 = load i8, ptr %v24, align 1, !llvm.access.group !0
-  %v26 = add i8 %v23, %v25
-  %v27 = getelementptr inbounds i8, ptr %v6, i64 %i19
-  store i8 %v26, ptr %v27, align 1, !llvm.access.group !0
-  br label %latch17
-latch17:
-  %i20 = add nsw i64 %i19, 1
-  br label %head15, !llvm.loop !3
-done18:
+  br label %head9
+head9:
+  %i13 = phi i64 [ %begin, %entry ], [ %i14, %latch11 ]
+  %v15 = icmp slt i64 %i13, %end
+  br i1 %v15, label %body10, label %done12
+body10:
+  %v16 = getelementptr inbounds i8, ptr %v2, i64 %i13
+  %v17 = load i8, ptr %v16, align 1, !llvm.access.group !0
+  %v18 = getelementptr inbounds i8, ptr %v4, i64 %i13
+  %v19 = load i8, ptr %v18, align 1, !llvm.access.group !0
+  %v20 = add i8 %v17, %v19
+  %v21 = getelementptr inbounds i8, ptr %v6, i64 %i13
+  store i8 %v20, ptr %v21, align 1, !llvm.access.group !0
+  br label %latch11
+latch11:
+  %i14 = add nsw i64 %i13, 1
+  br label %head9, !llvm.loop !3
+done12:
   ret void
 }
 

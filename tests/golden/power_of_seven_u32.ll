@@ -6,58 +6,54 @@ entry:
   %v2 = load ptr, ptr %v1, align 8
   %v3 = getelementptr inbounds i64, ptr %arguments, i64 1
   %v4 = load ptr, ptr %v3, align 8
-  %v5 = getelementptr inbounds i64, ptr %arguments, i64 3
+  %v5 = getelementptr inbounds i64, ptr %arguments, i64 2
   %v6 = load i64, ptr %v5, align 8
-  %v7 = getelementptr inbounds i64, ptr %arguments, i64 4
-  %v8 = load i64, ptr %v7, align 8
-  %v9 = getelementptr inbounds i64, ptr %arguments, i64 2
-  %v10 = load i64, ptr %v9, align 8
-  br label %head11
-head11:
-  %i15 = phi i64 [ %begin, %entry ], [ %i16, %latch13 ]
-  %v17 = icmp slt i64 %i15, %end
-  br i1 %v17, label %body12, label %done14
-body12:
-  %v18 = getelementptr inbounds i32, ptr %v2, i64 %i15
-  %v19 = load i32, ptr %v18, align 4, !llvm.access.group !0
-  %v20 = icmp ult i32 %v19, 65536
-  br i1 %v20, label %then21, label %else22
-then21:
-  br label %head24
-head24:
-  %i28 = phi i64 [ 0, %then21 ], [ %i29, %latch26 ]
-  %c30 = phi i32 [ 1, %then21 ], [ %v41, %latch26 ]
-  %c31 = phi i32 [ 7, %then21 ], [ %v42, %latch26 ]
-  %v32 = icmp slt i64 %i28, 16
-  br i1 %v32, label %body25, label %done27
-body25:
-  %v33 = trunc i64 %i28 to i32
-  %v34 = icmp ult i32 %v33, 32
-  %v35 = and i32 %v33, 31
-  %v36 = lshr i32 %v19, %v35
-  %v37 = select i1 %v34, i32 %v36, i32 0
-  %v38 = and i32 %v37, 1
-  %v39 = icmp ne i32 %v38, 0
-  %v40 = mul i32 %c30, %c31
-  %v41 = select i1 %v39, i32 %v40, i32 %c30
-  %v42 = mul i32 %c31, %c31
-  br label %latch26
-latch26:
-  %i29 = add nsw i64 %i28, 1
-  br label %head24
-done27:
-  br label %done23
-else22:
-  br label %done23
+  br label %head7
+head7:
+  %i11 = phi i64 [ %begin, %entry ], [ %i12, %latch9 ]
+  %v13 = icmp slt i64 %i11, %end
+  br i1 %v13, label %body8, label %done10
+body8:
+  %v14 = getelementptr inbounds i32, ptr %v2, i64 %i11
+  %v15 = load i32, ptr %v14, align 4, !llvm.access.group !0
+  %v16 = icmp ult i32 %v15, 65536
+  br i1 %v16, label %then17, label %else18
+then17:
+  br label %head20
+head20:
+  %i24 = phi i64 [ 0, %then17 ], [ %i25, %latch22 ]
+  %c26 = phi i32 [ 1, %then17 ], [ %v37, %latch22 ]
+  %c27 = phi i32 [ 7, %then17 ], [ %v38, %latch22 ]
+  %v28 = icmp slt i64 %i24, 16
+  br i1 %v28, label %body21, label %done23
+body21:
+  %v29 = trunc i64 %i24 to i32
+  %v30 = icmp ult i32 %v29, 32
+  %v31 = and i32 %v29, 31
+  %v32 = lshr i32 %v15, %v31
+  %v33 = select i1 %v30, i32 %v32, i32 0
+  %v34 = and i32 %v33, 1
+  %v35 = icmp ne i32 %v34, 0
+  %v36 = mul i32 %c26, %c27
+  %v37 = select i1 %v35, i32 %v36, i32 %c26
+  %v38 = mul i32 %c27, %c27
+  br label %latch22
+latch22:
+  %i25 = add nsw i64 %i24, 1
+  br label %head20
 done23:
-  %v43 = phi i32 [ %c30, %done27 ], [ 0, %else22 ]
-  %v44 = getelementptr inbounds i32, ptr %v4, i64 %i15
-  store i32 %v43, ptr %v44, align 4, !llvm.access.group !0
-  br label %latch13
-latch13:
-  %i16 = add nsw i64 %i15, 1
-  br label %head11, !llvm.loop !4
-done14:
+  br label %done19
+else18:
+  br label %done19
+done19:
+  %v39 = phi i32 [ %c26, %done23 ], [ 0, %else18 ]
+  %v40 = getelementptr inbounds i32, ptr %v4, i64 %i11
+  store i32 %v39, ptr %v40, align 4, !llvm.access.group !0
+  br label %latch9
+latch9:
+  %i12 = add nsw i64 %i11, 1
+  br label %head7, !llvm.loop !4
+done10:
   ret void
 }
 

@@ -10,37 +10,29 @@ entry:
   %v6 = load ptr, ptr %v5, align 8
   %v7 = getelementptr inbounds i64, ptr %arguments, i64 3
   %v8 = load ptr, ptr %v7, align 8
-  %v9 = getelementptr inbounds i64, ptr %arguments, i64 5
+  %v9 = getelementptr inbounds i64, ptr %arguments, i64 4
   %v10 = load i64, ptr %v9, align 8
-  %v11 = getelementptr inbounds i64, ptr %arguments, i64 6
-  %v12 = load i64, ptr %v11, align 8
-  %v13 = getelementptr inbounds i64, ptr %arguments, i64 7
-  %v14 = load i64, ptr %v13, align 8
-  %v15 = getelementptr inbounds i64, ptr %arguments, i64 8
-  %v16 = load i64, ptr %v15, align 8
-  %v17 = getelementptr inbounds i64, ptr %arguments, i64 4
-  %v18 = load i64, ptr %v17, align 8
-  br label %head19
-head19:
-  %i23 = phi i64 [ %begin, %entry ], [ %i24, %latch21 ]
-  %v25 = icmp slt i64 %i23, %end
-  br i1 %v25, label %body20, label %done22
-body20:
-  %v26 = getelementptr inbounds i8, ptr %v2, i64 %i23
-  %v27 = load i8, ptr %v26, align 1, !llvm.access.group !0
-  %v28 = icmp ne i8 %v27, 0
-  %v29 = getelementptr inbounds float, ptr %v4, i64 %i23
-  %v30 = load float, ptr %v29, align 4, !llvm.access.group !0
-  %v31 = getelementptr inbounds float, ptr %v6, i64 %i23
-  %v32 = load float, ptr %v31, align 4, !llvm.access.group !0
-  %v33 = select i1 %v28, float %v30, float %v32
-  %v34 = getelementptr inbounds float, ptr %v8, i64 %i23
-  store float %v33, ptr %v34, align 4, !llvm.access.group !0
-  br label %latch21
-latch21:
-  %i24 = add nsw i64 %i23, 1
-  br label %head19, !llvm.loop !3
-done22:
+  br label %head11
+head11:
+  %i15 = phi i64 [ %begin, %entry ], [ %i16, %latch13 ]
+  %v17 = icmp slt i64 %i15, %end
+  br i1 %v17, label %body12, label %done14
+body12:
+  %v18 = getelementptr inbounds i8, ptr %v2, i64 %i15
+  %v19 = load i8, ptr %v18, align 1, !llvm.access.group !0
+  %v20 = icmp ne i8 %v19, 0
+  %v21 = getelementptr inbounds float, ptr %v4, i64 %i15
+  %v22 = load float, ptr %v21, align 4, !llvm.access.group !0
+  %v23 = getelementptr inbounds float, ptr %v6, i64 %i15
+  %v24 = load float, ptr %v23, align 4, !llvm.access.group !0
+  %v25 = select i1 %v20, float %v22, float %v24
+  %v26 = getelementptr inbounds float, ptr %v8, i64 %i15
+  store float %v25, ptr %v26, align 4, !llvm.access.group !0
+  br label %latch13
+latch13:
+  %i16 = add nsw i64 %i15, 1
+  br label %head11, !llvm.loop !3
+done14:
   ret void
 }
 
