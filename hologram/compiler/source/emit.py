@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.dialect import Declarations, Dialect
+from hologram.compiler.source.body import Body
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.errors import UnsupportedDType
@@ -24,17 +25,20 @@ _OWN = re.compile(
 )
 
 
+_THREADS = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}
+
+
 def identifier(name: str, dialect: Dialect) -> str:
     """`name`, or a variant of it that is neither a reserved word, nor the generator's own, nor another's variant."""
     apart = name in dialect.reserved or _OWN.fullmatch(name) or name.endswith("_")
     return f"{name}_" if apart else name
 
 
-class Emitter:
+class Emitter(Body):
     """Writes lines; knows how each value is called."""
 
     def __init__(self, program: Program, dialect: Dialect, declarations: Declarations) -> None:
-        self.program = program
+        super().__init__(program, {})
         self.dialect = dialect
         self.declarations = declarations
         # By the names of the program; the declarations hold those of the source.
@@ -43,7 +47,6 @@ class Emitter:
         self.shared_names = {
             s.name: d.name for s, d in zip(program.shared, declarations.shared, strict=False)
         }
-        self.names: dict[int, str] = {}
         self.constants: set[int] = set()  # values that are literals
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
@@ -127,75 +130,47 @@ class Emitter:
 
     # Instructions.
 
-    def instructions(self, instructions: Iterable[Instruction]) -> None:
-        for instruction in instructions:
-            self.instruction(instruction)
+    def position(self, opcode: Opcode, axis: int) -> str:
+        if opcode is Opcode.COORDINATE:
+            return f"i{axis}"
+        if opcode is Opcode.EXTENT:
+            return self.extent(axis)
+        return "lane" if opcode is Opcode.LANE else self.index(_THREADS[opcode])
 
-    def instruction(self, i: Instruction) -> None:
-        """One instruction as statements; names its results."""
-        operands = [self.names[o] for o in i.operands]
-        match i.opcode:
-            case Opcode.COORDINATE:
-                self.names[i.result] = f"i{i.attribute}"
-            case Opcode.EXTENT:
-                self.names[i.result] = self.extent(int(i.attribute or 0))
-            case Opcode.LANE | Opcode.WORKGROUP | Opcode.THREAD:
-                name = {Opcode.WORKGROUP: "group", Opcode.THREAD: "thread_index"}.get(i.opcode, "lane")
-                self.names[i.result] = name if i.opcode is Opcode.LANE else self.index(name)
-            case Opcode.CONSTANT:
-                self.names[i.result] = self.literal(i.attribute, i.type)  # type: ignore[arg-type]
-                self.constants.add(i.result)
-            case Opcode.SCALAR:
-                self._scalar(i)
-            case Opcode.STORE:
-                self.store(i, *operands)
-            case Opcode.SHARED_STORE:
-                self.guarded(self.shared_store(str(i.attribute), self._shared(i), *operands))
-            case Opcode.BARRIER:
-                self.line(self.dialect.barrier)
-            case Opcode.IF:
-                self._if(i, operands[0])
-            case Opcode.LOOP:
-                self._loop(i, operands)
-            case opcode if opcode in ATOMICS:
-                self._atomic(i, *operands)
-            case _:
-                if (
-                    self.dialect.folds
-                    and i.opcode is not Opcode.LOAD
-                    and self.constants.issuperset(i.operands)
-                ):
-                    operands[:1] = [self._variable(i, text) for text in operands[:1]]
-                self._define(i, self._expression(i, operands))
+    def constant(self, i: Instruction) -> str:
+        self.constants.add(i.result)
+        return self.literal(i.attribute, i.type)  # type: ignore[arg-type]
 
-    def _define(self, i: Instruction, value: str) -> None:
+    def scalar(self, i: Instruction) -> str:
+        text = self.dialect.parameters[i.type].format(identifier(str(i.attribute), self.dialect))
+        return text if re.fullmatch(r"[\w.]+", text) else self._define(i, text)
+
+    def pure(self, i: Instruction, operands: Sequence[str]) -> str:
+        literals = i.opcode is not Opcode.LOAD and self.constants.issuperset(i.operands)
+        if literals and self.dialect.folds:
+            operands = [*(self._variable(i, text) for text in operands[:1]), *operands[1:]]
+        return self._define(i, self._expression(i, operands))
+
+    def _define(self, i: Instruction, value: str) -> str:
+        """A variable of the instruction's value."""
         if i.result in self.fragile and i.type in self.dialect.hidden:
             self.help("hidden", i.type, "")
             value = self.dialect.hidden[i.type].format(value)
-        self.names[i.result] = f"v{i.result}"
-        self.let(self.names[i.result], i.type, value)
+        name = f"v{i.result}"
+        self.let(name, i.type, value)
+        return name
 
     def _variable(self, i: Instruction, text: str) -> str:
         """The first operand, a literal, as a variable."""
         name = f"v{i.result}_first"
-        self.var(name, self.program.types[i.operands[0]], text)
+        self.var(name, self.types[i.operands[0]], text)
         return name
 
     def index(self, text: str) -> str:
         return text if self.dialect.index_bits == 32 else f"({self.type(dtypes.index)}){text}"
 
-    def _scalar(self, i: Instruction) -> None:
-        text = self.dialect.parameters[i.type].format(identifier(str(i.attribute), self.dialect))
-        if re.fullmatch(r"[\w.]+", text):
-            self.names[i.result] = text
-        else:
-            self._define(i, text)
-
-    def _shared(self, i: Instruction) -> DType:
-        return next(s.dtype for s in self.program.shared if s.name == i.attribute)
-
     def _expression(self, i: Instruction, operands: Sequence[str]) -> str:
-        dialect, types = self.dialect, self.program.types
+        dialect, types = self.dialect, self.types
         if i.opcode is Opcode.LOAD:
             return self.load(i, operands[0])
         if i.opcode is Opcode.SHARED_LOAD:
@@ -241,7 +216,14 @@ class Emitter:
             self.help("store", buffer.dtype, buffer.name)
         self.guarded(template.format(buffer=buffer.name, position=position, value=value))
 
-    def shared_store(self, name: str, dtype: DType, position: str, value: str) -> str:
+    def shared_store(self, i: Instruction, position: str, value: str) -> None:
+        name = str(i.attribute)
+        self.guarded(self.share(name, self.shared_dtype(name), position, value))
+
+    def barrier(self) -> None:
+        self.line(self.dialect.barrier)
+
+    def share(self, name: str, dtype: DType, position: str, value: str) -> str:
         """The statement that stores an element of a shared array."""
         template = self.dialect.shared_stores.get(dtype, "{buffer}[{position}] = {value};")
         return template.format(buffer=self.shared_names[name], position=position, value=value)
@@ -254,26 +236,26 @@ class Emitter:
         with self.scope(f"if ({self.guard}) {{"):
             self.line(statement)
 
-    def _atomic(self, i: Instruction, position: str, value: str) -> None:
-        name = self.buffer_names[str(i.attribute)]
+    def atomic(self, i: Instruction, position: str, value: str) -> str:
+        buffer = self.buffer_names[str(i.attribute)]
         template = self.dialect.atomics.get((i.opcode, i.type))
         if template is None:
             raise UnsupportedDType(
                 f"{self.program.name}: {self.dialect.name} has no {i.opcode.value} of {i.type}"
             )
-        self.help(i.opcode, i.type, name)
-        text = template.format(buffer=name, position=position, value=value)
+        self.help(i.opcode, i.type, buffer)
+        text = template.format(buffer=buffer, position=position, value=value)
         if not self.guard:
-            self._define(i, text)
-            return
-        self.names[i.result] = f"v{i.result}"
-        self.var(self.names[i.result], i.type, self.literal(i.type.python(0), i.type))
+            return self._define(i, text)
+        name = f"v{i.result}"
+        self.var(name, i.type, self.literal(i.type.python(0), i.type))
         with self.scope(f"if ({self.guard}) {{"):
-            self.line(f"{self.names[i.result]} = {text};")
+            self.line(f"{name} = {text};")
+        return name
 
-    def _if(self, i: Instruction, condition: str) -> None:
+    def if_(self, i: Instruction, condition: str) -> None:
         for result, dtype in zip(i.results, i.types, strict=True):
-            self.names[result] = f"v{result}"
+            self.values[result] = f"v{result}"
             self.var(f"v{result}", dtype, self.literal(dtype.python(0), dtype))
         then, orelse = i.blocks
         has_else = bool(orelse.instructions or orelse.yields)
@@ -288,22 +270,21 @@ class Emitter:
     def _yield(self, block: Block, results: Sequence[int]) -> None:
         self.instructions(block.instructions)
         for result, value in zip(results, block.yields, strict=True):
-            self.line(f"{self.names[result]} = {self.names[value]};")
+            self.line(f"{self.values[result]} = {self.values[value]};")
 
-    def _loop(self, i: Instruction, operands: Sequence[str]) -> None:
+    def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
         (block,) = i.blocks
-        start, stop, step, *first = operands
         for result, argument, dtype, value in zip(
             i.results, block.arguments[1:], i.types, first, strict=True
         ):
-            self.names[result] = self.names[argument] = f"v{result}"
+            self.values[result] = self.values[argument] = f"v{result}"
             self.var(f"v{result}", dtype, value)
         counter = f"v{block.arguments[0]}"
-        self.names[block.arguments[0]] = counter
+        self.values[block.arguments[0]] = counter
         with self.loop(counter, block.argument_types[0], start, stop, step):
             self.instructions(block.instructions)
-            targets = [self.names[r] for r in i.results]
-            values = [self.names[v] for v in block.yields]
+            targets = [self.values[r] for r in i.results]
+            values = [self.values[v] for v in block.yields]
             for k, (dtype, value) in enumerate(zip(i.types, values, strict=True)):
                 if value in targets and value != targets[k]:  # carried values that change places
                     values[k] = f"next_{targets[k]}"

@@ -74,7 +74,7 @@ def _zeroes(emitter: Emitter, schedule: Schedule) -> None:
     for array in emitter.program.shared:
         zero = emitter.literal(array.dtype.python(0), array.dtype)
         with emitter.loop("place", index, emitter.index("thread_index"), emitter.number(array.size), step):
-            emitter.line(emitter.shared_store(array.name, array.dtype, "place", zero))
+            emitter.line(emitter.share(array.name, array.dtype, "place", zero))
     emitter.line(emitter.dialect.barrier)
 
 
@@ -123,7 +123,7 @@ class _Vectors:
         emitter, program = self.emitter, self.emitter.program
         arguments = [("lane", emitter.type(dtypes.index))]
         for value in self.loads:
-            emitter.names[value] = f"v{value}"
+            emitter.values[value] = f"v{value}"
             arguments.append((f"v{value}", emitter.type(program.types[value])))
         fields = [(emitter.buffer_names[n], emitter.type(program.buffer(n).dtype)) for n in self.stores]
         result = fields[0][1] if len(fields) == 1 else "Element" if fields else ""
@@ -133,7 +133,7 @@ class _Vectors:
         emitter.depth = 1
         coordinates(emitter, used_coordinates(emitter), program.rank, "lane")
         emitter.instructions(i for i in program.body.instructions if not self._handled(i))
-        values = [emitter.names[v] for v in self.stores.values()]
+        values = [emitter.values[v] for v in self.stores.values()]
         if len(values) == 1:
             emitter.line(f"return {values[0]};")
         elif values:

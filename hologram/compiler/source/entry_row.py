@@ -121,16 +121,16 @@ class _Rows:
         mentioned = {v for i in inside for v in mentions(i)} | set(yielded)
         loaded = [i for i in loads if i.result in mentioned]
         own = {i.result for i in loaded}
-        given = sorted(v for v in mentioned - defined - own if _LOCAL.fullmatch(emitter.names.get(v, "")))
+        given = sorted(v for v in mentioned - defined - own if _LOCAL.fullmatch(emitter.values.get(v, "")))
         results = tuple((f"r{n}", program.types[v]) for n, v in enumerate(yielded))
         saved, emitter.lines = emitter.lines, []
         depth, emitter.depth = emitter.depth, 0
-        names = dict(emitter.names)
+        names = dict(emitter.values)
         index = emitter.type(dtypes.index)
-        arguments = [(emitter.names[v], emitter.type(program.types[v])) for v in given]
+        arguments = [(emitter.values[v], emitter.type(program.types[v])) for v in given]
         arguments += [(n, index) for n in self._counters()]
         for i in loaded:
-            emitter.names[i.result] = f"v{i.result}"
+            emitter.values[i.result] = f"v{i.result}"
             arguments.append((f"v{i.result}", emitter.type(i.type)))
         name = f"term_{k}"
         result = ""
@@ -144,15 +144,15 @@ class _Rows:
         emitter.depth = 1
         self._flat_coordinates(inside)
         emitter.instructions(inside)
-        values = [emitter.names[v] for v in yielded]
+        values = [emitter.values[v] for v in yielded]
         if len(values) == 1:
             emitter.line(f"return {values[0]};")
         elif values:
             emitter.line(f"return {self.dialect.construct.format(name=result, values=', '.join(values))};")
         text = [*emitter.lines, "}", ""]
-        emitter.lines, emitter.depth, emitter.names = saved, depth, names
+        emitter.lines, emitter.depth, emitter.values = saved, depth, names
         positions = self._positions(phase, [*loaded, *stores])
-        log_pass = tuple(emitter.names[v] for v in given)
+        log_pass = tuple(emitter.values[v] for v in given)
         return _Sweep(name, tuple(loaded), stores, positions, log_pass, results, phase.reductions), text
 
     def _by_caller(self, i: Instruction) -> bool:
@@ -262,7 +262,7 @@ class _Rows:
             self._place(sweep)
             for i in (*sweep.loads, *sweep.stores):
                 if i.attribute in vectors:
-                    position = emitter.names[i.operands[0]]
+                    position = emitter.values[i.operands[0]]
                     emitter.line(f"aligned = aligned && {position} % {number(4)} == {number(0)};")
 
     def _place(self, sweep: _Sweep) -> None:
@@ -274,7 +274,7 @@ class _Rows:
         values: list[list[str]] = [[], [], [], []]
         for i in sweep.loads:
             name = str(i.attribute)
-            position = emitter.names[i.operands[0]]
+            position = emitter.values[i.operands[0]]
             if name in vectors:
                 vector = f"v{i.result}_4"
                 text = f"{emitter.buffer_names[name]}[{position} / {number(4)}]"
@@ -292,7 +292,7 @@ class _Rows:
         for n, i in enumerate(sweep.stores):
             name = str(i.attribute)
             dtype = self.program.buffer(name).dtype
-            position = emitter.names[i.operands[0]]
+            position = emitter.values[i.operands[0]]
             stored = [results[k][len(sweep.folds) + n] for k in range(4)]
             if name in vectors:
                 emitter.help("vector", dtype, "")
@@ -306,10 +306,10 @@ class _Rows:
         """One element: loads, the function, folds and stores."""
         emitter = self.emitter
         self._place(sweep)
-        values = [emitter.load(i, emitter.names[i.operands[0]]) for i in sweep.loads]
+        values = [emitter.load(i, emitter.values[i.operands[0]]) for i in sweep.loads]
         results = self._term(sweep, counter, values, part)
         for i, value in zip(sweep.stores, results[len(sweep.folds) :], strict=True):
-            emitter.store(i, emitter.names[i.operands[0]], value)
+            emitter.store(i, emitter.values[i.operands[0]], value)
 
     def _term(self, sweep: _Sweep, place: str, values: list[str], part: int) -> list[str]:
         """Calls the function for an element and folds; gives the names of all results."""

@@ -25,7 +25,7 @@ class Tree:
         """The threads' partial results become the row's."""
         emitter = self.emitter
         v = f"v{fold.result}"
-        emitter.names[fold.result] = v
+        emitter.values[fold.result] = v
         for pair, (a, b) in enumerate(((0, 1), (2, 3))):
             emitter.let(f"{v}_{'ab'[pair]}", fold.type, combine(self.emitter, fold, f"{v}_{a}", f"{v}_{b}"))
         if self.threads == 1:

@@ -217,14 +217,14 @@ class _Epilogue:
         )
         declarations = Declarations(self.tile.name, self.tile.workgroup, buffers, (), ())
         emitter = Emitter(self.program, self.dialect, declarations)
-        emitter.names[self.load.result] = "value"
+        emitter.values[self.load.result] = "value"
         body = self._slice()
         used = {i.attribute for i in deep(body) if i.opcode is Opcode.COORDINATE}
         for axis, name in enumerate(("row", "column")):
             if axis in used:
                 emitter.let(f"i{axis}", dtypes.index, name)
         emitter.instructions(body)
-        emitter.line(f"return {emitter.names[self.store.operands[1]]};")
+        emitter.line(f"return {emitter.values[self.store.operands[1]]};")
         places = [b.name for b in self.tile.buffers]
         extra = []
         for b, declared in zip(self.program.buffers, buffers, strict=True):

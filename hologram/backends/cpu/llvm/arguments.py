@@ -58,7 +58,7 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
         else load_slot(w, slots.scalars + k, register_type(s.dtype))
         for k, s in enumerate(program.scalars)
     }
-    buffers = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
+    memory = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
     extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
-    shared = {a.name: w.alloca(memory_type(a.dtype), a.size) for a in program.shared}
-    return Frame(program, w, buffers, scalars, extents, shared)
+    memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in program.shared}
+    return Frame(program, w, memory, scalars, extents)

@@ -101,7 +101,7 @@ class _Tile:
         coordinates = self.outer | {self.axis: self.w(f"add nsw i64 {self.begin}, {j}")} | dict(inner)
         lane = Lane(self.frame, positions(self.frame, coordinates), group=GROUP)
         for number in range(k + 1):
-            lane.emit(self.phases[number].uniform)
+            lane.instructions(self.phases[number].uniform)
             if number < k:
                 sums = self.arrays[number]
                 lane.values |= {a.fold.instruction.result: a.result(self.w, j) for a in sums}
@@ -113,7 +113,7 @@ class _Tile:
         parts = [a.read(w, a.parts, j) for a in sums]
         for place in places:
             lane = self.lane(j, k, place)
-            lane.emit(self.phases[k].sweep)
+            lane.instructions(self.phases[k].sweep)
             values = [lane.values[a.fold.instruction.operands[0]] for a in sums]
             parts = [a.fold.step(w, p, v) for a, p, v in zip(sums, parts, values, strict=True)]
         for a, part in zip(sums, parts, strict=True):
@@ -155,7 +155,7 @@ def column_body(
             for k in range(len(phases)):
                 tile.sweep(k, variant.reduced)
             if tail:
-                tile.over(lambda j: tile.lane(j, len(phases) - 1, {}).emit(tail))
+                tile.over(lambda j: tile.lane(j, len(phases) - 1, {}).instructions(tail))
             return []
 
         w.loop(start, stop, size, [], body)

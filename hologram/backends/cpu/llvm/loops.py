@@ -108,7 +108,7 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def element(i: str, _: list[str]) -> list[str]:
             coordinates = outer | ({variant.order[-1]: i} if variant.order else {})
-            Lane(frame, positions(frame, coordinates), group=GROUP).emit(program.body.instructions)
+            Lane(frame, positions(frame, coordinates), group=GROUP).instructions(program.body.instructions)
             return []
 
         side_by_side = rounds(program.body.instructions)
@@ -172,7 +172,7 @@ def row_body(
     def row(outer: dict[int, str]) -> None:
         uniform = Lane(frame, positions(frame, outer))
         for phase, kept_sweep in zip(phases, sweeps, strict=True):
-            uniform.emit(phase.uniform)
+            uniform.instructions(phase.uniform)
             folds = [Fold(i) for i in phase.reductions]
 
             def element(
@@ -182,7 +182,7 @@ def row_body(
                 for value in now.fetched:
                     t = register_type(program.types[value])
                     lane.values[value] = w(f"load {t}, ptr {place(value, inner)}{GROUP}")
-                lane.emit(now.instructions)
+                lane.instructions(now.instructions)
                 for value in now.stored:
                     t = register_type(program.types[value])
                     w.do(f"store {t} {lane.values[value]}, ptr {place(value, inner)}{GROUP}")
@@ -194,6 +194,6 @@ def row_body(
                 uniform.values |= {
                     f.instruction.result: f.result(w, t) for f, t in zip(folds, totals, strict=True)
                 }
-        uniform.emit(tail)
+        uniform.instructions(tail)
 
     odometer(w, frame, variant.order, "%begin", "%end", row)

@@ -7,7 +7,7 @@ a strip is computed by an ordinary vectorised loop into an array that LLVM then 
 
 from __future__ import annotations
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions
@@ -25,8 +25,8 @@ class _Strip(Lane):
         self._strip = strip
         self._place = place
 
-    def _store(self, name: str, position: str, value: str) -> None:
-        w, d = self.w, self.frame.program.buffer(name).dtype
+    def store(self, i: Instruction, position: str, value: str) -> None:
+        w, d = self.w, self.types[i.operands[1]]
         t = memory_type(d)
         stored = to_memory(w, value, d)
         w.do(f"store {t} {stored}, ptr {w.element(self._strip, t, self._place)}, align {d.itemsize}{GROUP}")
@@ -48,13 +48,13 @@ def stream_body(w: Writer, program: Program, variant: Variant) -> None:
 
     def one(begin: str, _: list[str]) -> list[str]:
         def element(j: str, _: list[str]) -> list[str]:
-            _Strip(frame, w(f"add nsw i64 {begin}, {j}"), strip, j).emit(program.body.instructions)
+            _Strip(frame, w(f"add nsw i64 {begin}, {j}"), strip, j).instructions(program.body.instructions)
             return []
 
         w.loop("0", str(count), "1", [], element, lanes=True)
         first = Lane(frame, positions(frame, {0: begin}))
-        first.emit(indices)
-        target = w.element(frame.buffers[str(store.attribute)], t, first.values[store.operands[0]])
+        first.instructions(indices)
+        target = w.element(frame.memory[str(store.attribute)], t, first.values[store.operands[0]])
 
         def flush(j: str, _: list[str]) -> list[str]:
             vector = f"<{lanes} x {t}>"
@@ -71,7 +71,7 @@ def stream_body(w: Writer, program: Program, variant: Variant) -> None:
     w.loop("%begin", middle, str(count), [], one)
 
     def rest(i: str, _: list[str]) -> list[str]:
-        Lane(frame, positions(frame, {0: i}), group=GROUP).emit(program.body.instructions)
+        Lane(frame, positions(frame, {0: i}), group=GROUP).instructions(program.body.instructions)
         return []
 
     w.loop(middle, "%end", "1", [], rest, lanes=True)

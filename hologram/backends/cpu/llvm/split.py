@@ -64,7 +64,7 @@ def _uniform(
     outer = dict(zip(variant.order, decompose(partials.w, frame, variant.order, row), strict=True))
     lane = Lane(frame, positions(frame, outer))
     for k, folds in enumerate(_numbers(phases)[: last + 1]):
-        lane.emit(phases[k].uniform)
+        lane.instructions(phases[k].uniform)
         if k < last:
             lane.values |= {f.instruction.result: partials.total(f, n, row) for n, f in folds}
     return lane, outer
@@ -90,7 +90,7 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
 
         def element(inner: dict[int, str]) -> list[str]:
             inner_lane = Lane(frame, positions(frame, outer | inner), lane.values, group=GROUP)
-            inner_lane.emit(phases[k].sweep)
+            inner_lane.instructions(phases[k].sweep)
             return [inner_lane.values[f.instruction.operands[0]] for _, f in folds]
 
         side_by_side = rounds(phases[k].sweep)
@@ -110,7 +110,7 @@ def tail_body(
     partials = _Partials(w, frame, variant)
 
     def row(number: str, _: list[str]) -> list[str]:
-        _uniform(partials, frame, variant, phases, len(phases) - 1, number)[0].emit(tail)
+        _uniform(partials, frame, variant, phases, len(phases) - 1, number)[0].instructions(tail)
         return []
 
     w.loop("%begin", "%end", "1", [], row)

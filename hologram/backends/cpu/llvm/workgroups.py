@@ -116,7 +116,7 @@ class _Workgroup:
             return self.uniform[value]
         definition = self.definitions.get(value)
         if definition is not None and definition.opcode in _ANYWHERE:
-            lane.emit((definition,))
+            lane.instructions((definition,))
             return lane.values[value]
         return self.load(value, thread)
 
@@ -128,7 +128,7 @@ class _Workgroup:
             lane = self.lane(thread)
             for value in needed:
                 lane.values[value] = self.fetch(lane, thread, value)
-            lane.emit(instructions)
+            lane.instructions(instructions)
             for i in instructions:
                 for value in i.results:
                     if value in self.kept and i.opcode not in _ANYWHERE:
@@ -239,7 +239,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         rest = w(f"sub nsw i64 {lanes}, {first}")
         threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
         for array in program.shared:
-            _zero(w, frame.shared[array.name], array)
+            _zero(w, frame.memory[array.name], array)
         group = _Workgroup(w, frame, number, first, threads, size, anywhere, kept)
         group.run(pieces)
         return []
