@@ -6,10 +6,13 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
+from hologram.backends.cpu.llvm.division import inverts, prepare
 from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.analysis.ranges import Place
+from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 COLUMN_TILE = 1024  # outputs that are accumulated side by side
@@ -74,6 +77,13 @@ def load_slot(w: Writer, slot: int, type_: str) -> str:
     return w(f"load {type_}, ptr {address}, align 8")
 
 
+def _divisors(program: Program) -> dict[str, DType]:
+    """The scalars that are divisors of integers of 64 bits."""
+    scalars = {i.result: str(i.attribute) for i in program.body.walk() if i.opcode is Opcode.SCALAR}
+    divisions = [i for i in program.body.walk() if i.opcode in (Opcode.DIV, Opcode.REM) and inverts(i.type)]
+    return {scalars[y]: i.type for i in divisions if (y := i.operands[1]) in scalars}
+
+
 def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
     """Reads the argument block."""
     slots = Slots(program)
@@ -84,6 +94,7 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
         else load_slot(w, slots.scalars + k, register_type(s.dtype))
         for k, s in enumerate(program.scalars)
     }
+    prepare(w, [(d, scalars[name]) for name, d in _divisors(program).items()])
     buffers = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
     lengths = {b.name: load_slot(w, slots.lengths + k, "i64") for k, b in enumerate(program.buffers)}
     extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
