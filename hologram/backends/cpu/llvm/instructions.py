@@ -6,6 +6,7 @@ writer.py): `ROUNDED` names the opcodes whose result must be rounded back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
@@ -51,14 +52,20 @@ def _remainder(w: Writer, d: DType, x: str, y: str) -> str:
     return _division(w, d, x, y, True)
 
 
+_MAGNITUDE, _INFINITY = (1 << 63) - 1, 0x7FF << 52  # of the bits of literals
+
+
 def _extreme(larger: bool) -> Spelling:
     def spell(w: Writer, d: DType, x: str, y: str) -> str:
         t = register_type(d)
         if d.is_float:
-            # An ordered compare picks y if either is NaN, which is right unless x is the NaN.
-            first = w(f"fcmp {'ogt' if larger else 'olt'} {t} {x}, {y}")
-            chosen = w(f"select i1 {first}, {t} {x}, {t} {y}")
-            return w(f"select i1 {w(f'fcmp uno {t} {x}, {x}')}, {t} {x}, {t} {chosen}")
+            order = "gt" if larger else "lt"
+            if y.startswith("0x") and int(y, 16) & _MAGNITUDE <= _INFINITY:  # a constant, and no NaN
+                return w(f"select i1 {w(f'fcmp u{order} {t} {x}, {y}')}, {t} {x}, {t} {y}")
+            # An ordered compare picks y if either is NaN, which is right unless x is the NaN. That x, instead of a
+            # NaN of our own, would make one condition of both, and a branch of that where it is no vector's.
+            chosen = w(f"select i1 {w(f'fcmp o{order} {t} {x}, {y}')}, {t} {x}, {t} {y}")
+            return w(f"select i1 {w(f'fcmp uno {t} {x}, {x}')}, {t} {literal(math.nan, d)}, {t} {chosen}")
         if d.kind == "bool":
             return w(f"{'or' if larger else 'and'} i1 {x}, {y}")
         name = f"llvm.{'s' if d.is_signed else 'u'}{'max' if larger else 'min'}.{t}"
