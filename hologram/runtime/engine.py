@@ -112,11 +112,14 @@ class Engine(Structures):
         if attributes and attributes is not operation.attributes:
             for value in attributes.values():
                 given.append(cache_key(value))
-        structure = self.structures.get(tuple(given))
-        if structure is None or structure.values:
-            structure = self.structure(tuple(given), arguments)
-            if structure is None:
-                return None
+        key = tuple(given)
+        structure = self.structures.get(key)
+        if structure is None:
+            structure = self.structure(key, arguments)
+        elif structure.values:
+            structure = self.of_numbers(structure, arguments)
+        if structure is None:
+            return None
         results = []
         for kind in structure.kinds:
             block = self.block(kind)

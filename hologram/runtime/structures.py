@@ -84,9 +84,11 @@ class Structures(Allocation):
                 return None
             structure = self._templates.structure(key)
             return structure and self.structures.keep(key, structure)
-        if structure.values:
-            return self.structures.get((structure, *[cache_key(arguments[k]) for k in structure.values]))
-        return structure
+        return self.of_numbers(structure, arguments) if structure.values else structure
+
+    def of_numbers(self, structure: Structure, arguments: list[Any]) -> Structure | None:
+        """Of a structure for one number alone, the one for that which is among the arguments, if it is known."""
+        return self.structures.get((structure, *[cache_key(arguments[k]) for k in structure.values]))
 
     def _learned(
         self,

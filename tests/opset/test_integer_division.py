@@ -62,10 +62,26 @@ def test_near_multiples(dtype: type[np.integer], name: str, executor: hg.Executo
         pytest.skip(f"no {dtype.__name__} here")
     x, y = _near_multiples(dtype)
     divide = OPERATORS[name]
-    t = executor.tensor(x)
-    np.testing.assert_array_equal(divide(t, executor.tensor(y)).to_numpy(), divide(x, y))
+    np.testing.assert_array_equal(divide(executor.tensor(x), executor.tensor(y)).to_numpy(), divide(x, y))
     facts = np.iinfo(dtype)
-    for number in (0, 1, 2, 7, 10, 641, facts.max, facts.min):
-        want = divide(x, dtype(number))
+    negative = (-1, -3, facts.min + 1) if facts.min else ()
+    half = 1 << facts.bits // 2
+    for number in (
+        0,
+        1,
+        2,
+        7,
+        10,
+        641,
+        half - 1,
+        half + 1,
+        facts.max,
+        facts.min,
+        facts.max // 2 + 2,
+        *negative,
+    ):
+        multiple = x // dtype(number or 1) * dtype(number)
+        x = np.concatenate([x[:50_000], multiple[:20_000], multiple[:20_000] - dtype(1)])
+        t, want = executor.tensor(x), divide(x, dtype(number))
         np.testing.assert_array_equal(divide(t, number).to_numpy(), want)
         np.testing.assert_array_equal(hg.jit(lambda t, n=number: divide(t, n))(t).to_numpy(), want)

@@ -13,7 +13,8 @@ from hologram.machine.kernel import Binding
 from hologram.machine.plan import ORDER, Tile, reading, told, writing
 from hologram.opset.sort import orders
 
-SHAPES = [(17,), (1000,), (100_001,), (3, 20_000), (300, 100), (2, 9000), (0,), (5, 0)]
+SHORT = [(40, n) for n in (17, 33, 128, 129, 256, 257)]
+SHAPES = [*SHORT, (17,), (1000,), (100_001,), (3, 20_000), (300, 100), (2, 9000), (0,), (5, 0)]
 
 
 def _rows(kind: DType, shape: tuple[int, ...]) -> np.ndarray:

@@ -208,7 +208,7 @@ def _chosen(
     if y is None or i.type.is_float:
         return None
     held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
-    own = (-math.inf, math.inf) if x is None else (x.low, x.high)
+    own = (0 if i.type.kind == "uint" else -math.inf, math.inf) if x is None else (x.low, x.high)
     low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
     if low > high:
         return y

@@ -44,13 +44,12 @@ def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
     """Whether a position, counted from the end where negative, lies in [0, extent); and one that does."""
     if position.dtype.bits < 32:  # too narrow to be counted from the end
         position = position.to(dtypes.i32)
-    size = extent.to(position.dtype)
-    if not position.dtype.is_signed:
-        inside = position < size
-        return inside, select(inside, position, 0).to(index)
-    wrapped = select(position < 0, position + size, position)
-    inside = (wrapped >= 0) & (wrapped < size)
-    return inside, select(inside, wrapped, 0).to(index)
+    own = position.dtype.unsigned  # in which what is below 0 still is beyond any size
+    if position.dtype.is_signed:
+        wrapped = position + extent.to(position.dtype)
+        position = select(position < 0, wrapped, position).bitcast(own)
+    inside = position < extent.to(own)
+    return inside, select(inside, position, 0).to(index)
 
 
 def plan(
@@ -181,14 +180,15 @@ def ordered_step(
     run = 1
     if abs(layouts[1].strides[-2]) < abs(layouts[1].strides[-1]) and limits.serial_workgroups:
         run = min(beside, max(SHORTEST_RUN, -(-beside // (limits.parallelism or 1))))
-    program = _ordered_program(tuple(map(Address.of, layouts)), combine)
-    scalars = {"n": n, "length": -(-n // parts), "beside": beside, "run": run, "size": whole.shape[-1]}
+    program = _ordered_program(tuple(map(Address.of, layouts)), combine, run > 1)
+    scalars = {"n": n, "length": -(-n // parts), "size": whole.shape[-1]}
+    scalars |= {"beside": beside, "run": run} if run > 1 else {}
     numbers = numbers_of(("positions", "source", "out"), layouts, scalars)
     return step_of(program, (0, 1, 2), numbers, (parts, *outer, -(-beside // run)))
 
 
 @lru_cache(maxsize=1024)
-def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Program:
+def _ordered_program(addresses: tuple[Address, ...], combine: Combine, runs: bool) -> Program:
     b = Builder(f"atlas_scatter{combine.__name__}_{addresses[2].dtype}", rank=len(addresses[0].steps))
     computed = addresses[2].dtype
     kinds = (addresses[0].dtype.computed, computed, computed)
@@ -199,27 +199,30 @@ def _ordered_program(addresses: tuple[Address, ...], combine: Combine) -> Progra
             ("positions", "source", "out"), addresses, accesses, kinds, strict=True
         )
     )
-    n, length, beside, run, size = (
-        b.scalar(name, index) for name in ("n", "length", "beside", "run", "size")
-    )
+    n, length, size = (b.scalar(name, index) for name in ("n", "length", "size"))
     part, *outer, piece = (b.coordinate(axis) for axis in range(b.rank))
-    first = piece * run
-    last = select(first + run < beside, first + run, beside)
+    first, last = piece, piece + 1
+    if runs:
+        beside, run = (b.scalar(name, index) for name in ("beside", "run"))
+        first = piece * run
+        last = select(first + run < beside, first + run, beside)
+
+    def add(i: Value, j: Value, place: Value) -> None:
+        at = (part, *outer, j, place)
+        out.put(combine(out.at(*at), source.at(*outer, j, i)), *at)
+
+    def one(i: Value, j: Value) -> None:
+        inside, place = inside_of(positions.at(*outer, j, i), size)
+        b.if_(inside, lambda: add(i, j, place), lambda: None)
 
     def turn(i: Value) -> None:
-        def add(j: Value, place: Value) -> None:
-            at = (part, *outer, j, place)
-            out.put(combine(out.at(*at), source.at(*outer, j, i)), *at)
-
-        def one(j: Value) -> None:
-            inside, place = inside_of(positions.at(*outer, j, i), size)
-            b.if_(inside, lambda: add(j, place), lambda: None)
-
-        if addresses[0].steps[-2] != 0:
-            b.loop(first, last, one)
-            return
-        inside, place = inside_of(positions.at(*outer, first, i), size)  # one position for the whole run
-        b.if_(inside, lambda: b.loop(first, last, lambda j: add(j, place)), lambda: None)
+        if not runs:
+            one(i, first)
+        elif addresses[0].steps[-2] != 0:
+            b.loop(first, last, lambda j: one(i, j))
+        else:  # one position for the whole run
+            inside, place = inside_of(positions.at(*outer, first, i), size)
+            b.if_(inside, lambda: b.loop(first, last, lambda j: add(i, j, place)), lambda: None)
 
     start = part * length
     b.loop(start, select(start + length < n, start + length, n), turn)

@@ -78,7 +78,7 @@ def cache_key(value: Any) -> Any:
         return value
     if type(value) is bool:
         return "true" if value else "false"
-    if isinstance(value, (float, np.floating)):
+    if type(value) is float or isinstance(value, (float, np.floating)):
         if value != value:
             return "nan"
         if value == 0.0 and math.copysign(1.0, value) < 0.0:

@@ -123,12 +123,14 @@ def test_a_choice_is_known_by_its_condition() -> None:
 
 @pytest.mark.parametrize("kind", [i32, i64])
 def test_a_number_read_from_memory_is_known_by_its_condition(kind: DType) -> None:
-    def gathered(bounds: Callable[[Value], Value]) -> Range | None:
+    def gathered(
+        bounds: Callable[[Value], Value], seen: Callable[[Value], Value] = lambda x: x
+    ) -> Range | None:
         b = Builder("atlas_gather", rank=1)
         at, x = b.buffer("at", kind, Access.READ), b.buffer("x", f32, Access.READ)
         out, i = b.buffer("out", f32, Access.WRITE), b.coordinate(0)
         read = b.load(at, i)
-        counted = select(read < 0, read + 7, read)
+        counted = seen(select(read < 0, read + 7, read))
         b.store(out, i, b.load(x, select(bounds(counted), counted, 0).to(index)))
         program = b.build()
         found = references(paths(program), Lanes.of(program, (), (3,), I64))
@@ -138,6 +140,10 @@ def test_a_number_read_from_memory_is_known_by_its_condition(kind: DType) -> Non
     assert gathered(lambda x: (7 > x) & (2 <= x)) == Range(0, 6, None)  # or the 0 chosen elsewhere
     assert gathered(lambda x: x < 7) is None
     assert gathered(lambda x: (x < 0) & (x >= 7)) == Range(0, 0)
+    # Of an unsigned number one bound will do.
+    own = kind.unsigned
+    assert gathered(lambda x: x < 7, lambda x: x.bitcast(own)) == Range(0, 6, None)
+    assert gathered(lambda x: x > 7, lambda x: x.bitcast(own)) is None
 
 
 def test_reach_and_proof() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
+from hologram.backends.cpu.llvm.division import inverts, prepare
 from hologram.backends.cpu.llvm.lane import Frame
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import Variant
+from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 
@@ -48,6 +51,13 @@ def load_slot(w: Writer, slot: int, type_: str) -> str:
     return w(f"load {type_}, ptr {address}, align 8")
 
 
+def _divisors(program: Program) -> dict[str, DType]:
+    """The scalars that are divisors of integers of 64 bits."""
+    scalars = {i.result: str(i.attribute) for i in program.body.walk() if i.opcode is Opcode.SCALAR}
+    divisions = [i for i in program.body.walk() if i.opcode in (Opcode.DIV, Opcode.REM) and inverts(i.type)]
+    return {scalars[y]: i.type for i in divisions if (y := i.operands[1]) in scalars}
+
+
 def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
     """Reads the argument block."""
     slots = Slots(program)
@@ -58,6 +68,7 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
         else load_slot(w, slots.scalars + k, register_type(s.dtype))
         for k, s in enumerate(program.scalars)
     }
+    prepare(w, [(d, scalars[name]) for name, d in _divisors(program).items()])
     memory = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
     extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
     memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in program.shared}

@@ -6,9 +6,11 @@ writer.py): `ROUNDED` names the opcodes whose result must be rounded back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
+from hologram.backends.cpu.llvm.division import divided
 from hologram.backends.cpu.llvm.writer import Writer, from_memory, literal, register_type, round_to, to_memory
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
@@ -36,49 +38,10 @@ def _arithmetic(floats: str, integers: str, bools: str) -> Spelling:
     return spell
 
 
-def _is_constant(register: str) -> bool:
-    return register.lstrip("-").isdigit()
-
-
 def _division(w: Writer, d: DType, x: str, y: str, remainder: bool) -> str:
-    """Division with C's undefined cases defined; a constant divisor needs no guard: LLVM multiplies by its inverse."""
     if d.is_float:
         return w(f"{'frem' if remainder else 'fdiv'} {register_type(d)} {x}, {y}")
-    t = register_type(d)
-    operation = ("s" if d.is_signed else "u") + ("rem" if remainder else "div")
-    if _is_constant(y) and int(y) not in (0, -1):
-        return w(f"{operation} {t} {x}, {y}")
-    zero = w(f"icmp eq {t} {y}, 0")
-    minus = w(f"icmp eq {t} {y}, -1") if d.is_signed else "false"
-    inverted = d.kind != "index" and d.bits <= 32
-    if inverted:
-        quotient = _times_inverse(w, d, x, y)
-    else:
-        unsafe = w(f"or i1 {zero}, {minus}")
-        quotient = w(f"{operation} {t} {x}, {w(f'select i1 {unsafe}, {t} 1, {t} {y}')}")
-    if d.is_signed:
-        special = "0" if remainder and not inverted else w(f"sub {t} 0, {x}")
-        quotient = w(f"select i1 {minus}, {t} {special}, {t} {quotient}")
-    if inverted and remainder:
-        quotient = w(f"sub {t} {x}, {w(f'mul {t} {quotient}, {y}')}")
-    return w(f"select i1 {zero}, {t} 0, {t} {quotient}")
-
-
-def _times_inverse(w: Writer, d: DType, x: str, y: str) -> str:
-    """The truncated quotient of integers of at most 32 bits; poison for y = 0 and where it overflows.
-
-    x * (inverse + 2 eps) lies above x / y by less than 4 eps of it. The next integer is 1 / (x + y) of it away at
-    least, so truncation is exact: in f32 for 16 bits, in f64 for 32. Nothing here traps: LLVM makes vectors of it, and
-    takes the inverse of a divisor that is the same for all lanes once.
-    """
-    wide = dtypes.f64 if d.bits == 32 else dtypes.f32
-    t, f = register_type(d), register_type(wide)
-    sign = "s" if d.is_signed else "u"
-    inverse = w(
-        f"fdiv {f} {literal(1 + 2.0 ** (-51 if d.bits == 32 else -22), wide)}, {w(f'{sign}itofp {t} {y} to {f}')}"
-    )
-    product = w(f"fmul {f} {w(f'{sign}itofp {t} {x} to {f}')}, {inverse}")
-    return w(f"fpto{sign}i {f} {product} to {t}")
+    return divided(w, d, x, y, remainder)
 
 
 def _divide(w: Writer, d: DType, x: str, y: str) -> str:
@@ -89,14 +52,20 @@ def _remainder(w: Writer, d: DType, x: str, y: str) -> str:
     return _division(w, d, x, y, True)
 
 
+_MAGNITUDE, _INFINITY = (1 << 63) - 1, 0x7FF << 52  # of the bits of literals
+
+
 def _extreme(larger: bool) -> Spelling:
     def spell(w: Writer, d: DType, x: str, y: str) -> str:
         t = register_type(d)
         if d.is_float:
-            # An ordered compare picks y if either is NaN, which is right unless x is the NaN.
-            first = w(f"fcmp {'ogt' if larger else 'olt'} {t} {x}, {y}")
-            chosen = w(f"select i1 {first}, {t} {x}, {t} {y}")
-            return w(f"select i1 {w(f'fcmp uno {t} {x}, {x}')}, {t} {x}, {t} {chosen}")
+            order = "gt" if larger else "lt"
+            if y.startswith("0x") and int(y, 16) & _MAGNITUDE <= _INFINITY:  # a constant, and no NaN
+                return w(f"select i1 {w(f'fcmp u{order} {t} {x}, {y}')}, {t} {x}, {t} {y}")
+            # An ordered compare picks y if either is NaN, which is right unless x is the NaN. That x, instead of a
+            # NaN of our own, would make one condition of both, and a branch of that where it is no vector's.
+            chosen = w(f"select i1 {w(f'fcmp o{order} {t} {x}, {y}')}, {t} {x}, {t} {y}")
+            return w(f"select i1 {w(f'fcmp uno {t} {x}, {x}')}, {t} {literal(math.nan, d)}, {t} {chosen}")
         if d.kind == "bool":
             return w(f"{'or' if larger else 'and'} i1 {x}, {y}")
         name = f"llvm.{'s' if d.is_signed else 'u'}{'max' if larger else 'min'}.{t}"

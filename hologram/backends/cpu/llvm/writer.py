@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from hologram.atlas import arithmetic
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 REGISTER = {"f32": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}
@@ -44,6 +45,15 @@ def literal(number: int | float | bool, dtype: DType) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(number)))[0]:016X}"
 
 
+@frozen(slots=True)
+class Inverse:
+    """What divides 64 bits by one number (division.py): a factor, and how far to shift before and after."""
+
+    factor: str
+    first: str
+    second: str
+
+
 class Writer:
     """One LLVM function under construction; calling it appends an instruction and returns its result's name."""
 
@@ -52,6 +62,7 @@ class Writer:
         self.lines: list[str] = []
         self.entry: list[str] = []  # allocas, which belong into the first block
         self.declarations: set[str] = set()
+        self.inverses: dict[str, Inverse] = {}  # of divisors that all lanes share, by register
         self.metadata = metadata
         self.block = "entry"
         self._count = 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host, bound, pack_scalar
-from hologram.backends.cpu.sorting import radix
+from hologram.backends.cpu.sorting import network, radix
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.dtypes import DType, Number, u64
@@ -20,14 +20,15 @@ from hologram.machine.plan import Tile
 
 _ELEMENT_NS = 3.0  # of a pass, estimated
 _SHARED_NS = 12_000  # of a pass that is worth several threads
-_DIGIT_BITS = 8  # 11 take a pass less, but write to more pages than are at hand: 11.5 and 9.4 ms for 1M
+# Bits of a digit, in general and for elements of 32 bits in rows that pay for as many counters.
+_DIGIT_BITS, _MANY_BITS, _LONG_ROW = 8, 11, 4096
 KEYS, ORDER, SPARE = range(3)  # the tile's buffers
 
 
-@functools.lru_cache(maxsize=4)
-def _code(engine: Engine, key: DType, positions: bool) -> Code:
-    text = radix.text(key, positions)
-    return kept_code(engine, "radix", text, lambda: (text, radix.functions()))
+@functools.lru_cache(maxsize=16)
+def _code(engine: Engine, key: DType, positions: bool, size: int = 0) -> Code:
+    text = radix.text(key, positions, size)
+    return kept_code(engine, "network" if size else "radix", text, lambda: (text, radix.functions(size)))
 
 
 @frozen
@@ -65,29 +66,43 @@ class OrderKernel(Kernel):
             return []
         key = self.tile.buffers[KEYS].dtype
         threads = self.host.threads if rows * n * _ELEMENT_NS > _SHARED_NS else 1
-        passes = -(-(last - first) // _DIGIT_BITS)
-        width = -(-(last - first) // passes)
-        code = _code(self.host.engine(), key, self._positions)
+        size = self._size(n)
+        many = n >= _LONG_ROW and key.bits == 32 and not self._positions
+        bits = _MANY_BITS if many else _DIGIT_BITS
+        passes = -(-(last - first) // bits) if not size else 1
+        width = -(-(last - first) // passes) if not size else 0
+        code = _code(self.host.engine(), key, self._positions, size)
         launch = _Launch(code, rows, n, threads, width)
         half = rows * n * key.itemsize * (2 if self._positions else 1)  # bytes of all elements between passes
         places = [(KEYS, 0), *[(SPARE, k % 2 * half) for k in range(passes - 1)], (ORDER, 0)]
         pieces: list[Piece] = []
-        for k in range(passes):
-            way = (k == 0, k == passes - 1) if self._positions else (True, True)
-            pieces += launch.passed((places[k], places[k + 1]), first + k * width, *way)
+        if size:
+            pieces.append(launch.by_row("network", size, places, {}))
+        else:
+            for k in range(passes):
+                way = (k == 0, k == passes - 1) if self._positions else (True, True)
+                pieces += launch.passed((places[k], places[k + 1]), first + k * width, *way)
         if zeros[0] != zeros[1]:
-            pieces.append(launch.zeros(((KEYS, 0), (ORDER, 0)), zeros))
+            pieces.append(launch.zeros(size, ((KEYS, 0), (ORDER, 0)), zeros))
         return pieces
+
+    def _size(self, n: int) -> int:
+        """Vectors of a network for rows of n; 0 where they are ordered by digits."""
+        key = self.tile.buffers[KEYS].dtype
+        if key.bits == 64 and self._positions:
+            return 0
+        return network.size_for(n, "i64" if self._positions else f"i{key.bits}")
 
     @property
     def _positions(self) -> bool:
         return bool(dict(self.tile.constants)["POSITIONS"])
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return "by digits"
+        return "by a network" if self._size(int(scalars[1])) else "by digits"
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        return radix.text(self.tile.buffers[KEYS].dtype, self._positions)
+        size = self._size(int(scalars[1])) if scalars else 0
+        return radix.text(self.tile.buffers[KEYS].dtype, self._positions, size)
 
 
 Place = tuple[int, int]  # an argument, and bytes from where it begins
@@ -117,11 +132,15 @@ class _Launch:
         ]
         return [self._piece(places, {"shift": shift}, chunks, steps)]
 
-    def zeros(self, places: tuple[Place, Place], keys: Sequence[int]) -> Piece:
+    def zeros(self, size: int, places: tuple[Place, Place], keys: Sequence[int]) -> Piece:
         """What brings the two zeros of each row back into their order."""
         signed = [pack_scalar(key, u64) for key in keys]
-        numbers = {"shift": signed[0], "mask": signed[1]}
-        return self._piece(places, numbers, 1, [(radix.function("zeros"), self.rows, self._share)])
+        return self.by_row("zeros", size, places, {"shift": signed[0], "mask": signed[1]})
+
+    def by_row(self, what: str, size: int, places: Sequence[Place], numbers: Mapping[str, int]) -> Piece:
+        """A function that takes whole rows, of the module for rows of that size."""
+        step = radix.functions(size).index(what), self.rows, self._share
+        return self._piece(places, numbers, 1, [step])
 
     @property
     def _share(self) -> int:
@@ -130,7 +149,7 @@ class _Launch:
 
     def _piece(
         self,
-        places: tuple[Place, Place],
+        places: Sequence[Place],
         own: Mapping[str, int],
         chunks: int,
         steps: Sequence[tuple[int, int, int]],

@@ -1,5 +1,7 @@
 """Code for a stable sort by digits, the least significant first: one pass over keys with their positions for each.
 
+Short rows are a network's (network.py).
+
 Where rows are many, `whole` takes a row through a pass. Where they are few and long, each is cut into chunks that have
 counters of their own: `count` fills them, `scan` makes them places, `move` puts the elements there, chunk by chunk, so
 that equal digits keep their order (Zagha and Blelloch, 1991). The first pass reads keys, and positions are counted; the
@@ -9,14 +11,16 @@ Where keys themselves are wanted, each pass is the first and the last.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from hologram.backends.cpu.llvm.arguments import load_slot
 from hologram.backends.cpu.llvm.writer import Writer
+from hologram.backends.cpu.sorting import network
 from hologram.foundation.dtypes import DType
 
 WORDS = ("source", "target", "room", "n", "chunks", "length", "shift", "mask")
-MOST_DIGITS = 256  # counters of a chunk
+MOST_DIGITS = 2048  # counters of a chunk
 WAYS = (
     (True, False),
     (False, False),
@@ -30,8 +34,10 @@ def _named(what: str, first: bool, last: bool = False) -> str:
     return f"{what}{'_first' if first else ''}{'_last' if last else ''}"
 
 
-def functions() -> tuple[str, ...]:
-    """Names of the functions, in order."""
+def functions(size: int = 0) -> tuple[str, ...]:
+    """Names of the functions, in order; with `size`, those for rows of so many vectors."""
+    if size:
+        return "zeros", "network"
     both = [_named(what, *way) for what in ("whole", "move") for way in WAYS]
     return ("scan", "zeros", *(_named("count", first) for first in (True, False)), *both)
 
@@ -41,18 +47,19 @@ def function(what: str, first: bool = False, last: bool = False) -> int:
     return functions().index(_named(what, first, last))
 
 
-def text(key: DType, positions: bool) -> str:
-    """IR for keys of that dtype, u32 or u64; what is put in order are their `positions`, or they themselves."""
+def text(key: DType, positions: bool, size: int = 0) -> str:
+    """IR for keys of that dtype, u32 or u64; what is put in order are their `positions`, or they themselves.
+
+    With `size`, for rows of so many vectors.
+    """
     code = _Code(f"i{key.bits}", positions)
-    written = [code.unit("scan", code.scan), code.unit("zeros", code.zeros)]
-    written += [
-        code.unit(_named("count", f), lambda w, a, u, f=f: code.count(w, a, u, f)) for f in (True, False)
-    ]
-    for what, body in (("whole", code.whole), ("move", code.move)):
-        for way in WAYS:
-            written.append(
-                code.unit(_named(what, *way), lambda w, a, u, body=body, way=way: body(w, a, u, *way))
-            )
+    if size:
+        written = [
+            code.unit("zeros", code.zeros),
+            code.unit("network", lambda w, a, u: code.network(w, a, u, size)),
+        ]
+    else:
+        written = code.passes()
     metadata = [f"!{k} = {node}" for k, node in enumerate(code.metadata)]
     return "\n".join([*written, *sorted(code.declarations), *metadata, ""])
 
@@ -86,10 +93,27 @@ class _Code:
         self.declarations |= w.declarations
         return w.function(f"void @{name}(ptr %arguments, i64 %begin, i64 %end)", _ATTRIBUTES)
 
+    def passes(self) -> list[str]:
+        """The functions of a sort by digits."""
+        written = [self.unit("scan", self.scan), self.unit("zeros", self.zeros)]
+        for first in (True, False):
+            body = functools.partial(self.count, first=first)
+            written.append(self.unit(_named("count", first), body))
+        for what, body in (("whole", self.whole), ("move", self.move)):
+            for first, last in WAYS:
+                way = functools.partial(body, first=first, last=last)
+                written.append(self.unit(_named(what, first, last), way))
+        return written
+
+    def network(self, w: Writer, a: Arguments, row: str, size: int) -> None:
+        source, target = self._rows(w, a, row, True, True)
+        network.row(w, self.key, self.positions, size, source, target, a["n"])
+
     def _digit(self, w: Writer, a: Arguments, key: str) -> str:
-        wide = key if not self.packed else w(f"zext i32 {key} to i64")
-        shift, mask = a["shift"], a["mask"]
-        return w(f"and i64 {w(f'lshr i64 {wide}, {shift}')}, {mask}")
+        k = self.key
+        shift, mask = (a[x] if k == "i64" else w(f"trunc i64 {a[x]} to i32") for x in ("shift", "mask"))
+        digit = w(f"and {k} {w(f'lshr {k} {key}, {shift}')}, {mask}")
+        return digit if k == "i64" else w(f"zext i32 {digit} to i64")
 
     def _key(self, w: Writer, source: str, i: str, first: bool) -> tuple[str, str]:
         """The key of an element, and its position as an i64."""
@@ -203,7 +227,7 @@ class _Code:
         k = self.key
         zero, other = (a[x] if k == "i64" else w(f"trunc i64 {a[x]} to i32") for x in ("shift", "mask"))
 
-        def before(bound: str, strict: str) -> str:
+        def before(bound: str, strict: str, turns: str) -> str:
             """How many keys of the result come before, by halves."""
 
             def halve(_: str, now: list[str]) -> list[str]:
@@ -225,9 +249,12 @@ class _Code:
         last = w(f"sub i64 {a['n']}, 1")
         bits = w.intrinsic("llvm.ctlz.i64", "i64", ("i64", a["n"]), ("i1", "false"))
         turns = w(f"sub i64 64, {bits}")
-        start, middle, end = before(zero, "ult"), before(zero, "ule"), before(other, "ule")
-        both = w(f"and i1 {w(f'icmp ult i64 {start}, {middle}')}, {w(f'icmp ult i64 {middle}, {end}')}")
-        stop = w(f"select i1 {both}, i64 {a['n']}, i64 0")
+        start = before(zero, "ult", turns)
+        place = w.intrinsic("llvm.umin.i64", "i64", ("i64", start), ("i64", last))
+        has = w(f"icmp eq {k} {w(f'load {k}, ptr {w.element(target, k, place)}')}, {zero}")
+        turns = w(f"select i1 {has}, i64 {turns}, i64 0")  # few rows have such zeros
+        middle, end = before(zero, "ule", turns), before(other, "ule", turns)
+        stop = w(f"select i1 {w(f'icmp ult i64 {middle}, {end}')}, i64 {a['n']}, i64 0")
 
         def put(i: str, now: list[str]) -> list[str]:
             key = w(f"load {k}, ptr {w.element(source, k, i)}")
