@@ -14,7 +14,7 @@ from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.quick import quick
+from hologram_torch.kernels.short.quick import quick
 
 KEY = "PrivateUse1"
 FORMS: dict[str, type[Kernel]] = {"in_place": InPlace, "out": Out}

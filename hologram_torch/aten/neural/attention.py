@@ -13,8 +13,8 @@ from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.quick import quick
 from hologram_torch.kernels.registry import implements, library
+from hologram_torch.kernels.short.quick import quick
 
 
 def scaled_dot_product_attention(
