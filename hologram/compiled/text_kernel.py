@@ -7,13 +7,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Launchable, Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import lazy
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, ShapeError
 from hologram.machine.kernel import Binding, Kernel, Launch, Span, check_bindings, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.compiler.scheduling import schedule
@@ -50,7 +49,7 @@ def within_reach(
 class TextKernel(Kernel):
     """A kernel that is compiled from text, once for each variant of its launches."""
 
-    def __init__(self, kernel: Program | Tile, limits: Limits, generator: Generator) -> None:
+    def __init__(self, kernel: Launchable, limits: Limits, generator: Generator) -> None:
         self.kernel = kernel
         self.limits = limits
         self.generator = generator

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
@@ -30,7 +30,6 @@ from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Launch, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -136,7 +135,7 @@ class Code:
 class CudaKernel(TextKernel):
     """See hologram.machine.device.Kernel. `wide`: what writes it with positions of 64 bits."""
 
-    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext) -> None:
         limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.kernel_context = kernel_context

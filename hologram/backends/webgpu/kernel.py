@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.backends.webgpu.aliasing import mixed_access, shared_parameters, written_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import pages
@@ -28,7 +28,6 @@ from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Launch, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 
@@ -80,9 +79,7 @@ class Bound:
 class Form:
     """A program or tile as it is compiled: once for each variant of its launches."""
 
-    def __init__(
-        self, kernel: Program | Tile, kernel_context: KernelContext, read_write: bool = False
-    ) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext, read_write: bool = False) -> None:
         self.kernel = kernel
         self.kernel_context = kernel_context
         limits = kernel_context.limits
@@ -132,7 +129,7 @@ class Form:
 class WebGPUKernel(TextKernel):
     """See hologram.machine.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
-    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext) -> None:
         self.plain = Form(kernel, kernel_context)
         super().__init__(kernel, kernel_context.limits, self.plain.generator)
         self.kernel_context = kernel_context
