@@ -22,7 +22,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add, multiply
@@ -122,14 +122,6 @@ def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
 
 
-def _matmul(a, b):
-    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
-
-    Sums of f32 and of 16-bit floats are f32. Operands of f32 are exact, but on an executor whose `matmul_precision` is
-    'high': it may round them to tf32, an error of 2^-10 of the sum of the products' magnitudes.
-    """
-
-
 def _left(cotangent, inputs, b):
     """cotangent @ b.mT, where vectors are rows and columns that disappeared."""
     a, vector = inputs[0], b.ndim == 1
@@ -165,13 +157,14 @@ def transposed_product(a, b, batch):
     return product
 
 
-matmul = register(
-    MatMul(
-        name="matmul", function=_matmul, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
-        absolute=64.0, aten=("mm", "bmm", "matmul"),
-        gradient={"a": _left, "b": _right},
-    )
-)  # fmt: skip
+@declared(MatMul, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4, absolute=64.0,
+          aten=("mm", "bmm", "matmul"), gradient={"a": _left, "b": _right})  # fmt: skip
+def matmul(a, b):
+    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
+
+    Sums of f32 and of 16-bit floats are f32. Operands of f32 are exact, but on an executor whose `matmul_precision` is
+    'high': it may round them to tf32, an error of 2^-10 of the sum of the products' magnitudes.
+    """
 
 
 def _matvec_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -229,10 +222,6 @@ class Gemm(MatMul):
         return super().plan(self._shaped(inputs, attributes), (out,), attributes, target)
 
 
-def _gemm(a, b, *, m, k, n):
-    """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
-
-
 def _gemm_parts(operation, a, b, *, m, k, n):
     return matmul(a.reshape(m, k), b.reshape(k, n))
 
@@ -245,20 +234,11 @@ def _gemm_right(cotangent, inputs, a, m, k, n):
     return matmul(a.reshape(m, k).mT, cotangent).reshape(inputs[1].shape)
 
 
-gemm = register(
-    Gemm(
-        name="gemm",
-        function=_gemm,
-        reference=lambda a, b, m, k, n: np.matmul(a, b),
-        parts=_gemm_parts,
-        samples=_gemm_samples,
-        dtypes=NUMBERS,
-        ulp=4,
-        absolute=64.0,
-        methods=False,
-        gradient={"a": _gemm_left, "b": _gemm_right},
-    )
-)
+@declared(Gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), parts=_gemm_parts, samples=_gemm_samples,
+          dtypes=NUMBERS, ulp=4, absolute=64.0, methods=False,
+          gradient={"a": _gemm_left, "b": _gemm_right})  # fmt: skip
+def gemm(a, b, *, m, k, n):
+    """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
 
 
 # linear: a product with bias and activation in its epilogue.
@@ -356,10 +336,6 @@ def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((x, w, None))
 
 
-def _linear(x, weight, bias=None, *, activation="none"):
-    """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
-
-
 def _linear_parts(operation, x, weight, bias, *, activation):
     if x.dtype.computed != x.dtype:
         return None  # 16-bit floats are rounded once, at the end
@@ -381,12 +357,10 @@ def _linear_gradient(cotangent, result, x, weight, bias, activation, wanted):
     )
 
 
-linear = register(
-    Linear(
-        name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
-        aten=("linear",), parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient},
-    )
-)  # fmt: skip
+@declared(Linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0, aten=("linear",),
+          parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient})  # fmt: skip
+def linear(x, weight, bias=None, *, activation="none"):
+    """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
 
 
 def _vector_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
