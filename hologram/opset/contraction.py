@@ -20,19 +20,17 @@ from hologram.opset import math as arithmetic
 from hologram.opset import matmul, movement, reduce
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Sample, declared
-from hologram.opset.forms.samples import array
+from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.types import promoted
 
-
-def _tensordot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for a, b, axes in (
-        ((2, 3, 4), (3, 4, 5), 2), ((3, 4), (4, 3), ((0, 1), (1, 0))), ((3,), (2,), 0), ((2, 5), (5, 3), ((-1,), (0,))),
-        ((0, 3), (3, 2), 1), ((3, 0), (0, 2), 1),
-    ):  # fmt: skip
-        yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)), {"axes": axes})
+_TENSORDOTS = cases(
+    ((2, 3, 4), (3, 4, 5), {"axes": 2}), ((3, 4), (4, 3), {"axes": ((0, 1), (1, 0))}), ((3,), (2,), {"axes": 0}),
+    ((2, 5), (5, 3), {"axes": ((-1,), (0,))}), ((0, 3), (3, 2), {"axes": 1}), ((3, 0), (0, 2), {"axes": 1}),
+    low=-3, high=3,
+)  # fmt: skip
 
 
-@composite(dtypes=NUMBERS, samples=_tensordot_samples, ulp=4, absolute=64.0,
+@composite(dtypes=NUMBERS, samples=_TENSORDOTS, ulp=4, absolute=64.0,
            reference=lambda x, y, axes=2: np.tensordot(x, y, axes))  # fmt: skip
 def tensordot(x, y, *, axes=2):
     """The sums of products over the last `axes` axes of x and the first of y, or over two sequences of axes."""

@@ -33,7 +33,7 @@ from hologram.opset.forms.operation import (
     Sample,
     declared,
 )
-from hologram.opset.forms.samples import SHAPES, array
+from hologram.opset.forms.samples import array, cases, unary
 from hologram.opset.forms.types import promoted
 
 Coordinates = tuple[Value, ...]
@@ -75,12 +75,7 @@ class Copy(Operation):
         return Plan(tuple(replace(step, operands=(1,)) for step in plan.steps))
 
 
-def _copy_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape in SHAPES:
-        yield Sample((array(rng, dtype, shape, special=True),))
-
-
-@declared(Copy, reference=np.array, samples=_copy_samples, dtypes=ALL, aten=("clone",), out_names=("memory_copy",),
+@declared(Copy, reference=np.array, samples=unary(), dtypes=ALL, aten=("clone",), out_names=("memory_copy",),
           methods=False, gradient={"x": lambda cotangent: cotangent})  # fmt: skip
 def copy(x):
     """The elements of x, converted to the output's dtype and broadcast to its shape."""
@@ -308,11 +303,6 @@ def _pad_shape(x, *, padding, value):
     )
 
 
-def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, padding in (((5,), ((2, 1),)), ((3, 4), ((0, 2), (1, 0))), ((2, 0), ((1, 1), (0, 3)))):
-        yield Sample((array(rng, dtype, shape, special=True),), {"padding": padding, "value": 1.0})
-
-
 def _unpadded(cotangent, inputs, padding):
     for axis, (before, _) in enumerate(_widths(inputs[0], padding)):
         cotangent = cotangent.narrow(axis, before, inputs[0].shape[axis])
@@ -322,7 +312,12 @@ def _unpadded(cotangent, inputs, padding):
 @indexed(
     shape_of=_pad_shape,
     dtypes=ALL,
-    samples=_pad_samples,
+    samples=cases(
+        ((5,), {"padding": ((2, 1),), "value": 1.0}),
+        ((3, 4), {"padding": ((0, 2), (1, 0)), "value": 1.0}),
+        ((2, 0), {"padding": ((1, 1), (0, 3)), "value": 1.0}),
+        special=True,
+    ),
     reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
     gradient={"x": _unpadded},
 )
