@@ -59,11 +59,7 @@ def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) ->
 
 
 def measure(
-    program: Program,
-    everyone: Sequence[Who],
-    steps: int,
-    turn_seconds: float,
-    seconds: float = math.inf,
+    program: Program, everyone: Sequence[Who], steps: int, turn_seconds: float, seconds: float = math.inf
 ) -> dict[Who, Trial | str]:
     """What everyone has found, or why nothing, who take so many steps each in turns, fewer where these take longer.
 

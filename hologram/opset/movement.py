@@ -24,15 +24,7 @@ from hologram.opset.creation import arange, fill
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
-from hologram.opset.forms.operation import (
-    Attributes,
-    Elements,
-    Inputs,
-    Layouts,
-    Operation,
-    Sample,
-    declared,
-)
+from hologram.opset.forms.operation import Attributes, Elements, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases, unary
 from hologram.opset.forms.types import promoted
 

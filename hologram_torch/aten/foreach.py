@@ -171,9 +171,7 @@ _loop = torch.ops.aten._foreach_norm.Scalar._handle.redispatch_boxed
 
 
 def _foreach_norm(
-    tensors: Sequence[torch.Tensor],
-    ord: Any = 2,
-    dtype: torch.dtype | None = None,
+    tensors: Sequence[torch.Tensor], ord: Any = 2, dtype: torch.dtype | None = None
 ) -> list[torch.Tensor]:
     if not alike([tensors]):
         return _loop(LOOP, tensors, ord, dtype)

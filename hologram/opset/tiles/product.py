@@ -50,12 +50,7 @@ def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
 
 
 def product_plan(
-    a: Layout,
-    b: Layout,
-    out: Layout,
-    dtype: DType,
-    target: Target,
-    epilogue: Program | None = None,
+    a: Layout, b: Layout, out: Layout, dtype: DType, target: Target, epilogue: Program | None = None
 ) -> Plan:
     """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
@@ -78,13 +73,7 @@ def product_plan(
 
 
 def _tiled(
-    steps: Steps,
-    a: Layout,
-    b: Layout,
-    final: Place,
-    dtype: DType,
-    target: Target,
-    epilogue: Program | None,
+    steps: Steps, a: Layout, b: Layout, final: Place, dtype: DType, target: Target, epilogue: Program | None
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     limits = target.limits

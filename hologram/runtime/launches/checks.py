@@ -102,10 +102,7 @@ def _kind(given: Any) -> str:
 
 
 def of_kernel(
-    executor: Allocation,
-    kernel: Launchable,
-    buffers: Sequence[Buffer | View],
-    scalars: Sequence[Number],
+    executor: Allocation, kernel: Launchable, buffers: Sequence[Buffer | View], scalars: Sequence[Number]
 ) -> tuple[list[View], tuple[Number, ...]]:
     """The checked buffers, as views, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed."""
     name = kernel.name
