@@ -25,10 +25,9 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, nothing
+from hologram.machine.kernel import Bindings, Launch, Scalars, nothing
 from hologram.machine.limits import Limits
 
 FOLDER = Path(__file__).parent  # all that decides the text
@@ -149,11 +148,7 @@ class CudaKernel(TextKernel):
         return generator(self.kernel, cuda(WIDE_BITS), self.limits, FOLDER)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
         context = self.kernel_context.context
@@ -185,7 +180,7 @@ class CudaKernel(TextKernel):
                 self._codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
             return self._codes[bits, variant]
 
-    def _operands(self, addresses: Sequence[int], scalars: Sequence[Number]) -> list[bytes]:
+    def _operands(self, addresses: Sequence[int], scalars: Scalars) -> list[bytes]:
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""
         count = len(addresses) - len(self.kernel.read_by_epilogue)
         found = [address.to_bytes(POINTER_BYTES, "little") for address in addresses[:count]]

@@ -21,10 +21,9 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, in_turn, nothing
+from hologram.machine.kernel import Binding, Bindings, Launch, Scalars, in_turn, nothing
 from hologram.machine.limits import Limits
 
 FOLDER = Path(__file__).parent  # all that decides the text
@@ -144,11 +143,7 @@ class MetalKernel(TextKernel):
             self._form(self.generator.only)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
         kernel_context, largest = self.kernel_context, max(math.prod(grid), *lengths, 0)

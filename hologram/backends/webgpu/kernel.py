@@ -26,7 +26,7 @@ from hologram.compiler.source.shader import Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, nothing
+from hologram.machine.kernel import Binding, Bindings, Launch, Scalars, nothing
 from hologram.machine.limits import Limits
 
 FOLDER = Path(__file__).parent  # all that decides the text
@@ -103,7 +103,7 @@ class Form:
             self._compiled[variant] = Compiled(pipeline, source)
         return self._compiled[variant]
 
-    def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+    def launch(self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]) -> Launch:
         """A call that appends one dispatch."""
         kernel_context = self.kernel_context
         with kernel_context.encoder.lock:
@@ -139,11 +139,7 @@ class WebGPUKernel(TextKernel):
             self.plain.compiled(self.generator.only)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel. Raises ShapeError also for what no adapter of these limits can see at once."""
         limit = self.kernel_context.limits.max_binding_bytes
@@ -166,9 +162,7 @@ class WebGPUKernel(TextKernel):
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
         return sequence(self.kernel_context.encoder, launches)
 
-    def told(
-        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
-    ) -> Bound | None:
+    def told(self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]) -> Bound | None:
         """A launch on any memory that lies like this; None where it takes pages, or watches its loops."""
         checked = self.checked(bindings, scalars, grid)
         if checked is None:
