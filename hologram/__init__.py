@@ -135,8 +135,7 @@ _LAZY = {
         "hologram.frontend.array_api.searching",
     ),
     **dict.fromkeys(
-        ("broadcast_arrays", "broadcast_shapes", "meshgrid", "unstack"),
-        "hologram.frontend.array_api.several",
+        ("broadcast_arrays", "broadcast_shapes", "meshgrid", "unstack"), "hologram.frontend.array_api.several"
     ),
     **dict.fromkeys(
         (

@@ -25,13 +25,7 @@ from hologram_torch.tensors.dtypes import DTYPES, torch_dtype
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 # Of schemas, by annotations.
-WORDS = {
-    Tensor: "Tensor",
-    int: "SymInt",
-    float: "float",
-    bool: "bool",
-    str: "str",
-}
+WORDS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str"}
 Function = Callable[..., Any]
 
 _libraries: dict[str, torch.library.Library] = {}

@@ -51,11 +51,7 @@ class Programmed(Operation):
         return tuple(Layout.contiguous(dtypes[n], given[like].shape) for n, like in self.outputs.items())
 
     def plan(
-        self,
-        inputs: Sequence[Any],
-        outputs: Sequence[Layout],
-        attributes: Mapping[str, Any],
-        target: Target,
+        self, inputs: Sequence[Any], outputs: Sequence[Layout], attributes: Mapping[str, Any], target: Target
     ) -> Plan:
         """Copies of what is read and written, then the program, once for each element of the first result."""
         names = (*self.operands, *self.outputs)

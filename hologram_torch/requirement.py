@@ -5,8 +5,8 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise ModuleNotFoundError(
-        "hologram_torch needs PyTorch: pip install 'hologram[torch]'", name="torch"
+    raise ModuleNotFoundError(  # as extras.install says, which may not be imported yet
+        "hologram_torch needs PyTorch: pip install 'hologram[torch]' (in a checkout '.[torch]')", name="torch"
     ) from None
 
 LEAST = "2.10"  # the first with devices written in Python

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import dtypes
 from hologram.foundation.errors import OutOfMemory, UnsupportedDType
 from hologram.machine.device import Device, DeviceInfo
 from hologram.machine.kernel import Kernel
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 from hologram.runtime.engine import Engine
 
 
@@ -72,13 +71,13 @@ class MemoryDevice(Device):
     def host_view(self, memory: np.ndarray, offset: int, nbytes: int) -> memoryview | None:
         return memory[offset : offset + nbytes].data if self.visible else None
 
-    def compile(self, kernel: Program | Tile) -> Kernel:
+    def compile(self, kernel: Launchable) -> Kernel:
         raise UnsupportedDType("memory: this device holds memory only")
 
-    def give_up(self, kernel: Program | Tile) -> None:
+    def give_up(self, kernel: Launchable) -> None:
         pass
 
-    def source(self, kernel: Program | Tile, grid: Any, scalars: Any = ()) -> str:
+    def source(self, kernel: Launchable, grid: Any, scalars: Any = ()) -> str:
         raise UnsupportedDType("memory: this device holds memory only")
 
     def synchronize(self) -> None:

@@ -120,7 +120,4 @@ def _bandwidth(ex: hg.Executor, size: int, goal: Goal, pace: Pace) -> Iterator[R
         yield result(f"{name} beside a copy", format_size(size), taken, missing, goal, "hologram")
 
 
-SUITES = (
-    Suite("roofline", "webgpu", own_rows=own_rows),
-    Suite("roofline-cuda", "cuda", own_rows=own_rows),
-)
+SUITES = (Suite("roofline", "webgpu", own_rows=own_rows), Suite("roofline-cuda", "cuda", own_rows=own_rows))

@@ -279,49 +279,27 @@ class Builder:
         return block, tuple(v.dtype for v in yields)
 
 
-def _unary(opcode: Opcode) -> Callable[[Value], Value]:
-    def apply(x: Value) -> Value:
-        return x.builder.emit(opcode, x.dtype, x)
+def _function(opcode: Opcode) -> Callable[..., Value]:
+    """Of a Value, and of others, or numbers, of its dtype."""
+
+    def apply(x: Value, *others: Value | Number) -> Value:
+        return x.builder.emit(opcode, x.dtype, x, *(x.builder.value(y, x.dtype) for y in others))
 
     apply.__name__ = opcode.value
     return apply
 
 
-sqrt, rsqrt = _unary(Opcode.SQRT), _unary(Opcode.RSQRT)
-exp, exp2, expm1 = _unary(Opcode.EXP), _unary(Opcode.EXP2), _unary(Opcode.EXPM1)
-log, log2, log1p = _unary(Opcode.LOG), _unary(Opcode.LOG2), _unary(Opcode.LOG1P)
-sin, cos, tan, tanh = _unary(Opcode.SIN), _unary(Opcode.COS), _unary(Opcode.TAN), _unary(Opcode.TANH)
-atan, erf = _unary(Opcode.ATAN), _unary(Opcode.ERF)
-floor, ceil, round_, trunc = (
-    _unary(Opcode.FLOOR),
-    _unary(Opcode.CEIL),
-    _unary(Opcode.ROUND),
-    _unary(Opcode.TRUNC),
-)
-absolute = _unary(Opcode.ABS)
-reduce_add, reduce_mul = _unary(Opcode.REDUCE_ADD), _unary(Opcode.REDUCE_MUL)
-reduce_min, reduce_max = _unary(Opcode.REDUCE_MIN), _unary(Opcode.REDUCE_MAX)
-
-
-def _pair(opcode: Opcode) -> Callable[[Value, Value | Number], Value]:
-    def apply(x: Value, y: Value | Number) -> Value:
-        return x.builder.emit(opcode, x.dtype, x, x.builder.value(y, x.dtype))
-
-    apply.__name__ = opcode.value
-    return apply
-
-
-minimum, maximum, power, mulhi = _pair(Opcode.MIN), _pair(Opcode.MAX), _pair(Opcode.POW), _pair(Opcode.MULHI)
-
-
-def fma(x: Value, y: Value | Number, z: Value | Number) -> Value:
-    b = x.builder
-    return b.emit(Opcode.FMA, x.dtype, x, b.value(y, x.dtype), b.value(z, x.dtype))
-
-
-def mad(x: Value, y: Value | Number, z: Value | Number) -> Value:
-    b = x.builder
-    return b.emit(Opcode.MAD, x.dtype, x, b.value(y, x.dtype), b.value(z, x.dtype))
+sqrt, rsqrt = _function(Opcode.SQRT), _function(Opcode.RSQRT)
+exp, exp2, expm1 = _function(Opcode.EXP), _function(Opcode.EXP2), _function(Opcode.EXPM1)
+log, log2, log1p = _function(Opcode.LOG), _function(Opcode.LOG2), _function(Opcode.LOG1P)
+sin, cos, tan, tanh = map(_function, (Opcode.SIN, Opcode.COS, Opcode.TAN, Opcode.TANH))
+atan, erf, absolute = _function(Opcode.ATAN), _function(Opcode.ERF), _function(Opcode.ABS)
+floor, ceil, round_, trunc = map(_function, (Opcode.FLOOR, Opcode.CEIL, Opcode.ROUND, Opcode.TRUNC))
+reduce_add, reduce_mul = _function(Opcode.REDUCE_ADD), _function(Opcode.REDUCE_MUL)
+reduce_min, reduce_max = _function(Opcode.REDUCE_MIN), _function(Opcode.REDUCE_MAX)
+minimum, maximum = _function(Opcode.MIN), _function(Opcode.MAX)
+power, mulhi = _function(Opcode.POW), _function(Opcode.MULHI)
+fma, mad = _function(Opcode.FMA), _function(Opcode.MAD)
 
 
 def select(condition: Value, x: Value | Number, y: Value | Number) -> Value:

@@ -16,12 +16,11 @@ from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import lazy
 from hologram.foundation.errors import BackendUnavailable
 from hologram.machine.backend_module import BackendModule, Probe
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -89,7 +88,7 @@ if hasattr(os, "register_at_fork"):  # drivers may not survive it
 
 
 def source(
-    name: str, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+    name: str, kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
 ) -> str:
     """The text that a backend compiles for a launch of a kernel, whether or not it has a device here.
 

@@ -11,7 +11,7 @@ from typing import Any
 from hologram.benchmark.contenders import Who, open_contender
 from hologram.benchmark.jobs import Job
 from hologram.benchmark.piece import measured
-from hologram.benchmark.programs.steps import Found, Steps
+from hologram.benchmark.programs.steps import Steps, Trial
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report.records import Key, Kind, Measurement
 from hologram.benchmark.timing import NoTime, Pace, take_turn
@@ -81,10 +81,10 @@ class Desk:
         self._turns.append(self._steps.take(count, seconds))
         return True
 
-    def found(self) -> Found:
+    def trial(self) -> Trial:
         """All that is known of the program at the end."""
         assert self._steps is not None
-        return Found(self._turns, self._steps.results, self._steps.resident, self._steps.launches())
+        return Trial(self._turns, self._steps.results, self._steps.resident, self._steps.launches())
 
     def _opened(self, who: Who) -> Any:
         if who not in self._contenders:

@@ -107,7 +107,7 @@ class Run:
         everyone = [("PyTorch", Who("torch", HOST))]
         torch = partial(operations.in_process, everyone, models)
         made.append(Piece("PyTorch's models", SHARES["torch"], torch, TORCH_SECONDS))
-        # What software plays goes without, where the time ends.
+        # What software emulates goes without, where the time ends.
         names = [a.name for a in sorted(self.adapters, key=lambda a: a.software)]
         everyone = [
             (f"hologram_torch {way}", Who(f"hologram {way}", name))

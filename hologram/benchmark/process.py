@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from hologram.benchmark.timing import NOT_REACHED, NoTime
+from hologram.foundation.extras import install
 
 # Threads that spin for a while after their work would disturb whoever is next: OpenBLAS's do for 2^28 cycles, which are
 # 110 ms at 2.45 GHz, and whoever comes after NumPy has one core of two as long.
 SETTLE_SECONDS = 0.15
-EXTRAS = {"torch": "'hologram[torch]'"}  # what brings a package, where that is not the package itself
 
 
 def not_installed(package: str) -> str:
     """What is missing, and what to do."""
-    return f"{package} is not installed: pip install {EXTRAS.get(package, package)}"
+    how = install("torch") if package == "torch" else f"pip install {package}"
+    return f"{package} is not installed: {how}"
 
 
 def exchange(checkout: str) -> None:

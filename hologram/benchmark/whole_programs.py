@@ -17,7 +17,7 @@ from hologram.benchmark.contenders import Who
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.process import SETTLE_SECONDS, Process
 from hologram.benchmark.programs.declared import Program
-from hologram.benchmark.programs.steps import WARM, Found
+from hologram.benchmark.programs.steps import WARM, Trial
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report.records import HOST, STEP, Course, Key, Kind, Measurement
 from hologram.benchmark.timing import in_turns
@@ -59,12 +59,8 @@ def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) ->
 
 
 def measure(
-    program: Program,
-    everyone: Sequence[Who],
-    steps: int,
-    turn_seconds: float,
-    seconds: float = math.inf,
-) -> dict[Who, Found | str]:
+    program: Program, everyone: Sequence[Who], steps: int, turn_seconds: float, seconds: float = math.inf
+) -> dict[Who, Trial | str]:
     """What everyone has found, or why nothing, who take so many steps each in turns, fewer where these take longer.
 
     Once so many seconds are over there are no more turns behind the second.
@@ -95,7 +91,7 @@ def shares(steps: int) -> list[int]:
     return [warm, *(left // turns + (turn < left % turns) for turn in range(turns))]
 
 
-def problem(program: Program, one: Found, peer: Found) -> str:
+def problem(program: Program, one: Trial, peer: Trial) -> str:
     """How the first results differ from a peer's, where they do."""
     for number, (a, b) in enumerate(zip(one.results, peer.results, strict=False)):
         if a.shape != b.shape:
@@ -106,9 +102,9 @@ def problem(program: Program, one: Found, peer: Found) -> str:
     return ""
 
 
-def measurements(program: Program, answers: Mapping[Who, Found | str]) -> list[Measurement]:
+def measurements(program: Program, answers: Mapping[Who, Trial | str]) -> list[Measurement]:
     """Everyone's, with times where results agree with a peer's: the last one who has any."""
-    shown = {one: answer for one, answer in answers.items() if isinstance(answer, Found)}
+    shown = {one: answer for one, answer in answers.items() if isinstance(answer, Trial)}
     reference = next((answer for one, answer in reversed(shown.items()) if not one.ours), None)
     size = STEP if program.parts == 1 else f"{STEP} / {program.parts}"
     made = []
@@ -123,7 +119,7 @@ def measurements(program: Program, answers: Mapping[Who, Found | str]) -> list[M
     return made
 
 
-def course(program: Program, answer: Found) -> Course:
+def course(program: Program, answer: Trial) -> Course:
     """What times of a program do not say; launches and the least time are of one of its parts, as its times are."""
     return Course(
         len(answer.seconds),

@@ -21,6 +21,7 @@ from hologram.benchmark.report.terminal import show
 from hologram.benchmark.timing import busy
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.cli.tune import tune as tune_device
+from hologram.foundation.extras import install
 
 QUICK_SECONDS, USUAL_SECONDS = 49.0, 300.0
 QUICK_PROGRAM_SECONDS, PROGRAM_SECONDS = 120.0, 1200.0
@@ -187,9 +188,8 @@ def tell_missing() -> None:
     """Says what plots and pages need, before the time for them is spent."""
     missing = pages.missing()
     if missing:
-        errors.print(
-            f"Plots and the HTML page need {missing}: pip install 'hologram\\[bench]'", highlight=False
-        )
+        text = f"Plots and the HTML page need {missing}: {install('bench')}"
+        errors.print(text, markup=False, highlight=False)
 
 
 def read(file: Path) -> Report:

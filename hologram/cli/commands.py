@@ -12,12 +12,7 @@ from hologram.cli import bench, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
 from hologram.foundation.errors import HologramError
 
-app = typer.Typer(
-    name="hologram",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="hologram", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in (info.info, doctor.doctor, explain.explain, kernels.kernels):
     app.command()(command)
 app.add_typer(demo.app, name="demo")

@@ -19,6 +19,7 @@ from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.demo import digits, gallery, image
 from hologram.demo.library import Library, hologram_library, numpy_library
 from hologram.foundation.display import duration, table
+from hologram.foundation.extras import install
 from hologram.foundation.frozen import frozen
 from hologram.runtime import selector
 
@@ -94,7 +95,7 @@ def demo(
         return
     missing = [package for module, package in REQUIRED.items() if find_spec(module) is None]
     if missing:
-        errors.print(f"The demo needs {' and '.join(missing)}: pip install 'hologram\\[demo]'")
+        errors.print(f"The demo needs {' and '.join(missing)}: {install('demo')}", markup=False)
         raise typer.Exit(1)
     chosen = selector.number_or_name(device)
     why = selector.explain_selection(backend, chosen)

@@ -91,8 +91,7 @@ def explain(
     ] = "",
     lanes: Annotated[str, typer.Option(help="The grid of an Atlas program: '1024,64'.")] = "",
     backend: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{BACKENDS}; it need not be here. May be repeated."),
+        list[str] | None, typer.Option(help=f"{BACKENDS}; it need not be here. May be repeated.")
     ] = None,
     source: Annotated[bool, typer.Option(help="With the generated source.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -25,15 +25,7 @@ from hologram.machine.device import DeviceInfo
 from hologram.runtime import selector
 
 # Distributions whose version decides what works; those of extras are shown where they are installed.
-LIBRARIES = (
-    "numpy",
-    "wgpu",
-    "llvmlite",
-    "ml_dtypes",
-    "cuda-bindings",
-    "pyobjc-framework-Metal",
-    "torch",
-)
+LIBRARIES = ("numpy", "wgpu", "llvmlite", "ml_dtypes", "cuda-bindings", "pyobjc-framework-Metal", "torch")
 
 UNLIMITED = 1 << 50  # bytes: more than any machine has
 

@@ -6,12 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import lazy
 from hologram.foundation.bounded_caches import LRUCache
 from hologram.machine.device import Device, DeviceInfo
 from hologram.machine.kernel import Kernel
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.compiler.source import report
@@ -30,33 +29,33 @@ class CompilingDevice(Device, Generic[K]):
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
-        self._kernels: LRUCache[Program | Tile, K] = LRUCache(MAX_KERNELS, SPARED_KERNELS)
+        self._kernels: LRUCache[Launchable, K] = LRUCache(MAX_KERNELS, SPARED_KERNELS)
 
     @abstractmethod
-    def make(self, kernel: Program | Tile) -> K:
+    def make(self, kernel: Launchable) -> K:
         """New compiled code; raises CompileError or UnsupportedDType."""
 
     def check(self) -> None:
         """Raises why the device cannot be used any more."""
 
-    def compile(self, kernel: Program | Tile) -> K:
+    def compile(self, kernel: Launchable) -> K:
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
         self.check()
         return self._kernels.get(kernel, self._reported)
 
     def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+        self, kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:
         """See Device.source; a program takes its passes once more, for who watches them."""
         made = self.compile(kernel) if kernel.stem else self.make(kernel)
         return made.source(grid, scalars)
 
-    def give_up(self, kernel: Program | Tile) -> None:
+    def give_up(self, kernel: Launchable) -> None:
         self._kernels.give_up(kernel)
 
     def close(self) -> None:
         self._kernels.clear()
 
-    def _reported(self, kernel: Program | Tile) -> K:
+    def _reported(self, kernel: Launchable) -> K:
         report.compiled(kernel)
         return self.make(kernel)

@@ -7,13 +7,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Launchable, Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import lazy
-from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, ShapeError
-from hologram.machine.kernel import Binding, Kernel, Launch, Span, check_bindings, nothing
+from hologram.machine.kernel import Binding, Bindings, Kernel, Launch, Scalars, Span, check_bindings, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.compiler.scheduling import schedule
@@ -29,8 +27,8 @@ FAR = 1 << INDEX_BITS  # elements before an operand that its tile cannot count
 
 
 def within_reach(
-    tile: Launchable, bindings: Sequence[Binding], scalars: Sequence[Number], alignment: int
-) -> tuple[Sequence[Binding], Sequence[Number]]:
+    tile: Launchable, bindings: Bindings, scalars: Scalars, alignment: int
+) -> tuple[Bindings, Scalars]:
     """The same operands, those that begin FAR into their binding bound from the last aligned byte before.
 
     A tile's scalar `..._offset` counts the elements of the buffer of that name before its first, in a word.
@@ -50,7 +48,7 @@ def within_reach(
 class TextKernel(Kernel):
     """A kernel that is compiled from text, once for each variant of its launches."""
 
-    def __init__(self, kernel: Program | Tile, limits: Limits, generator: Generator) -> None:
+    def __init__(self, kernel: Launchable, limits: Limits, generator: Generator) -> None:
         self.kernel = kernel
         self.limits = limits
         self.generator = generator
@@ -59,7 +57,7 @@ class TextKernel(Kernel):
         if count > most:
             raise CompileError(self.name, f"it has {count} buffers, this device lets a kernel see {most}")
 
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+    def bind(self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]) -> Launch:
         """A call that enqueues the kernel; see hologram.machine.device.Kernel.
 
         Raises ShapeError for bindings that do not fit; CompileError where this is the first launch of its variant.
@@ -71,8 +69,8 @@ class TextKernel(Kernel):
         return self.launch(bindings, scalars, grid, self.kernel.lengths(b.nbytes for b in bindings))
 
     def checked(
-        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
-    ) -> tuple[Sequence[Binding], Sequence[Number]] | None:
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]
+    ) -> tuple[Bindings, Scalars] | None:
         """What a launch sees, and its scalars; None where there is nothing to launch. Raises as `bind`."""
         kernel = self.kernel
         check_bindings(kernel, bindings, self.limits.binding_alignment)
@@ -90,11 +88,7 @@ class TextKernel(Kernel):
 
     @abstractmethod
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """As `bind`, of what was checked; `lengths` are those of the bindings, in elements."""
 
@@ -106,9 +100,9 @@ class TextKernel(Kernel):
         source = self.generator.source(self.generator.variant(grid, scalars, lengths))
         return math.prod(source.groups(grid, self.limits))
 
-    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+    def schedule(self, spans: Sequence[Span], scalars: Scalars, grid: Sequence[int]) -> str:
         return self.generator.mapping(grid)
 
-    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+    def source(self, grid: Sequence[int], scalars: Scalars = ()) -> str:
         """The text of a launch over this grid that binds buffers as large as it reaches."""
         return listing.text(self.generator, grid, scalars)

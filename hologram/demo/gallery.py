@@ -13,6 +13,7 @@ import typer
 from rich import print as show
 
 import hologram as hg
+from hologram.foundation.extras import install
 from hologram.runtime.selector import number_or_name
 
 PACKAGE = Path(hg.__file__).parent
@@ -29,14 +30,14 @@ def subject(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
 
 
-PACKAGES = dict.fromkeys(("PIL", "sklearn"), "'hologram[demo]'") | {"torch": "'hologram[torch]'"}
-PACKAGES |= dict.fromkeys(("safetensors", "tokenizers"), "wordllama")
+INSTALL = dict.fromkeys(("PIL", "sklearn"), install("demo")) | {"torch": install("torch")}
+INSTALL |= dict.fromkeys(("safetensors", "tokenizers"), "pip install wordllama")
 PICTURES = (".gif", ".jpg", ".png")
 
 
 def missing(name: str, module: str) -> str:
     """What to install for a demo that found no such module."""
-    return f"{name} needs {module}: pip install {PACKAGES.get(module, module)}"
+    return f"{name} needs {module}: {INSTALL.get(module, f'pip install {module}')}"
 
 
 def load(path: Path) -> ModuleType:

@@ -148,11 +148,7 @@ class Config:
         "where compiled kernels and tuning results persist",
     )
     cache = Knob(
-        "HOLOGRAM_CACHE",
-        _flag,
-        lambda: True,
-        "0 or 1",
-        "whether compiled kernels and tuning results persist",
+        "HOLOGRAM_CACHE", _flag, lambda: True, "0 or 1", "whether compiled kernels and tuning results persist"
     )
     cache_bytes = Knob(
         "HOLOGRAM_CACHE_BYTES",

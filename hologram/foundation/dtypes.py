@@ -208,11 +208,11 @@ def dtype(spec: Any) -> DType:
         hash(spec)
     except TypeError:
         raise UnsupportedDType(_REFUSED.format(spec)) from None
-    return _found(spec)
+    return _by_spec(spec)
 
 
 @lru_cache(maxsize=256)
-def _found(spec: Any) -> DType:
+def _by_spec(spec: Any) -> DType:
     if isinstance(spec, str) and spec in _BY_NAME:
         return _BY_NAME[spec]
     try:

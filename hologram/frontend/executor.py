@@ -50,11 +50,7 @@ class Executor(Engine):
     """
 
     def __init__(
-        self,
-        backend: str = "auto",
-        device: int | str | None = None,
-        *,
-        matmul_precision: str | None = None,
+        self, backend: str = "auto", device: int | str | None = None, *, matmul_precision: str | None = None
     ) -> None:
         precision = config.matmul_precision if matmul_precision is None else matmul_precision
         if precision not in PRECISIONS:

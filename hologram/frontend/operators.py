@@ -63,11 +63,6 @@ def no_complex(who: str, given: complex) -> UnsupportedDType:
     )
 
 
-def _right(name: str) -> Binary[T]:
-    """The operator for a tensor on the right."""
-    return _binary(name, swapped=True)
-
-
 def _assign(name: str) -> Binary[T]:
     """The operator that assigns."""
     operator: Any = _binary(name)
@@ -95,6 +90,11 @@ def _assign(name: str) -> Binary[T]:
     return assign
 
 
+def _three(name: str) -> tuple[Binary[T], Binary[T], Binary[T]]:
+    """An operator, the one for a tensor on the right, and the one that assigns."""
+    return _binary(name), _binary(name, swapped=True), _assign(name)
+
+
 class Operators:
     """The operators of Tensor, its only subclass. They broadcast and promote as the operations do.
 
@@ -107,31 +107,19 @@ class Operators:
     def __hash__(self) -> int:
         return id(self)
 
-    __add__, __radd__, __iadd__ = _binary("add"), _right("add"), _assign("add")
-    __sub__, __rsub__, __isub__ = _binary("subtract"), _right("subtract"), _assign("subtract")
-    __mul__, __rmul__, __imul__ = _binary("multiply"), _right("multiply"), _assign("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _binary("divide"), _right("divide"), _assign("divide")
-    __floordiv__, __rfloordiv__, __ifloordiv__ = (
-        _binary("floor_divide"),
-        _right("floor_divide"),
-        _assign("floor_divide"),
-    )
-    __mod__, __rmod__, __imod__ = _binary("remainder"), _right("remainder"), _assign("remainder")
-    __pow__, __rpow__, __ipow__ = _binary("pow"), _right("pow"), _assign("pow")
-    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul"), _right("matmul"), _assign("matmul")
-    __and__, __rand__, __iand__ = _binary("bitwise_and"), _right("bitwise_and"), _assign("bitwise_and")
-    __or__, __ror__, __ior__ = _binary("bitwise_or"), _right("bitwise_or"), _assign("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _binary("bitwise_xor"), _right("bitwise_xor"), _assign("bitwise_xor")
-    __lshift__, __rlshift__, __ilshift__ = (
-        _binary("bitwise_left_shift"),
-        _right("bitwise_left_shift"),
-        _assign("bitwise_left_shift"),
-    )
-    __rshift__, __rrshift__, __irshift__ = (
-        _binary("bitwise_right_shift"),
-        _right("bitwise_right_shift"),
-        _assign("bitwise_right_shift"),
-    )
+    __add__, __radd__, __iadd__ = _three("add")
+    __sub__, __rsub__, __isub__ = _three("subtract")
+    __mul__, __rmul__, __imul__ = _three("multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _three("divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _three("floor_divide")
+    __mod__, __rmod__, __imod__ = _three("remainder")
+    __pow__, __rpow__, __ipow__ = _three("pow")
+    __matmul__, __rmatmul__, __imatmul__ = _three("matmul")
+    __and__, __rand__, __iand__ = _three("bitwise_and")
+    __or__, __ror__, __ior__ = _three("bitwise_or")
+    __xor__, __rxor__, __ixor__ = _three("bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _three("bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _three("bitwise_right_shift")
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __neg__, __pos__ = _unary("negative"), _unary("positive")

@@ -36,12 +36,7 @@ def document(launches: Sequence[LaunchTime], info: DeviceInfo, clock: str, at_on
     return {
         "traceEvents": [*_names(launches, rows, info), *(e for group in events for e in group)],
         "displayTimeUnit": "ns",
-        "otherData": {
-            "backend": info.backend,
-            "device": info.name,
-            "driver": info.driver,
-            "clock": clock,
-        },
+        "otherData": {"backend": info.backend, "device": info.name, "driver": info.driver, "clock": clock},
     }
 
 

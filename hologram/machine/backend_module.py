@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.foundation.frozen import frozen
 from hologram.machine.device import Device, DeviceInfo
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 
 @frozen
@@ -46,7 +45,7 @@ class BackendModule(Protocol):
         ...
 
     def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+        self, kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:
         """As Device.source, on a reference device of this backend; none has to be here, and none is opened."""
         ...

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError
@@ -21,7 +21,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine import hand_written
 from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, in_turn
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 from hologram.machine.rebinding import Rebinding
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
@@ -158,14 +157,14 @@ class Device(ABC):
         return hand_written.stems(self.language) if self.language else ()
 
     @abstractmethod
-    def compile(self, kernel: Program | Tile) -> Kernel:
+    def compile(self, kernel: Launchable) -> Kernel:
         """Compiled code for a program or tile, cached; raises CompileError or UnsupportedDType."""
 
-    def give_up(self, kernel: Program | Tile) -> None:
+    def give_up(self, kernel: Launchable) -> None:
         """Says that nobody in sight will ask for compiled code of a kernel again: it need not be kept at hand."""
 
     def source(
-        self, kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
+        self, kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:
         """The text that a launch of the kernel over `grid` is compiled from, in the device's language.
 

@@ -23,6 +23,8 @@ class Binding:
     nbytes: int
 
 
+Bindings = Sequence[Binding]
+Scalars = Sequence[Number]
 Launch = Callable[[], Any]
 
 

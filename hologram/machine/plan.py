@@ -122,7 +122,7 @@ ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n)
 class Step:
     """One launch. `operands` are positions in the operation's inputs, then outputs, then the plan's scratch."""
 
-    kernel: Program | Tile
+    kernel: Launchable
     operands: tuple[int, ...]
     scalars: tuple[int | float | bool, ...]
     grid: tuple[int, ...]

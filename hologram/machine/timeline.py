@@ -39,6 +39,33 @@ class Timeline(Protocol):
         ...
 
 
+ROUNDS = 6  # of a calibration
+
+
+def calibrated(
+    wait: Callable[[], None], mark: Callable[[], Mark], since_ns: Callable[[Mark, Mark], int]
+) -> tuple[Mark, int]:
+    """A mark, and the nanoseconds of the host's clock when the device passed it.
+
+    A mark is passed after it was made and before the wait for it ends. So each round bounds the difference of the
+    clocks from both sides; the middle is wrong by half the quickest round at most. `since_ns` is the device's time
+    from the second of two marks to the first.
+    """
+    first: Mark = None
+    early, late = [], []
+    for _ in range(ROUNDS):
+        wait()
+        before_ns = time.perf_counter_ns()
+        made = mark()
+        wait()
+        after_ns = time.perf_counter_ns()
+        first = first or made
+        passed_ns = since_ns(made, first)
+        early.append(before_ns - passed_ns)
+        late.append(after_ns - passed_ns)
+    return first, (max(early) + min(late)) // 2
+
+
 class HostTimeline:
     """The host's clock. `wait` is called before each look at it, so that the work before a mark is done."""
 

@@ -19,20 +19,18 @@ from hologram.machine.axes import broadcast, normalize_axis, whole
 from hologram.opset import math as arithmetic
 from hologram.opset import matmul, movement, reduce
 from hologram.opset.forms.composite import Composite, composite
-from hologram.opset.forms.operation import Sample, register
-from hologram.opset.forms.samples import array
+from hologram.opset.forms.operation import Sample, declared
+from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.types import promoted
 
-
-def _tensordot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for a, b, axes in (
-        ((2, 3, 4), (3, 4, 5), 2), ((3, 4), (4, 3), ((0, 1), (1, 0))), ((3,), (2,), 0), ((2, 5), (5, 3), ((-1,), (0,))),
-        ((0, 3), (3, 2), 1), ((3, 0), (0, 2), 1),
-    ):  # fmt: skip
-        yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)), {"axes": axes})
+_TENSORDOTS = cases(
+    ((2, 3, 4), (3, 4, 5), {"axes": 2}), ((3, 4), (4, 3), {"axes": ((0, 1), (1, 0))}), ((3,), (2,), {"axes": 0}),
+    ((2, 5), (5, 3), {"axes": ((-1,), (0,))}), ((0, 3), (3, 2), {"axes": 1}), ((3, 0), (0, 2), {"axes": 1}),
+    low=-3, high=3,
+)  # fmt: skip
 
 
-@composite(dtypes=NUMBERS, samples=_tensordot_samples, ulp=4, absolute=64.0,
+@composite(dtypes=NUMBERS, samples=_TENSORDOTS, ulp=4, absolute=64.0,
            reference=lambda x, y, axes=2: np.tensordot(x, y, axes))  # fmt: skip
 def tensordot(x, y, *, axes=2):
     """The sums of products over the last `axes` axes of x and the first of y, or over two sequences of axes."""
@@ -178,7 +176,20 @@ class Einsum(Composite):
         return super().bind(args, kwargs)
 
 
-def _einsum(tensors: Sequence[Any], *, subscripts):
+def _einsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for subscripts, *shapes in (
+        ("ij,jk->ik", (3, 4), (4, 5)), ("bij,bkj->bik", (2, 3, 4), (2, 5, 4)), ("ii->i", (4, 4)), ("ii", (4, 4)),
+        ("ij->ji", (3, 4)), ("ij->", (3, 4)), ("i,j->ij", (3,), (4,)), ("i,i", (5,), (5,)),
+        ("...ij,jk", (2, 3, 4), (4, 5)),
+        ("ijk,ilk,kl->jl", (2, 3, 4), (2, 5, 4), (4, 5)), ("ij,ij->ij", (3, 1), (3, 4)), ("ij,jk", (3, 0), (0, 2)),
+        ("...i,...i->...", (2, 1, 3), (5, 3)), ("aab,b->a", (3, 3, 2), (2,)), (",i->i", (), (3,)),
+    ):  # fmt: skip
+        yield Sample((tuple(array(rng, dtype, s, -3, 3) for s in shapes),), {"subscripts": subscripts})
+
+
+@declared(Einsum, dtypes=NUMBERS, samples=_einsum_samples, methods=False, ulp=4, absolute=64.0,
+          reference=lambda tensors, subscripts: np.einsum(subscripts, *tensors))  # fmt: skip
+def einsum(tensors: Sequence[Any], *, subscripts):
     """Einstein's sum: `hg.einsum("ij,jk->ik", a, b)`; operands are contracted from the left, as matrix products."""
     inputs, target = _parsed(subscripts, [t.ndim for t in tensors])
     dtype = promoted([t.dtype for t in tensors])
@@ -191,22 +202,3 @@ def _einsum(tensors: Sequence[Any], *, subscripts):
         product = _contracted(product, others.pop(0), kept)
     result = _summed(product, set(target)).ordered(target)
     return movement.cast(result, dtype=dtype) if result.dtype is not dtype or len(terms) < 2 else result
-
-
-def _einsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for subscripts, *shapes in (
-        ("ij,jk->ik", (3, 4), (4, 5)), ("bij,bkj->bik", (2, 3, 4), (2, 5, 4)), ("ii->i", (4, 4)), ("ii", (4, 4)),
-        ("ij->ji", (3, 4)), ("ij->", (3, 4)), ("i,j->ij", (3,), (4,)), ("i,i", (5,), (5,)),
-        ("...ij,jk", (2, 3, 4), (4, 5)),
-        ("ijk,ilk,kl->jl", (2, 3, 4), (2, 5, 4), (4, 5)), ("ij,ij->ij", (3, 1), (3, 4)), ("ij,jk", (3, 0), (0, 2)),
-        ("...i,...i->...", (2, 1, 3), (5, 3)), ("aab,b->a", (3, 3, 2), (2,)), (",i->i", (), (3,)),
-    ):  # fmt: skip
-        yield Sample((tuple(array(rng, dtype, s, -3, 3) for s in shapes),), {"subscripts": subscripts})
-
-
-einsum = register(
-    Einsum(
-        name="einsum", function=_einsum, dtypes=NUMBERS, samples=_einsum_samples, methods=False, ulp=4, absolute=64.0,
-        reference=lambda tensors, subscripts: np.einsum(subscripts, *tensors),
-    )
-)  # fmt: skip

@@ -21,7 +21,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.expression import Static
 from hologram.opset.forms.map import Indexed
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, declared
 
 
 @frozen(eq=False, repr=False)
@@ -36,11 +36,6 @@ class Fill(Indexed):
         return super().split_attributes({**attributes, "shape": ()})
 
 
-def _fill(at, *, value: Any, shape=(), dtype="f32"):
-    """`value` everywhere: in a given output, or in a new tensor of that shape and dtype."""
-    return value
-
-
 def _made(*, shape, dtype, **rest):
     return Layout.contiguous(dtypes.dtype(dtype), integers(shape, "fill: a size"))
 
@@ -50,13 +45,11 @@ def _fill_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((), {"value": 1, "shape": shape, "dtype": dtype.name})
 
 
-fill = register(
-    Fill(
-        name="fill", function=_fill, dtypes=ALL, scalars={"value": None}, samples=_fill_samples, methods=False,
-        reference=lambda value, shape=(), dtype="f32": np.full(shape, value),
-        shape_of=_made,
-    )
-)  # fmt: skip
+@declared(Fill, dtypes=ALL, scalars={"value": None}, samples=_fill_samples, methods=False,
+          reference=lambda value, shape=(), dtype="f32": np.full(shape, value), shape_of=_made)  # fmt: skip
+def fill(at, *, value: Any, shape=(), dtype="f32"):
+    """`value` everywhere: in a given output, or in a new tensor of that shape and dtype."""
+    return value
 
 
 @frozen(eq=False, repr=False)
@@ -123,11 +116,6 @@ def _named(dtype: Any, who: str, allowed: tuple[DType, ...]) -> DType:
     return resolved
 
 
-def _counted(at: tuple[Value, ...], *, start: Any, step: Any, dtype: str) -> Value:
-    """start, start + step, ... below stop (from 0 below start, if no stop is given); of integers i64, else f32."""
-    return start + at[0].to(start.dtype) * step
-
-
 def _arange_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for arguments in ((0,), (7,), (2, 99, 5), (20, 3, -4), (5, 5), (100, 0, -1)):
         yield Sample(
@@ -141,12 +129,11 @@ def _arange_reference(start, stop=None, step=1, dtype=None):
     return np.arange(start, stop, step) if stop is not None else np.arange(0, start, step)
 
 
-arange = register(
-    Generated(
-        name="arange", function=_counted, asked=_arange, dtypes=NUMBERS, shape_of=_made, methods=False, ulp=2,
-        scalars={"start": None, "step": None}, samples=_arange_samples, reference=_arange_reference,
-    )
-)  # fmt: skip
+@declared(Generated, asked=_arange, dtypes=NUMBERS, shape_of=_made, methods=False, ulp=2,
+          scalars={"start": None, "step": None}, samples=_arange_samples, reference=_arange_reference)  # fmt: skip
+def arange(at: tuple[Value, ...], *, start: Any, step: Any, dtype: str) -> Value:
+    """start, start + step, ... below stop (from 0 below start, if no stop is given); of integers i64, else f32."""
+    return start + at[0].to(start.dtype) * step
 
 
 def _linspace(*, start, stop, num=50, dtype=None, endpoint=True) -> dict[str, Any]:
@@ -167,12 +154,6 @@ def _linspace(*, start, stop, num=50, dtype=None, endpoint=True) -> dict[str, An
     }
 
 
-def _between(at: tuple[Value, ...], *, start: Any, end: Any, step: Any, last: Any, dtype: str) -> Value:
-    """`num` numbers at equal distances from start to stop, or, without the endpoint, to the one before it."""
-    left = last - at[0]  # counted from the nearer end, so that both are exact
-    return select(at[0] < left, start + at[0].to(step.dtype) * step, end - left.to(step.dtype) * step)
-
-
 def _linspace_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for start, stop, num, endpoint in (
         (0, 1, 11, True), (2.5, -7, 64, False), (3, 3, 5, True), (1, 2, 1, True), (1, 2, 0, True), (-4, 8, 1031, True),
@@ -182,14 +163,14 @@ def _linspace_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample
         )
 
 
-linspace = register(
-    Generated(
-        name="linspace", function=_between, asked=_linspace, dtypes=FLOATS, shape_of=_made, methods=False, ulp=2,
-        absolute=16.0, scalars={"start": None, "end": None, "step": None, "last": dtypes.index},
-        samples=_linspace_samples,
-        reference=lambda start, stop, num=50, endpoint=True, dtype=None: np.linspace(start, stop, num, endpoint),
-    )
-)  # fmt: skip
+@declared(Generated, asked=_linspace, dtypes=FLOATS, shape_of=_made, methods=False, ulp=2, absolute=16.0,
+          scalars={"start": None, "end": None, "step": None, "last": dtypes.index}, samples=_linspace_samples,
+          reference=lambda start, stop, num=50, endpoint=True, dtype=None: np.linspace(
+              start, stop, num, endpoint))  # fmt: skip
+def linspace(at: tuple[Value, ...], *, start: Any, end: Any, step: Any, last: Any, dtype: str) -> Value:
+    """`num` numbers at equal distances from start to stop, or, without the endpoint, to the one before it."""
+    left = last - at[0]  # counted from the nearer end, so that both are exact
+    return select(at[0] < left, start + at[0].to(step.dtype) * step, end - left.to(step.dtype) * step)
 
 
 def _eye(*, n_rows, n_cols=None, k=0, dtype=None) -> dict[str, Any]:
@@ -200,21 +181,15 @@ def _eye(*, n_rows, n_cols=None, k=0, dtype=None) -> dict[str, Any]:
     return {"k": k, "shape": shape, "dtype": _named(dtypes.f32 if dtype is None else dtype, "eye", ALL).name}
 
 
-def _diagonal(at: tuple[Value, ...], *, k: Any, dtype: str) -> Value:
-    """Ones on diagonal `k` of a matrix, zeros elsewhere; f32 unless a dtype is named."""
-    element = at[0].builder.constant(1, dtypes.dtype(dtype))
-    return select(at[1].to(dtypes.i32) - at[0].to(dtypes.i32) == k, element, 0)
-
-
 def _eye_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for n_rows, n_cols, k in ((4, None, 0), (3, 5, 1), (5, 3, -2), (0, 4, 0), (3, 3, 9)):
         yield Sample((), {"n_rows": n_rows, "n_cols": n_cols, "k": k, "dtype": dtype.name})
 
 
-eye = register(
-    Generated(
-        name="eye", function=_diagonal, asked=_eye, dtypes=ALL, shape_of=_made, methods=False,
-        scalars={"k": dtypes.i32}, samples=_eye_samples,
-        reference=lambda n_rows, n_cols=None, k=0, dtype=None: np.eye(n_rows, n_cols, k),
-    )
-)  # fmt: skip
+@declared(Generated, asked=_eye, dtypes=ALL, shape_of=_made, methods=False, scalars={"k": dtypes.i32},
+          samples=_eye_samples,
+          reference=lambda n_rows, n_cols=None, k=0, dtype=None: np.eye(n_rows, n_cols, k))  # fmt: skip
+def eye(at: tuple[Value, ...], *, k: Any, dtype: str) -> Value:
+    """Ones on diagonal `k` of a matrix, zeros elsewhere; f32 unless a dtype is named."""
+    element = at[0].builder.constant(1, dtypes.dtype(dtype))
+    return select(at[1].to(dtypes.i32) - at[0].to(dtypes.i32) == k, element, 0)

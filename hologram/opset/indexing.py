@@ -104,9 +104,7 @@ def _gather_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     samples=_gather_samples,
     aten=("gather",),
     reference=_gather_reference,
-    gradient={
-        "x": lambda cotangent, inputs, index, dim: _added_up(cotangent, index, inputs[0].shape, dim),
-    },
+    gradient={"x": lambda cotangent, inputs, index, dim: _added_up(cotangent, index, inputs[0].shape, dim)},
 )
 def gather(at, x, index, *, dim):
     """out[i, j] = x[index[i, j], j] for dim=0, and likewise along other axes; out of range: zeros."""

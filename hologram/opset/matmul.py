@@ -22,8 +22,8 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
-from hologram.opset.forms.samples import array
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add, multiply
 from hologram.opset.neural.activation import gelu, relu, sigmoid, silu, tanh
@@ -102,32 +102,11 @@ class MatMul(Operation):
         return product_plan(a, b, out, dtype, target, epilogue)
 
 
-def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    cases = [
-        ((3, 4), (4, 5)),
-        ((1, 1), (1, 1)),
-        ((65, 33), (33, 70)),
-        ((128, 64), (64, 128)),
-        ((7,), (7,)),
-        ((7,), (7, 3)),
-        ((5, 7), (7,)),
-        ((2, 3, 4), (4, 5)),
-        ((3, 2, 4), (3, 4, 5)),
-        ((2, 1, 3, 4), (5, 4, 6)),
-        ((0, 4), (4, 3)),
-        ((3, 0), (0, 2)),
-        ((1, 300), (300, 1)),
-    ]
-    for a, b in cases:
-        yield Sample((array(rng, dtype, a, -3, 3), array(rng, dtype, b, -3, 3)))
-
-
-def _matmul(a, b):
-    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
-
-    Sums of f32 and of 16-bit floats are f32. Operands of f32 are exact, but on an executor whose `matmul_precision` is
-    'high': it may round them to tf32, an error of 2^-10 of the sum of the products' magnitudes.
-    """
+_PRODUCTS = (
+    ((3, 4), (4, 5)), ((1, 1), (1, 1)), ((65, 33), (33, 70)), ((128, 64), (64, 128)), ((7,), (7,)), ((7,), (7, 3)),
+    ((5, 7), (7,)), ((2, 3, 4), (4, 5)), ((3, 2, 4), (3, 4, 5)), ((2, 1, 3, 4), (5, 4, 6)), ((0, 4), (4, 3)),
+    ((3, 0), (0, 2)), ((1, 300), (300, 1)),
+)  # fmt: skip
 
 
 def _left(cotangent, inputs, b):
@@ -165,33 +144,24 @@ def transposed_product(a, b, batch):
     return product
 
 
-matmul = register(
-    MatMul(
-        name="matmul", function=_matmul, reference=np.matmul, samples=_matmul_samples, dtypes=NUMBERS, ulp=4,
-        absolute=64.0, aten=("mm", "bmm", "matmul"),
-        gradient={"a": _left, "b": _right},
-    )
-)  # fmt: skip
+@declared(MatMul, reference=np.matmul, samples=cases(*((a, b, {}) for a, b in _PRODUCTS), low=-3, high=3),
+          dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mm", "bmm", "matmul"),
+          gradient={"a": _left, "b": _right})  # fmt: skip
+def matmul(a, b):
+    """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
+
+    Sums of f32 and of 16-bit floats are f32. Operands of f32 are exact, but on an executor whose `matmul_precision` is
+    'high': it may round them to tf32, an error of 2^-10 of the sum of the products' magnitudes.
+    """
 
 
-def _matvec_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for m, k in ((3, 4), (65, 130), (1, 1)):
-        yield Sample((array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k,), -3, 3)))
-
-
-@composite(reference=np.matmul, samples=_matvec_samples, dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mv",))
+@composite(reference=np.matmul, dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mv",),
+           samples=cases(((3, 4), (4,), {}), ((65, 130), (130,), {}), ((1, 1), (1,), {}), low=-3, high=3))  # fmt: skip
 def matvec(a, x):
     """A matrix (m, k) times a vector (k)."""
     if len(a.shape) != 2 or len(x.shape) != 1:
         raise ShapeError(f"matvec: a matrix and a vector are needed, got {a.shape} and {x.shape}")
     return matmul(a, x)
-
-
-def _gemm_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for m, k, n in ((3, 4, 5), (65, 33, 70)):
-        yield Sample(
-            (array(rng, dtype, (m, k), -3, 3), array(rng, dtype, (k, n), -3, 3)), {"m": m, "k": k, "n": n}
-        )
 
 
 @frozen(eq=False, repr=False)
@@ -229,36 +199,16 @@ class Gemm(MatMul):
         return super().plan(self._shaped(inputs, attributes), (out,), attributes, target)
 
 
-def _gemm(a, b, *, m, k, n):
+@declared(Gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), dtypes=NUMBERS, ulp=4, absolute=64.0, methods=False,
+          parts=lambda operation, a, b, *, m, k, n: matmul(a.reshape(m, k), b.reshape(k, n)),
+          gradient={
+              "a": lambda cotangent, inputs, b, m, k, n: matmul(cotangent, b.reshape(k, n).mT).reshape(inputs[0].shape),
+              "b": lambda cotangent, inputs, a, m, k, n: matmul(a.reshape(m, k).mT, cotangent).reshape(inputs[1].shape),
+          },
+          samples=cases(((3, 4), (4, 5), {"m": 3, "k": 4, "n": 5}), ((65, 33), (33, 70), {"m": 65, "k": 33, "n": 70}),
+                        low=-3, high=3))  # fmt: skip
+def gemm(a, b, *, m, k, n):
     """The product of a (m x k) and b (k x n), each flat or shaped, row-major."""
-
-
-def _gemm_parts(operation, a, b, *, m, k, n):
-    return matmul(a.reshape(m, k), b.reshape(k, n))
-
-
-def _gemm_left(cotangent, inputs, b, m, k, n):
-    return matmul(cotangent, b.reshape(k, n).mT).reshape(inputs[0].shape)
-
-
-def _gemm_right(cotangent, inputs, a, m, k, n):
-    return matmul(a.reshape(m, k).mT, cotangent).reshape(inputs[1].shape)
-
-
-gemm = register(
-    Gemm(
-        name="gemm",
-        function=_gemm,
-        reference=lambda a, b, m, k, n: np.matmul(a, b),
-        parts=_gemm_parts,
-        samples=_gemm_samples,
-        dtypes=NUMBERS,
-        ulp=4,
-        absolute=64.0,
-        methods=False,
-        gradient={"a": _gemm_left, "b": _gemm_right},
-    )
-)
 
 
 # linear: a product with bias and activation in its epilogue.
@@ -356,10 +306,6 @@ def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((x, w, None))
 
 
-def _linear(x, weight, bias=None, *, activation="none"):
-    """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
-
-
 def _linear_parts(operation, x, weight, bias, *, activation):
     if x.dtype.computed != x.dtype:
         return None  # 16-bit floats are rounded once, at the end
@@ -381,21 +327,15 @@ def _linear_gradient(cotangent, result, x, weight, bias, activation, wanted):
     )
 
 
-linear = register(
-    Linear(
-        name="linear", function=_linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0,
-        aten=("linear",), parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient},
-    )
-)  # fmt: skip
-
-
-def _vector_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for axis in (-1, 0):
-        yield Sample((array(rng, dtype, (4, 5)), array(rng, dtype, (4, 5))), {"axis": axis})
+@declared(Linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0, aten=("linear",),
+          parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient})  # fmt: skip
+def linear(x, weight, bias=None, *, activation="none"):
+    """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
 
 
 @composite(dtypes=NUMBERS, ulp=4, absolute=64.0, reference=lambda x, y, axis=-1: (x * y).sum(axis, dtype=x.dtype),
-           samples=_vector_samples, aten=("linalg_vecdot",))  # fmt: skip
+           samples=cases(((4, 5), (4, 5), {"axis": -1}), ((4, 5), (4, 5), {"axis": 0})),
+           aten=("linalg_vecdot",))  # fmt: skip
 def vecdot(x, y, *, axis=-1):
     """The dot products of the vectors along an axis; integers wrap."""
     product = multiply(x, y)

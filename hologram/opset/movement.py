@@ -24,16 +24,8 @@ from hologram.opset.creation import arange, fill
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
-from hologram.opset.forms.operation import (
-    Attributes,
-    Inputs,
-    Layouts,
-    Number,
-    Operation,
-    Sample,
-    register,
-)
-from hologram.opset.forms.samples import SHAPES, array
+from hologram.opset.forms.operation import Attributes, Elements, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.samples import array, cases, unary
 from hologram.opset.forms.types import promoted
 
 Coordinates = tuple[Value, ...]
@@ -55,11 +47,7 @@ class Copy(Operation):
         return True
 
     def fused(
-        self,
-        builder: Builder,
-        operands: Sequence[Value | Number | None],
-        inputs: Inputs,
-        attributes: Attributes,
+        self, builder: Builder, operands: Elements, inputs: Inputs, attributes: Attributes
     ) -> tuple[Value, ...]:
         (x,) = operands
         assert isinstance(x, Value)
@@ -79,21 +67,10 @@ class Copy(Operation):
         return Plan(tuple(replace(step, operands=(1,)) for step in plan.steps))
 
 
-def _copy_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape in SHAPES:
-        yield Sample((array(rng, dtype, shape, special=True),))
-
-
-def _copy(x):
+@declared(Copy, reference=np.array, samples=unary(), dtypes=ALL, aten=("clone",), out_names=("memory_copy",),
+          methods=False, gradient={"x": lambda cotangent: cotangent})  # fmt: skip
+def copy(x):
     """The elements of x, converted to the output's dtype and broadcast to its shape."""
-
-
-copy = register(
-    Copy(
-        name="copy", function=_copy, reference=np.array, samples=_copy_samples, dtypes=ALL, aten=("clone",),
-        out_names=("memory_copy",), methods=False, gradient={"x": lambda cotangent: cotangent},
-    )
-)  # fmt: skip
 
 
 def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
@@ -117,21 +94,10 @@ def _cast_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, (33, 5), -300, 300, special=True),), {"dtype": target.name})
 
 
-def _cast(x, *, dtype):
+@declared(Copy, reference=lambda x, dtype: saturated(x, dtypes.dtype(dtype)), samples=_cast_samples, dtypes=ALL,
+          out_names=("vector_cast",), gradient={"x": lambda cotangent: cotangent})  # fmt: skip
+def cast(x, *, dtype):
     """x converted: to the nearest, halves to even; floats to integers truncate and saturate, NaN gives 0."""
-
-
-cast = register(
-    Copy(
-        name="cast",
-        function=_cast,
-        reference=lambda x, dtype: saturated(x, dtypes.dtype(dtype)),
-        samples=_cast_samples,
-        dtypes=ALL,
-        out_names=("vector_cast",),
-        gradient={"x": lambda cotangent: cotangent},
-    )
-)
 
 
 @frozen(eq=False, repr=False)
@@ -224,10 +190,6 @@ def _concat_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((tuple(array(rng, dtype, s, special=True) for s in shapes),), {"axis": axis})
 
 
-def _concat(tensors, *, axis=0):
-    """Tensors joined along an existing axis, or flat (axis=None)."""
-
-
 def _parted(cotangent, inputs, axis):
     axis, start, parts = normalize_axis(axis, cotangent.ndim, "concat"), 0, []
     for layout in inputs:
@@ -298,13 +260,10 @@ def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:
     return chosen.reshape(shape)
 
 
-concat = register(
-    Concat(
-        name="concat", function=_concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis),
-        samples=_concat_samples, dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted},
-        parts=_chosen,
-    )
-)  # fmt: skip
+@declared(Concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis), samples=_concat_samples,
+          dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted}, parts=_chosen)  # fmt: skip
+def concat(tensors, *, axis=0):
+    """Tensors joined along an existing axis, or flat (axis=None)."""
 
 
 @composite(
@@ -336,11 +295,6 @@ def _pad_shape(x, *, padding, value):
     )
 
 
-def _pad_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, padding in (((5,), ((2, 1),)), ((3, 4), ((0, 2), (1, 0))), ((2, 0), ((1, 1), (0, 3)))):
-        yield Sample((array(rng, dtype, shape, special=True),), {"padding": padding, "value": 1.0})
-
-
 def _unpadded(cotangent, inputs, padding):
     for axis, (before, _) in enumerate(_widths(inputs[0], padding)):
         cotangent = cotangent.narrow(axis, before, inputs[0].shape[axis])
@@ -350,7 +304,12 @@ def _unpadded(cotangent, inputs, padding):
 @indexed(
     shape_of=_pad_shape,
     dtypes=ALL,
-    samples=_pad_samples,
+    samples=cases(
+        ((5,), {"padding": ((2, 1),), "value": 1.0}),
+        ((3, 4), {"padding": ((0, 2), (1, 0)), "value": 1.0}),
+        ((2, 0), {"padding": ((1, 1), (0, 3)), "value": 1.0}),
+        special=True,
+    ),
     reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
     gradient={"x": _unpadded},
 )

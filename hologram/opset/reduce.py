@@ -19,7 +19,7 @@ from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.row import column, row, width
-from hologram.opset.forms.samples import array, cases, reduction
+from hologram.opset.forms.samples import cases, reduction
 
 
 @row(
@@ -38,18 +38,11 @@ def sum_(x, *, axis=None, keepdims=False, dtype=None):
     return reduce_add(x)
 
 
-def _dot_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for x, y, axis in (
-        ((3, 1, 33), (4, 33), -1),
-        ((17,), (17,), 0),
-        ((5, 1), (5, 7), 0),
-        ((2, 0), (2, 0), 1),
-    ):
-        operands = array(rng, dtype, x, -3, 3), array(rng, dtype, y, -3, 3)
-        yield Sample(operands, {"axis": axis})
+_DOTS = cases(((3, 1, 33), (4, 33), {"axis": -1}), ((17,), (17,), {"axis": 0}), ((5, 1), (5, 7), {"axis": 0}),
+              ((2, 0), (2, 0), {"axis": 1}), low=-3, high=3)  # fmt: skip
 
 
-@row(types=types.same, dtypes=NUMBERS, samples=_dot_samples, ulp=4, absolute=64.0, methods=False,
+@row(types=types.same, dtypes=NUMBERS, samples=_DOTS, ulp=4, absolute=64.0, methods=False,
      reference=lambda x, y, axis=None, keepdims=False: np.sum(
          x * y, axis=axis, keepdims=keepdims, dtype=np.result_type(x)))  # fmt: skip
 def dot_along(x, y, *, axis=None, keepdims=False):

@@ -25,7 +25,7 @@ from hologram.opset import math as arithmetic
 from hologram.opset.factors import beside
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter_add
 from hologram.opset.scan import axis_samples
@@ -242,34 +242,20 @@ def _ratio(low: Any, high: Any) -> Any:
     return arithmetic.exp(logic.where(alike, 0, low - high))
 
 
-def _cummax(x, *, axis=-1):
+@declared(RunningFold, reference=_extremes(np.greater_equal), samples=_samples, dtypes=NUMBERS, turn=_larger,
+          positions=True, gradient={"x": _returned})  # fmt: skip
+def cummax(x, *, axis=-1):
     """The largest element so far along an axis, and the last position (i64) where it stood; NaN is larger than all."""
 
 
-def _cummin(x, *, axis=-1):
+@declared(RunningFold, reference=_extremes(np.less_equal), samples=_samples, dtypes=NUMBERS, turn=_smaller,
+          positions=True, gradient={"x": _returned})  # fmt: skip
+def cummin(x, *, axis=-1):
     """The smallest element so far along an axis, and the last position (i64) where it stood; NaN is below all."""
 
 
-def _logcumsumexp(x, *, axis=-1):
+@declared(RunningFold, samples=_plain_samples, dtypes=FLOATS, turn=_log_add, floats=True,
+          reference=lambda x, axis: np.logaddexp.accumulate(x, axis=axis) if np.ndim(x) else x, ulp=16, absolute=4.0,
+          gradient={"x": _log_shares})  # fmt: skip
+def logcumsumexp(x, *, axis=-1):
     """The logarithm of the running sum of exponentials along an axis, without overflow."""
-
-
-cummax = register(
-    RunningFold(
-        name="cummax", function=_cummax, reference=_extremes(np.greater_equal), samples=_samples, dtypes=NUMBERS,
-        turn=_larger, positions=True, gradient={"x": _returned},
-    )
-)  # fmt: skip
-cummin = register(
-    RunningFold(
-        name="cummin", function=_cummin, reference=_extremes(np.less_equal), samples=_samples, dtypes=NUMBERS,
-        turn=_smaller, positions=True, gradient={"x": _returned},
-    )
-)  # fmt: skip
-logcumsumexp = register(
-    RunningFold(
-        name="logcumsumexp", function=_logcumsumexp, samples=_plain_samples, dtypes=FLOATS, turn=_log_add, floats=True,
-        reference=lambda x, axis: np.logaddexp.accumulate(x, axis=axis) if np.ndim(x) else x, ulp=16, absolute=4.0,
-        gradient={"x": _log_shares},
-    )
-)  # fmt: skip

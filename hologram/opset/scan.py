@@ -20,7 +20,7 @@ from hologram.opset import math as arithmetic
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
@@ -98,16 +98,10 @@ def _from_the_end(cotangent, axis):
     return turned.slice(axis, None, None, -1)
 
 
-def _cumsum(x, *, axis=-1, dtype=None):
+@declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED, ulp=4, absolute=1024.0,
+          aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
+def cumsum(x, *, axis=-1, dtype=None):
     """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
-
-
-cumsum = register(
-    Running(
-        name="cumsum", function=_cumsum, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED, ulp=4,
-        absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end},
-    )
-)  # fmt: skip
 
 
 def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -146,17 +140,10 @@ def _cumprod_gradient(cotangent, result, x, axis):
     return logic.where(logic.equal(zeros, 0), ahead, logic.where(first, at_first, 0.0))
 
 
-def _cumprod(x, *, axis=-1, dtype=None):
+@declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED, ulp=4, absolute=1024.0,
+          aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
+def cumprod(x, *, axis=-1, dtype=None):
     """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
-
-
-cumprod = register(
-    Running(
-        name="cumprod", function=_cumprod, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED,
-        ulp=4, absolute=1024.0, aten=("cumprod",), products=True,
-        gradient={"x": _cumprod_gradient},
-    )
-)  # fmt: skip
 
 
 _RUNS = cases(((9,), {}), ((9,), {"axis": 0, "include_initial": True}), ((3, 70), {"axis": -1}),

@@ -12,7 +12,7 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter
@@ -99,14 +99,6 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield Sample((array(rng, dtype, (60, 2), special=True),), {"axis": 0, "descending": True})
 
 
-def _sort(x, *, axis=-1, descending=False, stable=True):
-    """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
-
-
-def _argsort(x, *, axis=-1, descending=False, stable=True):
-    """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""
-
-
 def returned(cotangent, positions, shape, axis):
     """Each element's cotangent back where it came from."""
     if not shape:
@@ -119,15 +111,13 @@ def _sort_gradient(cotangent, x, axis, descending):
     return returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
 
 
-sort = register(
-    Ordering(
-        name="sort", function=_sort, reference=_sort_reference, samples=_samples, dtypes=COMPUTED,
-        gradient={"x": _sort_gradient},
-    )
-)  # fmt: skip
-argsort = register(
-    Ordering(
-        name="argsort", function=_argsort, reference=argsort_reference, samples=_samples, dtypes=COMPUTED, values=False,
-        positions=True, aten=("argsort",),
-    )
-)  # fmt: skip
+@declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED,
+          gradient={"x": _sort_gradient})  # fmt: skip
+def sort(x, *, axis=-1, descending=False, stable=True):
+    """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
+
+
+@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED, values=False, positions=True,
+          aten=("argsort",))  # fmt: skip
+def argsort(x, *, axis=-1, descending=False, stable=True):
+    """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""

@@ -14,7 +14,7 @@ from hologram.foundation.dtypes import COMPUTED, DType, index, u32
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target
 from hologram.opset.forms.expression import step_of
-from hologram.opset.forms.operation import Attributes, Sample, register
+from hologram.opset.forms.operation import Attributes, Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import min_
@@ -123,15 +123,11 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield Sample((array(rng, dtype, (2, 70, 3), -1e4, 1e4, special=True),), {"k": 2, "axis": 1})
 
 
-def _topk(x, *, k, axis=-1, largest=True, sorted=True):
+def _sent_back(cotangent, results, inputs, axis):
+    return returned(cotangent, results[1], inputs[0].shape, axis)
+
+
+@declared(First, reference=_reference, samples=_samples, dtypes=COMPUTED, positions=True, aten=("topk",),
+          gradient={"x": _sent_back})  # fmt: skip
+def topk(x, *, k, axis=-1, largest=True, sorted=True):
     """The k largest (or smallest) elements along an axis, in order, and their positions (i64)."""
-
-
-topk = register(
-    First(
-        name="topk", function=_topk, reference=_reference, samples=_samples, dtypes=COMPUTED, positions=True,
-        aten=("topk",), gradient={
-            "x": lambda cotangent, results, inputs, axis: returned(cotangent, results[1], inputs[0].shape, axis)
-        },
-    )
-)  # fmt: skip

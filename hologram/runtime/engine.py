@@ -11,12 +11,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hologram.atlas.program import Access, Launchable, Program
+from hologram.atlas.program import Access, Launchable
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import Number
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
-from hologram.machine.plan import Step, Tile
+from hologram.machine.plan import Step
 from hologram.machine.timeline import Timeline
 from hologram.runtime.interchange.array_interface import offer
 from hologram.runtime.launches import checks, recognition
@@ -233,7 +233,7 @@ class Engine(Structures):
 
     def launch(
         self,
-        kernel: Program | Tile,
+        kernel: Launchable,
         buffers: Sequence[Buffer | View],
         scalars: Sequence[bool | int | float] = (),
         grid: Sequence[int] = (1,),
@@ -249,7 +249,7 @@ class Engine(Structures):
 
     def _launch(
         self,
-        kernel: Program | Tile,
+        kernel: Launchable,
         buffers: Sequence[Buffer | View],
         scalars: Sequence[bool | int | float],
         grid: Sequence[int],
@@ -339,7 +339,7 @@ class Engine(Structures):
         )
         return self._gathered(operand) if any(beside) else operand
 
-    def _staged(self, kernel: Program | Tile, views: Sequence[View]) -> Sequence[View]:
+    def _staged(self, kernel: Launchable, views: Sequence[View]) -> Sequence[View]:
         """The views, those gathered that a kernel cannot reach where they lie; itself where it reaches all."""
         apart = [v for v in views if v.layout is not v.buffer.kind.layout and not self._reachable(v)]
         if not apart:
@@ -348,7 +348,7 @@ class Engine(Structures):
         gathered = {v.key: self._gathered(v) for v in apart}
         return [gathered.get(v.key, v) for v in views]
 
-    def _written_back(self, kernel: Program | Tile, staged: Sequence[View], views: Sequence[View]) -> None:
+    def _written_back(self, kernel: Launchable, staged: Sequence[View], views: Sequence[View]) -> None:
         for parameter, now, view in zip(kernel.buffers, staged, views, strict=True):
             if now is not view and parameter.access is not Access.READ:
                 self._copy_elements(now, view)

@@ -56,8 +56,8 @@ def opened(name: str = AUTO, device: int | str | None = None) -> Device:
 def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendModule, int]:
     """The backend module, and the index of the device in its probe.
 
-    `auto` is what HOLOGRAM_BACKEND says, or else the first of the order of preference with a device that is not played
-    by software. `device` is an index, or part of a name. Raises BackendUnavailable when an explicit choice is not here.
+    `auto` is what HOLOGRAM_BACKEND says, or else the first of the order of preference with a device that no software
+    emulates. `device` is an index, or part of a name. Raises BackendUnavailable when an explicit choice is not here.
     """
     chosen = choose(name, device)
     if debug.shows(Rung.DEVICE):
@@ -154,7 +154,9 @@ def _automatic(name: str, device: int | str | None, reasons: list[str], passed: 
     real = [i for i, info in enumerate(probed.devices) if not info.limits.software]
     if not real:
         names = ", ".join(info.name for info in probed.devices)
-        reasons.append(f"{name}: only software plays its device ({names}); ask for it with backend={name!r}")
+        reasons.append(
+            f"{name}: only software emulates its device ({names}); ask for it with backend={name!r}"
+        )
         return None
     if device is not None and device not in real:
         reasons.append(f"{name}: no device {device}")

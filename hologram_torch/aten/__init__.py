@@ -7,6 +7,6 @@ import pkgutil
 
 LAST = tuple(f"{__name__}.{name}" for name in ("derived", "decomposed"))  # for what no subject has taken
 
-_found = sorted(module.name for module in pkgutil.walk_packages(__path__, f"{__name__}."))
-for _name in (*(name for name in _found if name not in LAST), *LAST):
+_modules = sorted(module.name for module in pkgutil.walk_packages(__path__, f"{__name__}."))
+for _name in (*(name for name in _modules if name not in LAST), *LAST):
     importlib.import_module(_name)

@@ -119,14 +119,7 @@ def _triangle(name: str) -> Any:
     lower = name == "tril_indices"
 
     def kernel(
-        row: int,
-        col: int,
-        offset: int = 0,
-        *,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
-        **_: Any,
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **_: Any
     ) -> torch.Tensor:
         if min(row, col) < 0:
             raise RuntimeError(f"hologram, {name}: row and col must not be negative, got {row} and {col}")

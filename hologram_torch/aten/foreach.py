@@ -137,23 +137,23 @@ def _with_alpha(self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 for _name, _combine in BINARY.items():
-    _found = OnLists(_combine)
+    _on_lists = OnLists(_combine)
     for _overload in (".Scalar", ".ScalarList"):
-        _found.register(_name, _overload, _with_number(1))
+        _on_lists.register(_name, _overload, _with_number(1))
     if _name in ("mul", "div"):
-        _found.register(_name, ".Tensor", _with_scalar)
+        _on_lists.register(_name, ".Tensor", _with_scalar)
     if _name not in ("add", "sub"):
-        _found.register(_name, ".List", _lists(2))
+        _on_lists.register(_name, ".List", _lists(2))
 OnLists(_scaled).register("add", ".List", _with_alpha)
 OnLists(lambda x, y, alpha: x - alpha * y).register("sub", ".List", _with_alpha)
 for _name, _combine in TERNARY.items():
-    _found = OnLists(_combine)
+    _on_lists = OnLists(_combine)
     for _overload in (".Scalar", ".ScalarList"):
-        _found.register(_name, _overload, _with_number(3))
-_found = OnLists(_lerp)
-_found.register("lerp", ".List", _lists(3))
+        _on_lists.register(_name, _overload, _with_number(3))
+_on_lists = OnLists(_lerp)
+_on_lists.register("lerp", ".List", _lists(3))
 for _overload in (".Scalar", ".ScalarList"):
-    _found.register("lerp", _overload, _with_number(2))
+    _on_lists.register("lerp", _overload, _with_number(2))
 for _name in UNARY.split():
     OnLists(in_torch(operator(_name))).register(_name, "", _lists(1))
 
@@ -171,9 +171,7 @@ _loop = torch.ops.aten._foreach_norm.Scalar._handle.redispatch_boxed
 
 
 def _foreach_norm(
-    tensors: Sequence[torch.Tensor],
-    ord: Any = 2,
-    dtype: torch.dtype | None = None,
+    tensors: Sequence[torch.Tensor], ord: Any = 2, dtype: torch.dtype | None = None
 ) -> list[torch.Tensor]:
     if not alike([tensors]):
         return _loop(LOOP, tensors, ord, dtype)

@@ -70,11 +70,11 @@ def _new(size: Sequence[int], stride: tuple[int, ...] | None, dtype: Any, device
 def _empty(
     size: Sequence[int],
     *,
-    dtype: torch.dtype | None = None,
+    dtype: Any = None,
     layout: Any = None,
     device: torch.device | None = None,
-    pin_memory: bool | None = None,
     memory_format: torch.memory_format | None = None,
+    **_: Any,
 ) -> torch.Tensor:
     if layout not in (None, torch.strided):
         raise NotImplementedError(f"hologram, empty: tensors are strided, got {layout}")
@@ -85,13 +85,7 @@ def _empty(
 
 
 def _empty_strided(
-    size: Sequence[int],
-    stride: Sequence[int],
-    *,
-    dtype: torch.dtype | None = None,
-    layout: Any = None,
-    device: torch.device | None = None,
-    pin_memory: bool | None = None,
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, **_: Any
 ) -> torch.Tensor:
     return _new(size, tuple(stride), dtype, device)
 
@@ -309,14 +303,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     return hg.concat(kept, axis=dim) if kept else tensors[0]
 
 
-def _zeros_told(
-    size: Sequence[int],
-    *,
-    dtype: torch.dtype | None = None,
-    layout: Any = None,
-    device: torch.device | None = None,
-    pin_memory: bool | None = None,
-) -> torch.Tensor:
+def _zeros_told(size: Sequence[int], *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
     """Of a derivative that is 0 everywhere."""
     return torch.zeros(size, dtype=dtype, device=device)
 

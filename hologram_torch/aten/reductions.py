@@ -43,40 +43,32 @@ _extreme(hg.max, hg.argmax, "max")
 _extreme(hg.min, hg.argmin, "min")
 
 
-@implements("argmax", by_class=True)
-def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    return hg.argmax(ordered(x), axis=dim if x.ndim else None, keepdims=keepdim)
+def _position(name: str, operation: Callable[..., Any]) -> None:
+    @implements(name, by_class=True)
+    def along(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        return operation(ordered(x), axis=dim if x.ndim else None, keepdims=keepdim)
 
 
-@implements("argmin", by_class=True)
-def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    return hg.argmin(ordered(x), axis=dim if x.ndim else None, keepdims=keepdim)
+_position("argmax", hg.argmax)
+_position("argmin", hg.argmin)
 
 
-@implements("amax", by_class=True)
-def amax(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
-    return hg.max(x, axis=axes_of(x, dim), keepdims=keepdim)
+def _fold(operation: Callable[..., Any], *names: str) -> None:
+    @implements(*names, by_class=True)
+    def along(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
+        return operation(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
-@implements("amin", by_class=True)
-def amin(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
-    return hg.min(x, axis=axes_of(x, dim), keepdims=keepdim)
+_fold(hg.max, "amax")
+_fold(hg.min, "amin")
+_fold(hg.any, "any", "any.dim", "any.dims")
+_fold(hg.all, "all", "all.dim", "all.dims")
 
 
 @implements("aminmax", "_aminmax", "_aminmax.dim", by_class=True)
 def aminmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     axis = axes_of(x, dim)
     return hg.min(x, axis=axis, keepdims=keepdim), hg.max(x, axis=axis, keepdims=keepdim)
-
-
-@implements("any", "any.dim", "any.dims", by_class=True)
-def any_(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
-    return hg.any(x, axis=axes_of(x, dim), keepdims=keepdim)
-
-
-@implements("all", "all.dim", "all.dims", by_class=True)
-def all_(x: Any, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Any:
-    return hg.all(x, axis=axes_of(x, dim), keepdims=keepdim)
 
 
 def _settings(x: Any, dim: Any, correction: float | None, keepdim: bool) -> dict[str, Any]:
@@ -88,26 +80,19 @@ def _settings(x: Any, dim: Any, correction: float | None, keepdim: bool) -> dict
     return {"axis": axes_of(x, dim), "correction": correction, "keepdims": keepdim}
 
 
-@implements("var.correction", by_class=True)
-def var(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
-    return hg.var(x, **_settings(x, dim, correction, keepdim))
+def _spread(name: str, operation: Callable[..., Any]) -> None:
+    @implements(f"{name}.correction", by_class=True)
+    def alone(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+        return operation(x, **_settings(x, dim, correction, keepdim))
+
+    @implements(f"{name}_mean.correction", by_class=True)
+    def with_mean(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
+        mean = hg.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
+        return alone(x, dim, correction=correction, keepdim=keepdim), mean
 
 
-@implements("std.correction", by_class=True)
-def std(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
-    return hg.std(x, **_settings(x, dim, correction, keepdim))
-
-
-@implements("var_mean.correction", by_class=True)
-def var_mean(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
-    mean = hg.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
-    return hg.var(x, **_settings(x, dim, correction, keepdim)), mean
-
-
-@implements("std_mean.correction", by_class=True)
-def std_mean(x: Any, dim: Any = None, *, correction: float | None = None, keepdim: bool = False) -> Any:
-    mean = hg.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
-    return hg.std(x, **_settings(x, dim, correction, keepdim)), mean
+_spread("var", hg.var)
+_spread("std", hg.std)
 
 
 @implements("nansum", by_class=True)

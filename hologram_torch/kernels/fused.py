@@ -5,7 +5,7 @@ Where a larger function is traced already, theirs are operations of it like any 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -78,6 +78,20 @@ def _key(x: Any, tensors: list[Tensor]) -> Any:
 def fused(function: Callable[..., Any]) -> Fused:
     """Compiles a kernel's function."""
     return Fused(function)
+
+
+def pulled(
+    function: Callable[..., Any], operands: Sequence[Any], wanted: Sequence[bool], cotangent: Any
+) -> list[Any]:
+    """The cotangents of a function's operands; None of those that are not wanted."""
+    chosen = [x for x, want in zip(operands, wanted, strict=True) if want]
+
+    def forward(*given: Tensor) -> Tensor:
+        rest = iter(given)
+        return function(*(next(rest) if want else x for x, want in zip(operands, wanted, strict=True)))
+
+    cotangents = iter(hg.vjp(forward, *chosen)[1](cotangent) if chosen else ())
+    return [next(cotangents) if want else None for want in wanted]
 
 
 def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,9 +6,8 @@ once at most, and only where its dtypes give cause to.
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,11 +15,6 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 HOST = torch.device("cpu")
-# The words of errors that are about dtypes whatever the elements are.
-ABOUT_DTYPES = re.compile(
-    "not implemented for '|not support bool|Integer division with|following scalar types|can't be cast to the desired"
-)
-ABOUT_NUMBERS = "without overflow"  # of errors that are about what a dtype does not hold
 MANY = 4096  # elements, beyond which zeros stand for tensors of at most four along each axis
 REFUSALS = (
     RuntimeError,
@@ -33,16 +27,18 @@ REFUSALS = (
 )
 
 
-def _zeros(x: Any, small: bool) -> Any:
+def _filled(x: Any, small: bool, element: int = 0) -> Any:
     if isinstance(x, torch.Tensor):
-        return torch.zeros([min(n, 4) if small else n for n in x.shape], dtype=x.dtype, device=HOST)
+        return torch.full([min(n, 4) if small else n for n in x.shape], element, dtype=x.dtype, device=HOST)
     return HOST if isinstance(x, torch.device) else x
 
 
-def _on_host(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def _on_host(
+    args: Sequence[Any], kwargs: Mapping[str, Any], element: int = 0
+) -> tuple[list[Any], dict[str, Any]]:
     tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     small = sum(x.numel() for x in tensors) > MANY
-    return pytree.tree_map(lambda x: _zeros(x, small), (list(args), dict(kwargs)))
+    return pytree.tree_map(lambda x: _filled(x, small, element), (list(args), dict(kwargs)))
 
 
 def with_tensors(overload: OpOverload, args: Sequence[Any]) -> list[Any]:
@@ -69,11 +65,30 @@ def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any])
     return None
 
 
-def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+def of_arguments(
+    overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], element: int = 0
+) -> Exception | None:
     """The error for arguments of these shapes, dtypes and values of all else, or None."""
     if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
         return None
-    return _error(overload, *_on_host(with_tensors(overload, args), kwargs))
+    return _error(overload, *_on_host(with_tensors(overload, args), kwargs, element))
+
+
+def of_numbers(
+    overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], numbers: Collection[str]
+) -> Exception | None:
+    """The error for the values of the arguments `numbers`: the one that there is not where they are all 1."""
+    error = of_arguments(overload, args, kwargs)
+    if error is None:
+        return None
+    names = [a.name for a in overload._schema.arguments]
+    ones = [_one(x) if n in numbers else x for n, x in zip(names, args, strict=False)]
+    named = {n: _one(x) if n in numbers else x for n, x in kwargs.items()}
+    return error if of_arguments(overload, ones, named) is None else None
+
+
+def _one(x: Any) -> Any:
+    return type(x)(1) if isinstance(x, (int, float)) else x
 
 
 def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -86,7 +101,7 @@ def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     error = of_arguments(overload, args, kwargs)
     if error is not None:
         return error
-    args, kwargs = pytree.tree_map(lambda x: _zeros(x, False), (list(args), dict(kwargs)))
+    args, kwargs = pytree.tree_map(lambda x: _filled(x, False), (list(args), dict(kwargs)))
     return overload(*args, **kwargs)
 
 
@@ -97,7 +112,8 @@ def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
     whole = bool(tensors) and not tensors[0].dtype.is_floating_point
     empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
     error = of_arguments(overload, args, kwargs) if whole or empty else None
-    if whole and error is not None and ABOUT_DTYPES.search(str(error)):
+    # Whatever the elements are, it is about dtypes.
+    if whole and error is not None and of_arguments(overload, args, kwargs, element=1) is not None:
         return error
     return error if empty and not isinstance(error, NotImplementedError) else None
 

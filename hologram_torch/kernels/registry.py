@@ -14,7 +14,7 @@ from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
 from hologram_torch.kernels.operators import name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.quick import quick
+from hologram_torch.kernels.short.quick import quick
 
 KEY = "PrivateUse1"
 FORMS: dict[str, type[Kernel]] = {"in_place": InPlace, "out": Out}
@@ -91,42 +91,24 @@ def _over(operation: Operation | None, compute: Callable[..., Any]) -> Callable[
 
 
 def implements(
-    *names: str,
-    promotes: Promotion | None = None,
-    first: int = 0,
-    inferred: bool = True,
-    operation: Operation | None = None,
-    refuses: Callable[..., str | None] | None = None,
-    asked: str | None = None,
-    wider: frozenset[torch.dtype] = frozenset(),
-    over: Callable[..., Any] | None = None,
-    by_class: bool = False,
+    *names: str, promotes: Promotion | None = None, first: int = 0, **facts: Any
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
-    `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. `inferred` is
-    false where shapes depend on elements. `operation` is what the function computes when it is given operands alone.
-    `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its CPU is asked
-    too, about the operator `asked` where it does not have this one, but not where the first argument's dtype is one of
-    `wider`, which others of PyTorch's devices take. `over` computes the same for the form in place: it may write to its
-    first argument, and then returns it. `by_class` says that results' shapes, and what is refused, depend on no more of
-    sizes than which are 0, 1 or equal, as they do wherever operands are promoted; see templates.py.
+    `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. Other facts
+    are arguments of `add`. `inferred` is false where shapes depend on elements. `operation` is what the function
+    computes when it is given operands alone. `refuses` says why PyTorch refuses arguments that its kernels without
+    elements let pass, or None; its CPU is asked too, about the operator `asked` where it does not have this one, but
+    not where the first argument's dtype is one of `wider`, which others of PyTorch's devices take. `over` computes the
+    same for the form in place: it may write to its first argument, and then returns it. `by_class` says that results'
+    shapes, and what is refused, depend on no more of sizes than which are 0, 1 or equal, as they do wherever operands
+    are promoted; see short/templates.py.
     """
+    promotion = None if promotes is None else Promotes(promotes, first)
 
     def declare(compute: F) -> F:
         for name in names:
-            add(
-                name,
-                compute,
-                None if promotes is None else Promotes(promotes, first),
-                inferred,
-                operation,
-                refuses=refuses,
-                asked=asked,
-                wider=wider,
-                over=over,
-                by_class=by_class,
-            )
+            add(name, compute, promotion, **facts)
         return compute
 
     return declare

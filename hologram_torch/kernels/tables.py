@@ -7,7 +7,7 @@ AdaptiveAveragePooling.cpp, PadNd.cpp), computed in the precision that it comput
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -16,6 +16,11 @@ import numpy as np
 from hologram.foundation.frozen import frozen
 
 MAX_TABLES = 1024
+
+
+def per_axis(values: Sequence[int], axes: int) -> tuple[int, ...]:
+    """One for every axis, of which PyTorch lets one stand for all."""
+    return tuple(values) if len(values) == axes else (values[0],) * axes
 
 
 @frozen(eq=False)

@@ -61,7 +61,8 @@ def register_compiled() -> tuple[str, ...]:
     """Registers such kernels; the operators that have one now."""
     if not hasattr(_aoti, "unsafe_alloc_void_ptr_from_tensor"):
         return ()
-    code = compiled(Path(__file__).with_suffix(".ll"), NAMES, slow_view=_slow_view)
+    text, strides = (Path(__file__).with_name(name) for name in ("views.ll", "view_strides.ll"))
+    code = compiled(text, NAMES, (strides,), slow_view=_slow_view)
     if code is None:
         return ()
     library, handle = pytorch(), ctypes.c_void_p()

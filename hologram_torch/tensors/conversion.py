@@ -60,7 +60,7 @@ def _exchanged(self: nn.Module, fn: Callable[..., Any], recurse: bool, places: S
         _apply(self, fn, recurse)
         return
     except RuntimeError as error:
-        if "Couldn't swap" not in str(error):
+        if error.__cause__ is None:  # PyTorch names one where a tensor could not be exchanged
             raise
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)

@@ -17,7 +17,7 @@ from hologram.benchmark.contenders.ours import functions
 from hologram.benchmark.contenders.with_numpy import NumPy
 from hologram.benchmark.programs import jitted
 from hologram.benchmark.programs.declared import Program, program
-from hologram.benchmark.programs.steps import CHECKED, WARM, Found, Launches, Steps
+from hologram.benchmark.programs.steps import CHECKED, WARM, Launches, Steps, Trial
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report.records import HOST
 from hologram.benchmark.report.tables import programs
@@ -114,15 +114,15 @@ def test_turns_share_the_steps() -> None:
     assert shares(3) == [3]
 
 
-def a_run(value: float, seconds: float, launches: Launches | None = None) -> Found:
+def a_run(value: float, seconds: float, launches: Launches | None = None) -> Trial:
     steps = [[1.0, 0.5, 0.5, 0.5], [0.5, seconds], *[[seconds]] * 4]
-    return Found(steps, [np.array([value])], {1: 50.0}, launches)
+    return Trial(steps, [np.array([value])], {1: 50.0}, launches)
 
 
 def test_steps_that_compile_do_not_count() -> None:
     found = a_run(1.0, 2e-3)
     assert found.counted == [2e-3] * 5
-    assert Found([[3.0, 1.0]], [], {}, None).counted == [1.0]  # where there are no others
+    assert Trial([[3.0, 1.0]], [], {}, None).counted == [1.0]  # where there are no others
     assert a_run(1.0, 2e-3, Launches(10, 3e-3)).host_seconds is None  # profiled, it took longer
     assert a_run(1.0, 2e-3, Launches(10, 3e-3, 1e-3)).host_seconds == 1e-4  # beside the thread that works
 

@@ -126,4 +126,7 @@ def test_what_is_not_installed_is_named_with_its_remedy() -> None:
     with pytest.raises(NoTime, match="no_such_package is not installed: pip install no_such_package"):
         process.ask("open", Who("torch", HOST))
     process.close()
-    assert not_installed("torch") == "torch is not installed: pip install 'hologram[torch]'"
+    assert (
+        not_installed("torch")
+        == "torch is not installed: pip install 'hologram[torch]' (in a checkout '.[torch]')"
+    )

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hologram.benchmark import whole_programs
 from hologram.benchmark.contenders import Who
 from hologram.benchmark.process import not_installed
-from hologram.benchmark.programs.steps import Found
+from hologram.benchmark.programs.steps import Trial
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report import markdown
 from hologram.benchmark.report.records import (
@@ -110,7 +110,7 @@ def test_time_that_is_over_ends_the_turns(monkeypatch: pytest.MonkeyPatch) -> No
     kalman = PROGRAMS["kalman"]
     numpy = Who("numpy", HOST)
     found = whole_programs.measure(kalman, (numpy,), 1000, 1e-9, 0.0)[numpy]
-    assert isinstance(found, Found)
+    assert isinstance(found, Trial)
     assert [len(turn) for turn in found.turns] == [1, 1]
     assert found.counted == found.turns[1]
 

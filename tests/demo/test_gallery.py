@@ -165,8 +165,11 @@ def test_what_is_wrong_with_a_call_is_said(arguments: list[str], said: str) -> N
 
 
 def test_what_a_demo_lacks_is_named() -> None:
-    assert gallery.missing("life", "PIL") == "life needs PIL: pip install 'hologram[demo]'"
-    assert gallery.missing("torch_gpt", "torch").endswith("pip install 'hologram[torch]'")
+    assert (
+        gallery.missing("life", "PIL")
+        == "life needs PIL: pip install 'hologram[demo]' (in a checkout '.[demo]')"
+    )
+    assert gallery.missing("torch_gpt", "torch").endswith("(in a checkout '.[torch]')")
     assert gallery.missing("torch_sentences", "tokenizers").endswith("pip install wordllama")
 
 

@@ -55,7 +55,7 @@ def tile(**changes: Any) -> Tile:
 
 
 @pytest.mark.parametrize("kernel", [program(), tile(), tile(types=(), epilogue=None)], ids=str)
-def test_both_answer_the_same_questions(kernel: Program | Tile) -> None:
+def test_both_answer_the_same_questions(kernel: Launchable) -> None:
     for question in get_type_hints(Launchable, vars(hologram.atlas.program)):  # type: ignore[attr-defined]
         assert hasattr(kernel, question), question
     assert kernel.name.startswith("atlas_")

@@ -137,7 +137,7 @@ def test_software_stands_in_only_when_asked_for(machine):
     machine.add("webgpu", ("llvmpipe", True))
     machine.add("cpu", ("x86_64", False))
     assert selector.choose().name == "cpu"
-    assert "only software plays its device (llvmpipe)" in selector.explain_selection()
+    assert "only software emulates its device (llvmpipe)" in selector.explain_selection()
     assert selector.choose("webgpu").index == 0
     assert selector.choose(device="LLVMpipe").name == "webgpu"
 

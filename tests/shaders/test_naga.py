@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler import pipeline
 from hologram.compiler.source.generator import generator
@@ -61,7 +61,7 @@ def steps() -> Iterator[tuple[Step, Any]]:
 def texts() -> dict[str, str]:
     """The WGSL of kernels, by names of our own."""
     adapter = limits(**ADAPTERS["workgroup"])
-    kernels: dict[Program | Tile, tuple[tuple[int, ...], Any]] = {
+    kernels: dict[Launchable, tuple[tuple[int, ...], Any]] = {
         p: ((64, 32, 8)[: p.rank], adapter) for p in PROGRAMS.values()
     }
     for step, limits_ in steps():

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 from torch.nn import functional
 
-from hologram_torch.kernels import quick
+from hologram_torch.kernels.short import quick
 
 aten = torch.ops.aten
 CALLS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -19,9 +19,9 @@ import hologram_torch  # noqa: E402, F401
 from hologram.foundation.bounded_caches import FIFOCache  # noqa: E402
 from hologram.foundation.errors import HologramError, OutOfMemory  # noqa: E402
 from hologram.runtime.launches.launcher import Structure  # noqa: E402
-from hologram_torch.kernels import entries, learnt  # noqa: E402
-from hologram_torch.kernels import quick as module  # noqa: E402
 from hologram_torch.kernels.registry import KERNELS  # noqa: E402
+from hologram_torch.kernels.short import entries, learnt  # noqa: E402
+from hologram_torch.kernels.short import quick as module  # noqa: E402
 from hologram_torch.tensors.memory import payload, torch_tensor  # noqa: E402
 
 Quick = Callable[..., Callable[..., Any]]

@@ -25,7 +25,7 @@ def imported(folder: Path) -> str:
 def test_pytorch_is_named_where_it_is_absent(tmp_path: Path) -> None:
     assert (
         imported(tmp_path)
-        == "ModuleNotFoundError: hologram_torch needs PyTorch: pip install 'hologram[torch]'"
+        == "ModuleNotFoundError: hologram_torch needs PyTorch: pip install 'hologram[torch]' (in a checkout '.[torch]')"
     )
 
 

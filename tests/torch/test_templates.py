@@ -1,4 +1,4 @@
-"""New shapes of a class that is known are recipes by arithmetic, and right; see hologram_torch/kernels/templates.py."""
+"""New shapes of a known class are recipes by arithmetic, and right; see kernels/short/templates.py."""
 
 # pyright: reportAttributeAccessIssue=false, reportPrivateImportUsage=false
 
@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional
 
 from hologram_torch.device.devices import devices
-from hologram_torch.kernels import quick, templates
+from hologram_torch.kernels.short import quick, templates
 
 SIZES = (1, 2, 3, 5, 8, 16, 31, 33, 64, 65, 100, 130)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hologram.atlas.evaluate import evaluate
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.atlas.text import format_program
 from hologram.compiled.device import CompilingDevice
 from hologram.foundation import dtypes
@@ -20,7 +20,6 @@ from hologram.machine.backend_module import Probe
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Kernel, Launch
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 NAME = "abacus"
 PREFERENCE = 110  # behind the CPU: nobody wants it unasked
@@ -75,12 +74,12 @@ class Abacus(CompilingDevice[Evaluated]):
     def read(self, memory: np.ndarray, offset: int, out: memoryview) -> None:
         np.frombuffer(out, np.uint8)[:] = memory[offset : offset + out.nbytes]
 
-    def make(self, kernel: Program | Tile) -> Evaluated:
+    def make(self, kernel: Launchable) -> Evaluated:
         return _evaluated(kernel)
 
 
-def _evaluated(kernel: Program | Tile) -> Evaluated:
-    if isinstance(kernel, Tile):
+def _evaluated(kernel: Launchable) -> Evaluated:
+    if not isinstance(kernel, Program):
         raise CompileError(kernel.name, f"{NAME} has no hand-written kernels, and its limits say so")
     return Evaluated(kernel)
 
@@ -99,5 +98,5 @@ def reference_limits() -> Limits:
     return LIMITS
 
 
-def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+def source(kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
     return _evaluated(kernel).source(grid, scalars)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.cpu.device import NAME, CpuDevice, describe
 from hologram.foundation.errors import BackendUnavailable
 from hologram.machine.backend_module import Probe
 from hologram.machine.device import Device
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 PREFERENCE = 100  # the last resort of `auto`
 
@@ -38,6 +37,6 @@ def reference_limits() -> Limits:
     return describe().limits
 
 
-def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+def source(kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
     """The LLVM IR of a kernel, or what runs instead of any."""
     return CpuDevice().source(kernel, grid, scalars)

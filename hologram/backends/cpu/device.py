@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.backends.cpu.memory import Memory, allocate
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
@@ -167,13 +167,14 @@ class CpuDevice(CompilingDevice[Kernel]):
     def host_view(self, memory: Memory, offset: int, nbytes: int) -> memoryview:
         return memory.bytes[offset : offset + nbytes].data
 
-    def make(self, kernel: Program | Tile) -> Kernel:
+    def make(self, kernel: Launchable) -> Kernel:
         if isinstance(kernel, Program):
             return (
                 compiled.ProgramKernel(kernel, self._host)
                 if _compiles()
                 else interpret.InterpretedKernel(kernel)
             )
+        assert isinstance(kernel, Tile)
         if kernel.stem not in KERNELS:
             known = ", ".join(sorted(KERNELS))
             raise CompileError(kernel.name, f"the CPU has no kernel named {kernel.stem}; it has {known}")

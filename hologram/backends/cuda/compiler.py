@@ -12,11 +12,12 @@ from typing import Any, Protocol, TypeVar
 from hologram.backends.cuda.dialect import OPTIONS
 from hologram.foundation import store
 from hologram.foundation.errors import BackendUnavailable, CompileError
+from hologram.foundation.extras import install
 
 T = TypeVar("T")
 KIND = "cubin"  # the store's
 SPECIFIC = (90,)  # architectures with instructions of their own that kernels use (wgmma)
-INSTALL = "pip install 'hologram[cuda]'"
+INSTALL = install("cuda")
 
 
 class Compiler(Protocol):

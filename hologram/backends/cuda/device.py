@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
@@ -161,7 +161,7 @@ class CudaDevice(CompilingDevice[Kernel]):
     def hand_written(self) -> frozenset[str]:
         return hand_written.stems(self.language) | ({LIBRARY.stem} if self.vendor else set())
 
-    def make(self, kernel: Program | Tile) -> Kernel:
+    def make(self, kernel: Launchable) -> Kernel:
         """See CompilingDevice."""
         if isinstance(kernel, Tile) and kernel.stem == LIBRARY.stem:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)

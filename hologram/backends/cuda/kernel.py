@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
@@ -25,12 +25,10 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Generator, Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, nothing
+from hologram.machine.kernel import Bindings, Launch, Scalars, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -136,7 +134,7 @@ class Code:
 class CudaKernel(TextKernel):
     """See hologram.machine.device.Kernel. `wide`: what writes it with positions of 64 bits."""
 
-    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext) -> None:
         limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.kernel_context = kernel_context
@@ -150,11 +148,7 @@ class CudaKernel(TextKernel):
         return generator(self.kernel, cuda(WIDE_BITS), self.limits, FOLDER)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
         context = self.kernel_context.context
@@ -186,7 +180,7 @@ class CudaKernel(TextKernel):
                 self._codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
             return self._codes[bits, variant]
 
-    def _operands(self, addresses: Sequence[int], scalars: Sequence[Number]) -> list[bytes]:
+    def _operands(self, addresses: Sequence[int], scalars: Scalars) -> list[bytes]:
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""
         count = len(addresses) - len(self.kernel.read_by_epilogue)
         found = [address.to_bytes(POINTER_BYTES, "little") for address in addresses[:count]]

@@ -77,10 +77,10 @@ def probe_library(library: Library) -> Probe:
             reason=f"the NVIDIA driver is too old: it runs CUDA {_spelled(version)}, not {_spelled(DRIVER_NEEDED)}",
             remedy=f"Update the driver to 580 or newer. {WEBGPU}",
         )
-    return _found(library, _spelled(version))
+    return _usable_devices(library, _spelled(version))
 
 
-def _found(library: Library, version: str) -> Probe:
+def _usable_devices(library: Library, version: str) -> Probe:
     """The devices that can be used; of the others a note each."""
     devices: list[DeviceInfo] = []
     notes: list[str] = []
@@ -168,10 +168,10 @@ def open_device(name: str, index: int) -> CudaDevice:
     probed = probe(name)
     if not probed.available:
         raise BackendUnavailable(f"{name}: device {index} cannot be opened: {probed.reason}. {probed.remedy}")
-    return open_found(installed(), probed, index, NVRTC, vendor.bindings())
+    return open_probed(installed(), probed, index, NVRTC, vendor.bindings())
 
 
-def open_found(
+def open_probed(
     library: Library, probed: Probe, index: int, compiler_for: Callable[[int], Compiler], products: Any = None
 ) -> CudaDevice:
     """Opens a device that a probe found; `compiler_for` gives the compiler for its architecture.

@@ -11,10 +11,7 @@ from hologram.foundation.dtypes import DType, Number
 from hologram.machine.plan import TensorMap
 
 MAP_BYTES = 128
-TYPES = {
-    dtypes.f16: "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
-    dtypes.bf16: "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
-}
+TYPES = {dtypes.f16: "CU_TENSOR_MAP_DATA_TYPE_FLOAT16", dtypes.bf16: "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16"}
 
 
 def encoded(

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from hologram.backends.cuda.context import Context
 from hologram.machine.kernel import Launch
-from hologram.machine.timeline import Clock
+from hologram.machine.timeline import Clock, calibrated
 
 ANCHOR_S = 1.0
-ROUNDS = 6  # of the calibration
 
 
 class Event:
@@ -89,22 +87,7 @@ class EventTimeline:
             return [mark.time_ns() for mark in marks]
 
     def _calibrated(self) -> Event:
-        """An event whose time on the host's clock is known: it was passed after it was made, and before a wait ended.
-
-        So each round bounds the difference of the clocks from both sides; the middle is wrong by half the quickest
-        round at most.
-        """
-        context, early, late = self._context, [], []
-        first: Any = None
-        for _ in range(ROUNDS):
-            context.synchronize()
-            before_ns = time.perf_counter_ns()
-            event = Event(context, None)
-            context.synchronize()
-            after_ns = time.perf_counter_ns()
-            first = first or event
-            since_ns = event.since_ns(first)
-            early.append(before_ns - since_ns)
-            late.append(after_ns - since_ns)
-        first.passed_ns = (max(early) + min(late)) // 2
+        """An event whose time on the host's clock is known."""
+        context = self._context
+        first, first.passed_ns = calibrated(context.synchronize, lambda: Event(context, None), Event.since_ns)
         return first

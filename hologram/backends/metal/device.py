@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.metal import reference
 from hologram.backends.metal.kernel import KernelContext, MetalKernel, appender, sequence
 from hologram.backends.metal.memory import Heap, Memory, view
@@ -22,7 +22,6 @@ from hologram.foundation.errors import DeviceLost
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Launch, check_range
 from hologram.machine.limits import ALIGNMENT
-from hologram.machine.plan import Tile
 from hologram.machine.timeline import Timeline
 
 BLIT_WORD = 4  # macOS's own copies are of whole words
@@ -154,7 +153,7 @@ class MetalDevice(CompilingDevice[MetalKernel]):
         """Raises why the device cannot be used any more."""
         self.queue.check()
 
-    def make(self, kernel: Program | Tile) -> MetalKernel:
+    def make(self, kernel: Launchable) -> MetalKernel:
         """See CompilingDevice."""
         return MetalKernel(kernel, self.kernel_context)
 

@@ -8,9 +8,10 @@ from functools import cache
 from typing import Any, Protocol
 
 from hologram.foundation.errors import BackendUnavailable
+from hologram.foundation.extras import install
 
 WEBGPU = "Use backend='webgpu'"
-INSTALL = f"pip install 'hologram[metal]'. {WEBGPU} without it: it reaches Apple's GPUs through Metal."
+INSTALL = f"{install('metal')}. {WEBGPU} without it: it reaches Apple's GPUs through Metal."
 
 
 class Framework(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.metal.dialect import msl
 from hologram.backends.metal.memory import Memory
 from hologram.backends.metal.pipeline import Pipeline, Pipelines
@@ -21,12 +21,10 @@ from hologram.compiler.source.codegen import Source
 from hologram.compiler.source.generator import Variant, generator
 from hologram.compiler.source.report import generated
 from hologram.compiler.source.shader import Shader
-from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, in_turn, nothing
+from hologram.machine.kernel import Binding, Bindings, Launch, Scalars, in_turn, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -134,7 +132,7 @@ class Form:
 class MetalKernel(TextKernel):
     """See hologram.machine.device.Kernel."""
 
-    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext) -> None:
         super().__init__(
             kernel, kernel_context.limits, generator(kernel, msl(), kernel_context.limits, FOLDER)
         )
@@ -145,11 +143,7 @@ class MetalKernel(TextKernel):
             self._form(self.generator.only)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
         kernel_context, largest = self.kernel_context, max(math.prod(grid), *lengths, 0)

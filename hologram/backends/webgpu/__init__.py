@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.webgpu.native.files import DEVICE_FILES as DEVICE_FILES
 from hologram.foundation import lazy
 from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.backends.webgpu import device
@@ -48,6 +47,6 @@ def reference_limits() -> Limits:
     return reference.LIMITS
 
 
-def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+def source(kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
     """The WGSL of a kernel on a reference device; none has to be here."""
     return listing.listing(kernel, dialect.wgsl(immediates=True), reference.LIMITS, grid, scalars)

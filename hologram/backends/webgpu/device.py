@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends.webgpu import byte_programs, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import KernelContext, WebGPUKernel
@@ -25,7 +25,6 @@ from hologram.foundation.errors import BackendUnavailable, DeviceLost
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Launch, Places, Prepared, check_range
 from hologram.machine.limits import ALIGNMENT
-from hologram.machine.plan import Tile
 from hologram.machine.timeline import Timeline
 
 
@@ -155,7 +154,7 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         """Raises why the device cannot be used any more."""
         self.encoder.check()
 
-    def make(self, kernel: Program | Tile) -> WebGPUKernel:
+    def make(self, kernel: Launchable) -> WebGPUKernel:
         """See CompilingDevice."""
         with self.encoder.lock:
             return WebGPUKernel(kernel, self.kernel_context)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.backends.webgpu.aliasing import mixed_access, shared_parameters, written_parameters
 from hologram.backends.webgpu.encoder import Dispatch, Encoder, sequence
 from hologram.backends.webgpu.paging import pages
@@ -26,9 +26,8 @@ from hologram.compiler.source.shader import Shader
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Launch, nothing
+from hologram.machine.kernel import Binding, Bindings, Launch, Scalars, nothing
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 FOLDER = Path(__file__).parent  # all that decides the text
 
@@ -80,9 +79,7 @@ class Bound:
 class Form:
     """A program or tile as it is compiled: once for each variant of its launches."""
 
-    def __init__(
-        self, kernel: Program | Tile, kernel_context: KernelContext, read_write: bool = False
-    ) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext, read_write: bool = False) -> None:
         self.kernel = kernel
         self.kernel_context = kernel_context
         limits = kernel_context.limits
@@ -106,7 +103,7 @@ class Form:
             self._compiled[variant] = Compiled(pipeline, source)
         return self._compiled[variant]
 
-    def launch(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+    def launch(self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]) -> Launch:
         """A call that appends one dispatch."""
         kernel_context = self.kernel_context
         with kernel_context.encoder.lock:
@@ -132,7 +129,7 @@ class Form:
 class WebGPUKernel(TextKernel):
     """See hologram.machine.device.Kernel. Forms for shared memory and for pages are compiled when first bound."""
 
-    def __init__(self, kernel: Program | Tile, kernel_context: KernelContext) -> None:
+    def __init__(self, kernel: Launchable, kernel_context: KernelContext) -> None:
         self.plain = Form(kernel, kernel_context)
         super().__init__(kernel, kernel_context.limits, self.plain.generator)
         self.kernel_context = kernel_context
@@ -142,11 +139,7 @@ class WebGPUKernel(TextKernel):
             self.plain.compiled(self.generator.only)
 
     def launch(
-        self,
-        bindings: Sequence[Binding],
-        scalars: Sequence[Number],
-        grid: Sequence[int],
-        lengths: Sequence[int],
+        self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel. Raises ShapeError also for what no adapter of these limits can see at once."""
         limit = self.kernel_context.limits.max_binding_bytes
@@ -169,9 +162,7 @@ class WebGPUKernel(TextKernel):
         launches = [form.launch(page.bindings, page.scalars, page.grid) for page in found]
         return sequence(self.kernel_context.encoder, launches)
 
-    def told(
-        self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]
-    ) -> Bound | None:
+    def told(self, bindings: Bindings, scalars: Scalars, grid: Sequence[int]) -> Bound | None:
         """A launch on any memory that lies like this; None where it takes pages, or watches its loops."""
         checked = self.checked(bindings, scalars, grid)
         if checked is None:

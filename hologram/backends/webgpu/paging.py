@@ -29,11 +29,7 @@ class Page:
 
 
 def pages(
-    program: Program,
-    bindings: Sequence[Binding],
-    scalars: Sequence[Number],
-    grid: Sequence[int],
-    limit: int,
+    program: Program, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int], limit: int
 ) -> tuple[Cut, list[Page]]:
     """The dispatches of `paged(program, cut)` that together are one of `program`: `cut` and the pages.
 

@@ -6,7 +6,6 @@ passes, which ends the open one. Query sets are made as they fill up and go with
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,11 +16,10 @@ from hologram.backends.webgpu.native.library import COPY_SRC, QUERY_RESOLVE
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Launch
-from hologram.machine.timeline import Clock, HostTimeline, Timeline
+from hologram.machine.timeline import Clock, HostTimeline, Timeline, calibrated
 
 SET_SIZE = 4096  # the most that WebGPU allows
 WORD = 8  # bytes of a timestamp
-ROUNDS = 6  # of the calibration
 
 
 class QuerySet:
@@ -85,13 +83,13 @@ class QueryTimeline:
 
     def times(self, marks: Sequence[Query]) -> list[int]:
         with self._encoder.lock:
-            ticks = [self._ticks(m.queries, m.index) for m in marks]
+            ticks = [self._tick_of(m) for m in marks]
         return [self._host_ns + round((t - self._tick) * self._period_ns) for t in ticks]
 
-    def _ticks(self, queries: QuerySet, index: int) -> int:
-        if index >= len(queries.ticks):
-            queries.ticks = self._read(queries)
-        return int(queries.ticks[index])
+    def _tick_of(self, mark: Query) -> int:
+        if mark.index >= len(mark.queries.ticks):
+            mark.queries.ticks = self._read(mark.queries)
+        return int(mark.queries.ticks[mark.index])
 
     def _read(self, queries: QuerySet) -> np.ndarray:
         """Every timestamp that a set has so far; waits for the last."""
@@ -115,25 +113,13 @@ class QueryTimeline:
         return ticks
 
     def _calibrate(self) -> tuple[int, int]:
-        """A tick, and the host's nanoseconds at that tick.
+        """A tick, and the host's nanoseconds at that tick."""
 
-        A mark is passed after it was made and before the wait for it ends, so each round bounds the difference of the
-        clocks from both sides; the middle is wrong by half the quickest round at most.
-        """
-        encoder, early, late, first = self._encoder, [], [], None
-        for _ in range(ROUNDS):
-            encoder.wait()
-            before_ns = time.perf_counter_ns()
-            mark = self.mark()
-            encoder.wait()
-            after_ns = time.perf_counter_ns()
-            tick = self._ticks(mark.queries, mark.index)
-            first = tick if first is None else first
-            since_ns = round((tick - first) * self._period_ns)
-            early.append(before_ns - since_ns)
-            late.append(after_ns - since_ns)
-        assert first is not None
-        return first, (max(early) + min(late)) // 2
+        def since_ns(mark: Query, earlier: Query) -> int:
+            return round((self._tick_of(mark) - self._tick_of(earlier)) * self._period_ns)
+
+        first, host_ns = calibrated(self._encoder.wait, self.mark, since_ns)
+        return self._tick_of(first), host_ns
 
 
 def timeline(pipelines: Pipelines, transfers: Transfers) -> Timeline:

@@ -115,13 +115,7 @@ DECODERS = _decoders()
 def t5_generate(place: Any) -> Step:
     """T5 of 6 and 6 layers of 64, a token."""
     config = transformers.T5Config(
-        d_model=64,
-        d_kv=16,
-        d_ff=256,
-        num_layers=6,
-        num_heads=4,
-        vocab_size=WORDS,
-        decoder_start_token_id=0,
+        d_model=64, d_kv=16, d_ff=256, num_layers=6, num_heads=4, vocab_size=WORDS, decoder_start_token_id=0
     )
     return _generate(lambda: transformers.T5ForConditionalGeneration(config), place)
 

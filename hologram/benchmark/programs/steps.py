@@ -35,7 +35,7 @@ class Launches:
 
 
 @frozen
-class Found:
+class Trial:
     """What one who computes a program has shown: the seconds of every turn's steps, and what came of these."""
 
     turns: list[list[float]]

@@ -20,11 +20,7 @@ else:
 CLASSES = 10
 NODES, EDGES = 256, 1024
 SHORTEST, LONGEST = 8, 128  # batches of texts
-SMALL: dict[str, Any] = {
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "intermediate_size": 256,
-}
+SMALL: dict[str, Any] = {"hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256}
 
 
 def step_of(place: Any, make: Callable[[], Any], optimiser: str = "AdamW") -> Step:

@@ -329,10 +329,4 @@ _RULES: dict[Opcode, Callable[..., Range | None]] = {
     O.CONVERT: lambda x: x,
 }
 # Those that need the number, not what is left of it.
-_WHOLE = frozenset(_RULES) - {
-    O.ADD,
-    O.SUB,
-    O.MUL,
-    O.MAD,
-    O.NEG,
-}
+_WHOLE = frozenset(_RULES) - {O.ADD, O.SUB, O.MUL, O.MAD, O.NEG}

@@ -1,6 +1,6 @@
 """How many turns the loops of one thread take in a launch, all together.
 
-Drivers that play a GPU in software may end every loop of a thread once they took so many turns together, without a word
+Software drivers may end every loop of a thread once they took so many turns together, without a word
 (`Limits.loop_turns`). What surely takes more is unrolled, so that one turn does several rounds.
 """
 

@@ -45,7 +45,6 @@ def fold(opcode: Opcode) -> Apply:
             return None  # either zero may come out
         return folded_constant(m, opcode, d, *operands)
 
-    folded.__name__ = f"fold_{opcode.value}"
     return folded
 
 
@@ -77,37 +76,18 @@ def negated(m: Numbering, c: Term) -> Term:
     return m.constant(-c.attribute, c.type)
 
 
+def neutral(value: float) -> Apply:
+    """A number leaves the other operand as it is."""
+    return lambda m, d, x, y: y if is_number(x, value) else x if is_number(y, value) else None
+
+
 # Floats.
-
-
-def add_minus_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    if is_number(x, -0.0):
-        return y
-    return x if is_number(y, -0.0) else None
 
 
 def add_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     if y.opcode is O.NEG:
         return m.make(O.SUB, d, x, y.operands[0])
     return m.make(O.SUB, d, y, x.operands[0]) if x.opcode is O.NEG else None
-
-
-def sub_from_minus_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return m.make(O.NEG, d, y) if is_number(x, -0.0) else None
-
-
-def sub_constant(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return m.make(O.ADD, d, x, negated(m, y)) if y.constant else None
-
-
-def sub_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return m.make(O.ADD, d, x, y.operands[0]) if y.opcode is O.NEG else None
-
-
-def mul_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    if is_number(x, 1.0):
-        return y
-    return x if is_number(y, 1.0) else None
 
 
 def mul_minus_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
@@ -125,10 +105,6 @@ def mul_negated(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     return None
 
 
-def div_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return x if is_number(y, 1.0) else None
-
-
 def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     if not y.constant or not isinstance(y.attribute, float) or not math.isfinite(y.attribute):
         return None
@@ -138,37 +114,17 @@ def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     return m.make(O.MUL, d, x, m.constant(math.ldexp(math.copysign(1.0, fraction), 1 - exponent), d))
 
 
-def neg_neg(m: Numbering, d: DType, x: Term) -> Term | None:
-    return x.operands[0] if x.opcode is O.NEG else None
-
-
 def abs_sign(m: Numbering, d: DType, x: Term) -> Term | None:
     if x.opcode is O.ABS:
         return x
     return m.make(O.ABS, d, x.operands[0]) if x.opcode is O.NEG else None
 
 
-def round_whole(m: Numbering, d: DType, x: Term) -> Term | None:
-    return x if x.opcode in ROUNDINGS else None
-
-
 # Comparisons and choice.
 
 
-def swapped(opcode: Opcode) -> Apply:
-    def swap(m: Numbering, d: DType, x: Term, y: Term) -> Term:
-        return m.make(opcode, d, y, x)
-
-    swap.__name__ = f"swap_to_{opcode.value}"
-    return swap
-
-
 def compare_same(opcode: Opcode) -> Apply:
-    def same(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-        return m.constant(opcode in (O.EQ, O.LE), d) if x is y else None
-
-    same.__name__ = f"{opcode.value}_same"
-    return same
+    return lambda m, d, x, y: m.constant(opcode in (O.EQ, O.LE), d) if x is y else None
 
 
 def compare_widened(opcode: Opcode) -> Apply:
@@ -187,7 +143,6 @@ def compare_widened(opcode: Opcode) -> Apply:
             return m.make(opcode, d, *(sides if place == 0 else reversed(sides)))
         return None
 
-    widened.__name__ = f"{opcode.value}_widened"
     return widened
 
 
@@ -201,26 +156,12 @@ _OPPOSITE = {O.EQ: O.NE, O.NE: O.EQ}
 _ORDER_OPPOSITE = {O.LT: O.LE, O.LE: O.LT}  # with exchanged sides
 
 
-def not_not(m: Numbering, d: DType, x: Term) -> Term | None:
-    return x.operands[0] if x.opcode is O.NOT else None
-
-
 def not_compared(m: Numbering, d: DType, x: Term) -> Term | None:
     if x.opcode in _OPPOSITE:
         return m.make(_OPPOSITE[x.opcode], d, *x.operands)
     if x.opcode in _ORDER_OPPOSITE and x.operands[0].type is not None and not x.operands[0].type.is_float:
         return m.make(_ORDER_OPPOSITE[x.opcode], d, x.operands[1], x.operands[0])
     return None
-
-
-def select_known(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
-    if x is y:
-        return x
-    return (x if c.attribute else y) if c.constant else None
-
-
-def select_not(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
-    return m.make(O.SELECT, d, c.operands[0], y, x) if c.opcode is O.NOT else None
 
 
 def select_bool(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | None:
@@ -232,27 +173,7 @@ def select_bool(m: Numbering, d: DType, c: Term, x: Term, y: Term) -> Term | Non
 # Integers and bools.
 
 
-def div_whole_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    if is_number(x, 0):
-        return x
-    return x if y.constant and y.attribute == 1 else None
-
-
-def rem_one(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    if is_number(x, 0):
-        return x
-    return m.constant(0, d) if y.constant and y.attribute == 1 else None
-
-
-def shift_none(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return x if is_number(y, 0) or is_number(x, 0) else None
-
-
 # Conversions.
-
-
-def convert_same(m: Numbering, d: DType, x: Term) -> Term | None:
-    return x if x.type is d else None
 
 
 def _holds(w: DType, s: DType) -> bool:
@@ -300,29 +221,34 @@ IEEE: tuple[Rule, ...] = (
     *(rule("constants fold as the evaluator computes them", o, fold(o), DISCRETE) for o in _EXACT_WHOLE),
     rule("constants fold as the evaluator computes them", O.CONVERT, fold(O.CONVERT), _ALL),
     rule("constants fold as the evaluator computes them", O.BITCAST, fold_bitcast, _ALL),
-    rule("x + -0.0 = x", O.ADD, add_minus_zero, FLOAT),
+    rule("x + -0.0 = x", O.ADD, neutral(-0.0), FLOAT),
     rule("x + -y = x - y", O.ADD, add_negated, FLOAT),
-    rule("-0.0 - x = -x", O.SUB, sub_from_minus_zero, FLOAT),
-    rule("x - c = x + -c", O.SUB, sub_constant, FLOAT),
-    rule("x - -y = x + y", O.SUB, sub_negated, FLOAT),
-    rule("x * 1 = x", O.MUL, mul_one, FLOAT),
+    rule("-0.0 - x = -x", O.SUB, lambda m, d, x, y: m.make(O.NEG, d, y) if is_number(x, -0.0) else None, FLOAT),
+    rule("x - c = x + -c", O.SUB,
+         lambda m, d, x, y: m.make(O.ADD, d, x, negated(m, y)) if y.constant else None, FLOAT),
+    rule("x - -y = x + y", O.SUB,
+         lambda m, d, x, y: m.make(O.ADD, d, x, y.operands[0]) if y.opcode is O.NEG else None, FLOAT),
+    rule("x * 1 = x", O.MUL, neutral(1.0), FLOAT),
     rule("x * -1 = -x", O.MUL, mul_minus_one, FLOAT),
     rule("-x * -y = x * y; -x * c = x * -c", O.MUL, mul_negated, FLOAT),
-    rule("x / 1 = x", O.DIV, div_one, FLOAT),
+    rule("x / 1 = x", O.DIV, lambda m, d, x, y: x if is_number(y, 1.0) else None, FLOAT),
     rule("x / 2^k = x * 2^-k, exactly, where 2^-k is a normal number", O.DIV, div_power_of_two, FLOAT),
-    rule("--x = x", O.NEG, neg_neg, FLOAT),
+    rule("--x = x", O.NEG, lambda m, d, x: x.operands[0] if x.opcode is O.NEG else None, FLOAT),
     rule("| |x| | = |x|; |-x| = |x|", O.ABS, abs_sign, FLOAT),
-    rule("a rounded number is whole", ROUNDINGS, round_whole, FLOAT),
-    rule("x > y = y < x", O.GT, swapped(O.LT), _ALL),
-    rule("x >= y = y <= x", O.GE, swapped(O.LE), _ALL),
+    rule("a rounded number is whole", ROUNDINGS, lambda m, d, x: x if x.opcode in ROUNDINGS else None, FLOAT),
+    rule("x > y = y < x", O.GT, lambda m, d, x, y: m.make(O.LT, d, y, x), _ALL),
+    rule("x >= y = y <= x", O.GE, lambda m, d, x, y: m.make(O.LE, d, y, x), _ALL),
     rule("x < x is false, also for NaN", O.LT, compare_same(O.LT), _ALL),
     *(rule("an integer is itself", o, compare_same(o), DISCRETE) for o in (O.EQ, O.NE, O.LE)),
     *(rule("widening integers keeps their order", o, compare_widened(o), frozenset({"int", "uint"}))
       for o in (O.EQ, O.NE, O.LT, O.LE)),
-    rule("not not x = x", O.NOT, not_not, DISCRETE),
+    rule("not not x = x", O.NOT, lambda m, d, x: x.operands[0] if x.opcode is O.NOT else None, DISCRETE),
     rule("not x = y is x /= y; of integers, not x < y is y <= x", O.NOT, not_compared, frozenset({"bool"})),
-    rule("c ? x : x = x; true ? x : y = x", O.SELECT, select_known, _ALL),
-    rule("not c ? x : y = c ? y : x", O.SELECT, select_not, _ALL),
+    rule("c ? x : x = x", O.SELECT, lambda m, d, c, x, y: x if x is y else None, _ALL),
+    rule("true ? x : y = x", O.SELECT,
+         lambda m, d, c, x, y: (x if c.attribute else y) if c.constant else None, _ALL),
+    rule("not c ? x : y = c ? y : x", O.SELECT,
+         lambda m, d, c, x, y: m.make(O.SELECT, d, c.operands[0], y, x) if c.opcode is O.NOT else None, _ALL),
     rule("c ? true : false = c", O.SELECT, select_bool, frozenset({"bool"})),
     rule("sums of integers have one form", O.ADD, integers.add, WHOLE),
     rule("sums of integers have one form", O.SUB, integers.sub, WHOLE),
@@ -333,10 +259,13 @@ IEEE: tuple[Rule, ...] = (
     *(rule("a chain of integers is a set", o, integers.chain(o), WHOLE) for o in (O.MIN, O.MAX)),
     rule("powers of integers are products", O.POW, powers.whole, WHOLE),
     rule("some powers of floats are products, roots or quotients", O.POW, powers.of_float, FLOAT),
-    rule("0 div x = 0; x div 1 = x", O.DIV, div_whole_one, WHOLE),
-    rule("0 rem x = 0; x rem 1 = 0", O.REM, rem_one, WHOLE),
-    rule("x << 0 = x; 0 << x = 0", frozenset({O.SHL, O.SHR}), shift_none, WHOLE),
-    rule("x as what it is", O.CONVERT, convert_same, _ALL),
+    rule("0 div x = 0; x div 1 = x", O.DIV,
+         lambda m, d, x, y: x if is_number(x, 0) or is_number(y, 1) else None, WHOLE),
+    rule("0 rem x = 0; x rem 1 = 0", O.REM,
+         lambda m, d, x, y: m.constant(0, d) if is_number(x, 0) or is_number(y, 1) else None, WHOLE),
+    rule("x << 0 = x; 0 << x = 0", frozenset({O.SHL, O.SHR}),
+         lambda m, d, x, y: x if is_number(y, 0) or is_number(x, 0) else None, WHOLE),
+    rule("x as what it is", O.CONVERT, lambda m, d, x: x if x.type is d else None, _ALL),
     rule("a conversion that loses nothing can be left out", O.CONVERT, convert_twice, _ALL),
     rule("a bitcast of a bitcast is one", O.BITCAST, bitcast_twice, _ALL),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.compiler.canonical.algebra import FLOAT, IEEE, folded_constant
 from hologram.compiler.canonical.form import laws_of, simplifying
 from hologram.compiler.canonical.numbering import Numbering
-from hologram.compiler.canonical.rules import Rule, rule
+from hologram.compiler.canonical.rules import Apply, Rule, rule
 from hologram.compiler.canonical.term import Term
 from hologram.compiler.lowering.lower import widen
 from hologram.compiler.passes import Pass, Promise, Stage
@@ -34,35 +34,21 @@ def sub_product(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     return None
 
 
-def add_constants(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return _constants(m, O.ADD, d, x, y)
+def together(opcode: Opcode) -> Apply:
+    """Two constants in a chain as one."""
+
+    def joined(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+        for inner, c in ((x, y), (y, x)):
+            if c.constant and inner.opcode is opcode and inner.operands[1].constant:
+                folded = folded_constant(m, opcode, d, inner.operands[1], c)
+                return m.make(opcode, d, inner.operands[0], folded) if folded is not None else None
+        return None
+
+    return joined
 
 
-def mul_constants(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return _constants(m, O.MUL, d, x, y)
-
-
-def _constants(m: Numbering, opcode: Opcode, d: DType, x: Term, y: Term) -> Term | None:
-    for inner, c in ((x, y), (y, x)):
-        if c.constant and inner.opcode is opcode and inner.operands[1].constant:
-            folded = folded_constant(m, opcode, d, inner.operands[1], c)
-            return m.make(opcode, d, inner.operands[0], folded) if folded is not None else None
-    return None
-
-
-def add_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    for zero, other in ((x, y), (y, x)):
-        if zero.constant and zero.attribute == 0:
-            return other
-    return None
-
-
-def mul_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return m.constant(0.0, d) if any(t.constant and t.attribute == 0 for t in (x, y)) else None
-
-
-def sub_same(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
-    return m.constant(0.0, d) if x is y else None
+def is_zero(t: Term) -> bool:
+    return t.constant and t.attribute == 0
 
 
 def div_constant(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
@@ -82,11 +68,13 @@ def convert_narrow(m: Numbering, d: DType, x: Term) -> Term | None:
 
 
 FAST: tuple[Rule, ...] = (
-    rule("x + 0 = x", O.ADD, add_zero, FLOAT),
-    rule("x * 0 = 0", O.MUL, mul_zero, FLOAT),
-    rule("x - x = 0", O.SUB, sub_same, FLOAT),
-    rule("(x + c) + d = x + (c + d)", O.ADD, add_constants, FLOAT),
-    rule("(x * c) * d = x * (c * d)", O.MUL, mul_constants, FLOAT),
+    rule("x + 0 = x", O.ADD, lambda m, d, x, y: y if is_zero(x) else x if is_zero(y) else None, FLOAT),
+    rule(
+        "x * 0 = 0", O.MUL, lambda m, d, x, y: m.constant(0.0, d) if is_zero(x) or is_zero(y) else None, FLOAT
+    ),
+    rule("x - x = 0", O.SUB, lambda m, d, x, y: m.constant(0.0, d) if x is y else None, FLOAT),
+    rule("(x + c) + d = x + (c + d)", O.ADD, together(O.ADD), FLOAT),
+    rule("(x * c) * d = x * (c * d)", O.MUL, together(O.MUL), FLOAT),
     rule("x / c = x * (1 / c)", O.DIV, div_constant, FLOAT),
     rule("x * y + z rounds once or twice", O.ADD, add_product, FLOAT),
     rule("x * y - z and z - x * y round once or twice", O.SUB, sub_product, FLOAT),

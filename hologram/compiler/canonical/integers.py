@@ -190,7 +190,6 @@ def chain(opcode: Opcode) -> Callable[[Numbering, DType, Term, Term], Term]:
             result.form = Chain(opcode, tuple(members))
         return result
 
-    joined.__name__ = opcode.value
     return joined
 
 

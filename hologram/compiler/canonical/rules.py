@@ -24,10 +24,6 @@ class Rule:
     apply: Apply
     kinds: frozenset[str]
 
-    @property
-    def name(self) -> str:
-        return self.apply.__name__
-
 
 Table = Mapping[tuple[Opcode, str], tuple[Apply, ...]]
 

@@ -140,7 +140,7 @@ ERFC_FAR = _read(
         0.0012604639276156922 -0.0002125071392935326 3.5181372074593453e-05 -5.608821487238438e-06
         8.495199053381959e-07 -1.1463006573781648e-07 1.1627773874946515e-08 -3.5990372751423565e-09
         -8.999044173263613e-10
-    """,
+    """
 )
 
 # The leading parts are short, so that their product with the reduction's integer is exact; the last has

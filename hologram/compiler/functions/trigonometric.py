@@ -13,14 +13,7 @@ from itertools import pairwise
 
 from hologram.atlas.builder import Builder, Value, absolute, fma, mulhi, round_, select
 from hologram.compiler.functions import polynomials
-from hologram.compiler.functions.floats import (
-    Pair,
-    finite,
-    polynomial,
-    product,
-    quick_sum,
-    with_sign_of,
-)
+from hologram.compiler.functions.floats import Pair, finite, polynomial, product, quick_sum, with_sign_of
 from hologram.foundation.dtypes import DType, f32, f64, i32, i64, u32, u64
 
 # Below these k times a part of pi/2 is exact: in f32 13 bits by 11, in f64 20 bits by 33.

@@ -208,7 +208,7 @@ class _Writer:
                 if missing:
                     stack += reversed(missing)
                     continue
-                self.known[wanted] = self._found(*wanted)
+                self.known[wanted] = self._value(*wanted)
             stack.pop()
         return self.known[value, at]
 
@@ -219,7 +219,7 @@ class _Writer:
             return []
         return [(r.value, layout) for r, layout in zip(node.pulled, self._layouts(node, at), strict=True)]
 
-    def _found(self, value: int, at: Layout) -> Value:
+    def _value(self, value: int, at: Layout) -> Value:
         """A value whose operands are known."""
         if value == PLACES:
             return self.places[at].position(self.scalars)

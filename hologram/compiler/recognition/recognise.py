@@ -172,10 +172,7 @@ PATTERNS: tuple[Pattern, ...] = (
 
 
 def recognise(
-    program: Program,
-    grid: Sequence[int],
-    scalars: Sequence[int | float | bool],
-    sizes: Sequence[int],
+    program: Program, grid: Sequence[int], scalars: Sequence[int | float | bool], sizes: Sequence[int]
 ) -> Recognition | None:
     """What a launch computes, if that is known; `sizes` are the buffers' elements.
 

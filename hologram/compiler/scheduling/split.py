@@ -14,7 +14,7 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import BUFFER_ACCESSES, REDUCTIONS, Opcode
-from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Launchable, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.atlas.ssa import has_effect, named, sources
 from hologram.compiler.analysis.phases import rows
@@ -24,12 +24,12 @@ from hologram.compiler.passes import Goal, Pass, Promise, Stage, Trial
 from hologram.compiler.scheduling.schedule import UNROLLED
 from hologram.foundation.dtypes import DType, bool_, index, u32
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Plan, Scratch, Step, Tile
+from hologram.machine.plan import Plan, Scratch, Step
 
 ROUND = 64  # slices are multiples of this, so that each starts where vectors do
 
 
-def should_split(kernel: Program | Tile, grid: Sequence[int], limits: Limits) -> bool:
+def should_split(kernel: Launchable, grid: Sequence[int], limits: Limits) -> bool:
     """Whether the rows are too few to keep the device busy, and long enough that more launches pay off."""
     if not isinstance(kernel, Program) or not kernel.reduced or 0 in grid:
         return False

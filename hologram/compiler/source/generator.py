@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
+from hologram.atlas.program import Access, BufferParameter, Launchable, Program, ScalarParameter
 from hologram.atlas.rewrite import Unrolling
 from hologram.atlas.text import digest
 from hologram.compiler.analysis.phases import rows
@@ -214,13 +214,12 @@ class TileGenerator:
         return load(tile, dialect, missing=frozenset(dtypes.ALL) - self.limits.dtypes)
 
 
-def generator(
-    kernel: Program | Tile, dialect: Dialect, limits: Limits, folder: Path | None = None
-) -> Generator:
+def generator(kernel: Launchable, dialect: Dialect, limits: Limits, folder: Path | None = None) -> Generator:
     """That of a kernel in a language."""
-    if isinstance(kernel, Tile):
-        return TileGenerator(kernel, dialect, limits)
-    return ProgramGenerator(kernel, dialect, limits, folder)
+    if isinstance(kernel, Program):
+        return ProgramGenerator(kernel, dialect, limits, folder)
+    assert isinstance(kernel, Tile)
+    return TileGenerator(kernel, dialect, limits)
 
 
 def _packed(source: Source) -> bytes:

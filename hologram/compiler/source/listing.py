@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.source.generator import Generator, generator
 from hologram.foundation.dtypes import Number
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 
 
 def listing(
-    kernel: Program | Tile, dialect: Dialect, limits: Limits, grid: Sequence[int], scalars: Sequence[Number]
+    kernel: Launchable, dialect: Dialect, limits: Limits, grid: Sequence[int], scalars: Sequence[Number]
 ) -> str:
     """What a device of these limits would compile for a launch over a grid, its buffers as large as it reaches.
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable, Program
 from hologram.foundation import debug, lazy
 from hologram.foundation.debug import Rung
-from hologram.machine.plan import Tile
 
 if TYPE_CHECKING:
     from hologram.compiler import pipeline
@@ -16,7 +15,7 @@ else:
     pipeline = lazy.module("hologram.compiler.pipeline")
 
 
-def compiled(kernel: Program | Tile) -> None:
+def compiled(kernel: Launchable) -> None:
     """Shows a kernel that a device compiles for the first time."""
     if debug.shows(Rung.PROGRAM):
         known = isinstance(kernel, Program) and f"({pipeline.identity(kernel)})"

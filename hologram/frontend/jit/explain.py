@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from textwrap import indent
 from typing import Any
 
-from hologram.atlas.program import Access, Block, Program
+from hologram.atlas.program import Access, Block, Launchable, Program
 from hologram.atlas.text import format_program
 from hologram.backends import registry
 from hologram.compiler.fusion.assemble import Assembly, assemble
@@ -22,7 +22,7 @@ from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Compiled
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Plan, Step, Target, Tile
+from hologram.machine.plan import Plan, Step, Target
 from hologram.runtime.engine import Engine
 
 
@@ -172,7 +172,7 @@ class Machine:
     device: str
     limits: Limits
     ready: Callable[[Plan, int], Plan]
-    source: Callable[[Program | Tile, Sequence[int], Sequence[int | float | bool]], str]
+    source: Callable[[Launchable, Sequence[int], Sequence[int | float | bool]], str]
 
 
 def explained(compiled: Compiled, executor: Engine, fast_math: bool = False) -> Explanation:

@@ -13,7 +13,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.strided import Strided
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.expression import as_tuple
-from hologram.opset.forms.operation import ARRAYS, Operation, register
+from hologram.opset.forms.operation import ARRAYS, Operation, declared
 from hologram.opset.forms.types import promoted
 
 
@@ -103,8 +103,4 @@ def composite(
     form: type[Composite] = Composite, /, **facts: Any
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declares an operation as a Python function of other operations."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(form(name=function.__name__.rstrip("_"), function=function, **facts))
-
-    return declare
+    return declared(form, **facts)

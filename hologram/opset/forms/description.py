@@ -14,7 +14,8 @@ from hologram.foundation.dtypes import dtype as dtype_of
 from hologram.foundation.errors import GradientError
 from hologram.machine.layout import Layout
 from hologram.opset.forms.gradient import rules_of
-from hologram.opset.forms.operation import Inputs, Operation, PublicText, Sample
+from hologram.opset.forms.operation import Inputs, Operation, Sample
+from hologram.opset.forms.public import PublicText
 
 
 def text(operation: Operation) -> str:

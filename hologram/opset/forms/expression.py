@@ -15,7 +15,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Step
 from hologram.opset.forms import types
 from hologram.opset.forms.address import Address, Operand
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Operation
+from hologram.opset.forms.operation import Attributes, Elements, Input, Inputs, Operation
 
 Static = tuple[tuple[str, Any], ...]  # attributes that shape the code
 # The dtype a Python number is passed as, and the number where it is written into the kernel.
@@ -124,11 +124,7 @@ class Expression(GeneratedOperation):
         return False
 
     def written(
-        self,
-        builder: Builder,
-        operands: Sequence[Value | Number | None],
-        attributes: Attributes,
-        computing: types.Types,
+        self, builder: Builder, operands: Elements, attributes: Attributes, computing: types.Types
     ) -> tuple[Value, ...]:
         """The declaration written into a program: its results at one place, in the result's dtype."""
         computed, result = computing
@@ -138,11 +134,7 @@ class Expression(GeneratedOperation):
         return tuple(converted(builder, value, result) for value in results)
 
     def fused(
-        self,
-        builder: Builder,
-        operands: Sequence[Value | Number | None],
-        inputs: Inputs,
-        attributes: Attributes,
+        self, builder: Builder, operands: Elements, inputs: Inputs, attributes: Attributes
     ) -> tuple[Value, ...]:
         computing = self.computing_types([i for i in inputs if i is not None], attributes)
         static, runtime = self.split_attributes(self.described(attributes))

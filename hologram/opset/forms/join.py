@@ -51,9 +51,7 @@ def _plain(layouts: Sequence[Layout], axis: int) -> tuple[list[Layout], int]:
     behind = collapse([Layout(v.dtype, v.shape[axis + 1 :], v.strides[axis + 1 :]) for v in layouts])
     return [
         replace(
-            a,
-            shape=(*a.shape, v.shape[axis], *b.shape),
-            strides=(*a.strides, v.strides[axis], *b.strides),
+            a, shape=(*a.shape, v.shape[axis], *b.shape), strides=(*a.strides, v.strides[axis], *b.strides)
         )
         for a, v, b in zip(before, layouts, behind, strict=True)
     ], before[0].ndim

@@ -32,7 +32,7 @@ from hologram.opset.forms.expression import (
     output_names,
     step_of,
 )
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, declared
 
 
 @frozen(eq=False, repr=False)
@@ -277,17 +277,9 @@ def copy_plan(source: Layout, target: Layout) -> Plan:
 
 def elementwise(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
     """Declares an element-wise operation by its expression."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(Elementwise(name=function.__name__.rstrip("_"), function=function, **facts))
-
-    return declare
+    return declared(Elementwise, **facts)
 
 
 def indexed(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
     """Declares an operation by what each lane reads."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(Indexed(name=function.__name__.rstrip("_"), function=function, **facts))
-
-    return declare
+    return declared(Indexed, **facts)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hologram.opset.forms.map import Elementwise
-from hologram.opset.forms.operation import Operation, register
+from hologram.opset.forms.operation import Operation, declared
 from hologram.opset.forms.samples import binary, ternary, unary
 
 
@@ -19,9 +19,8 @@ def numpy_elementwise(
     """As `elementwise`: the reference is NumPy's function of that name, samples are of as many operands as it takes."""
 
     def declare(function: Callable[..., Any]) -> Operation:
-        name = function.__name__.rstrip("_")
+        reference = getattr(np, function.__name__.rstrip("_"))
         samples = (unary, binary, ternary)[len(inspect.signature(function).parameters) - 1]
-        given = {"reference": getattr(np, name), "samples": samples()} | facts
-        return register(form(name=name, function=function, **given))
+        return declared(form, **{"reference": reference, "samples": samples(), **facts})(function)
 
     return declare

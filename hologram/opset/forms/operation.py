@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.default import Default
+from hologram.opset.forms.public import PublicSignature, PublicText
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
 ARRAYS = (np.ndarray, np.generic, list, tuple)  # of the host, that become tensors
 Layouts = Sequence[Layout]
+Elements = Sequence[Value | Number | None]  # of operands, at one place
 Attributes = Mapping[str, Any]
 
 
@@ -56,38 +58,6 @@ class Applicable(Protocol):
     def __apply__(
         self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
     ) -> Any: ...
-
-
-class _PublicSignature:
-    """`operation.__signature__`, by which `help`, notebooks and wrappers know a callable's arguments."""
-
-    def __get__(self, operation: Operation | None, kind: type) -> inspect.Signature:
-        if operation is None:
-            raise AttributeError("__signature__")  # the class's own is its constructor's
-        kinds = inspect.Parameter
-        declared = operation.signature.parameters
-        parameters: list[inspect.Parameter] = []
-        kind_now = kinds.POSITIONAL_OR_KEYWORD
-        for name in (*operation.operands, *operation.attributes):
-            default = declared[name].default
-            if default is kinds.empty and parameters and parameters[-1].default is not kinds.empty:
-                kind_now = kinds.KEYWORD_ONLY  # after arguments that may be left out
-            parameters.append(kinds(name, kind_now, default=default))
-        if not operation.operands:
-            parameters.append(kinds("device", kinds.KEYWORD_ONLY, default=None))
-        return inspect.Signature(parameters)
-
-
-class PublicText:
-    """`operation.__doc__`, written when it is asked for: by description.py, which stands above, and says so."""
-
-    write: ClassVar[Callable[[Any], str]]
-
-    def __init__(self, own: str | None) -> None:
-        self.own = own
-
-    def __get__(self, operation: Operation | None, kind: type) -> str | None:
-        return self.own if operation is None else PublicText.write(operation)
 
 
 @frozen(eq=False, repr=False)
@@ -123,7 +93,7 @@ class Operation:
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
 
-    __signature__ = _PublicSignature()
+    __signature__ = PublicSignature()
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = PublicText(cls.__doc__)  # type: ignore[assignment]
@@ -189,11 +159,7 @@ class Operation:
         return False
 
     def fused(
-        self,
-        builder: Builder,
-        operands: Sequence[Value | Number | None],
-        inputs: Inputs,
-        attributes: Attributes,
+        self, builder: Builder, operands: Elements, inputs: Inputs, attributes: Attributes
     ) -> tuple[Value, ...]:
         """The operation at one place as part of a larger program: its results, in their dtypes.
 
@@ -399,3 +365,8 @@ def register(operation: Operation) -> Operation:
             raise ValueError(f"{operation.name} has a name of the operation {owner.name}")
     OPERATIONS[operation.name] = operation
     return operation
+
+
+def declared(form: type[Operation], /, **facts: Any) -> Callable[[Callable[..., Any]], Operation]:
+    """Declares an operation of that form, with its function's name, and what is known about it."""
+    return lambda function: register(form(name=function.__name__.rstrip("_"), function=function, **facts))

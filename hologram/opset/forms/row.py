@@ -17,7 +17,7 @@ from hologram.machine.merging import collapse_apart
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.expression import Expression
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, declared
 
 
 @frozen
@@ -158,8 +158,4 @@ def width(x: Value) -> Value:
 
 def row(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:
     """Declares an operation along rows."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(Row(name=function.__name__.rstrip("_"), function=function, **facts))
-
-    return declare
+    return declared(Row, **facts)

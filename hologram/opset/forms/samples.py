@@ -117,12 +117,12 @@ def reduction(
     return make
 
 
-def cases(*given: tuple[tuple[int, ...], dict[str, Any]]) -> Samples:
-    """Samples of one array each: its shape, and the attributes."""
+def cases(*given: tuple[Any, ...], low: float = -8.0, high: float = 8.0, special: bool = False) -> Samples:
+    """Samples of arrays: of each the operands' shapes, and behind them the attributes."""
 
     def make(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-        for shape, attributes in given:
-            yield Sample((array(rng, dtype, shape),), attributes)
+        for *shapes, attributes in given:
+            yield Sample(tuple(array(rng, dtype, s, low, high, special) for s in shapes), attributes)
 
     return make
 

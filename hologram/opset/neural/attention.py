@@ -17,7 +17,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.arrange import tril
 from hologram.opset.forms import types
 from hologram.opset.forms.gradient import rule_of
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.row import Row
 from hologram.opset.forms.samples import array
 from hologram.opset.logic import logical_and, where
@@ -105,15 +105,6 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
     yield Sample((*operands((2,), 3, 0, 4, 4), None))
 
 
-def _attention(q, k, v, mask=None, *, causal=False, scale=None):
-    """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
-
-    A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
-    column <= row. Rows where nothing counts give zeros, as in torch.
-    Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
-    """
-
-
 def _weights_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
     scores = operands[0]
     assert isinstance(scores, DType)
@@ -176,10 +167,12 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     return tuple(map(grown.get, ("q", "k", "v", "mask")))
 
 
-scaled_dot_product_attention = register(
-    Attention(
-        name="scaled_dot_product_attention", function=_attention, reference=_attention_reference,
-        samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0, aten=("scaled_dot_product_attention",),
-        gradient={("q", "k", "v", "mask"): _gradient},
-    )
-)  # fmt: skip
+@declared(Attention, reference=_attention_reference, samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0,
+          aten=("scaled_dot_product_attention",), gradient={("q", "k", "v", "mask"): _gradient})  # fmt: skip
+def scaled_dot_product_attention(q, k, v, mask=None, *, causal=False, scale=None):
+    """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
+
+    A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
+    column <= row. Rows where nothing counts give zeros, as in torch.
+    Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
+    """

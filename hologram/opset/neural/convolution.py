@@ -15,17 +15,12 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.axes import whole
 from hologram.machine.layout import Layout
 from hologram.opset.forms.map import IndexedOperand
-from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.operation import Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.windows import per_axis, windows
 from hologram.opset.movement import pad
 from hologram.opset.reduce import sum_
-from hologram.opset.tiles.convolution import (
-    Convolution,
-    TransposedConvolution,
-    WeightProduct,
-    convolution,
-)
+from hologram.opset.tiles.convolution import Convolution, TransposedConvolution, WeightProduct
 
 
 def _inside(place: Value, extent: Value, padding: int) -> tuple[Value | None, Value]:
@@ -201,7 +196,7 @@ _WEIGHT_GRADIENT = {
 }
 
 
-@convolution(
+@declared(
     Convolution,
     shape_of=_conv_shape("conv1d", 1),
     window=_conv_window,
@@ -217,7 +212,7 @@ def conv1d(at, window, x, weight, bias=None, *, stride=1, padding=0, dilation=1,
     return _convolve(at, window, x, weight, bias, stride, padding, dilation, groups, "conv1d")
 
 
-@convolution(
+@declared(
     Convolution,
     shape_of=_conv_shape("conv2d", 2),
     window=_conv_window,
@@ -305,16 +300,16 @@ def _transposed_samples(axes: int):
     return make
 
 
-@convolution(TransposedConvolution, shape_of=_transposed_shape("conv_transpose1d", 1), samples=_transposed_samples(1),
-             reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose1d",), forward=conv1d,
-             gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
+@declared(TransposedConvolution, shape_of=_transposed_shape("conv_transpose1d", 1), samples=_transposed_samples(1),
+          reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose1d",), forward=conv1d,
+          gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
 def conv_transpose1d(x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """The transposed convolution of x (N, C, W) with weight (C, O / groups, K), plus bias (O)."""
 
 
-@convolution(TransposedConvolution, shape_of=_transposed_shape("conv_transpose2d", 2), samples=_transposed_samples(2),
-             reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose2d.input",), forward=conv2d,
-             gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
+@declared(TransposedConvolution, shape_of=_transposed_shape("conv_transpose2d", 2), samples=_transposed_samples(2),
+          reference=_transposed_reference, ulp=4, absolute=64.0, aten=("conv_transpose2d.input",), forward=conv2d,
+          gradient=_TRANSPOSED_GRADIENT)  # fmt: skip
 def conv_transpose2d(x, weight, bias=None, *, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
     """The transposed convolution of x (N, C, H, W) with weight (C, O / groups, KH, KW), plus bias (O)."""
 
@@ -379,13 +374,13 @@ def _weight_samples(axes: int):
     return make
 
 
-@convolution(WeightProduct, shape_of=_weight_shape("conv1d_weight", 1), samples=_weight_samples(1), methods=False,
-             reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
+@declared(WeightProduct, shape_of=_weight_shape("conv1d_weight", 1), samples=_weight_samples(1), methods=False,
+          reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
 def conv1d_weight(x, y, *, kernel_size, stride=1, padding=0, dilation=1, groups=1):
     """What the weight of conv1d has for a cotangent, where its result has y (N, O, places) and its operand is x."""
 
 
-@convolution(WeightProduct, shape_of=_weight_shape("conv2d_weight", 2), samples=_weight_samples(2), methods=False,
-             reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
+@declared(WeightProduct, shape_of=_weight_shape("conv2d_weight", 2), samples=_weight_samples(2), methods=False,
+          reference=_weight_reference, ulp=4, absolute=64.0, gradient=_WEIGHT_GRADIENT)  # fmt: skip
 def conv2d_weight(x, y, *, kernel_size, stride=1, padding=0, dilation=1, groups=1):
     """What the weight of conv2d has for a cotangent, where its result has y (N, O, places...) and its operand is x."""

@@ -178,10 +178,9 @@ class RecurrenceGradient(Layer):
         grown = results[: 1 + self.kind.parted]
         by_hidden = results[len(grown)]
         by_cell = results[len(grown) + 1] if self.kind.has_cell else None
-        if by_hidden.layout.size:
-            steps.copy(given["by_hidden"], by_hidden)
-        if by_cell is not None and by_cell.layout.size:
-            steps.copy(given["by_cell"], by_cell)
+        for name, place in (("by_hidden", by_hidden), ("by_cell", by_cell)):
+            if place is not None and place.layout.size:
+                steps.copy(given[name], place)
         weight, lengths = given["weight"], given.get("lengths")
         times, batch, total = grown[0].layout.shape
         dtype, grid = grown[0].layout.dtype, (batch, total // self.kind.gates)
@@ -195,11 +194,8 @@ class RecurrenceGradient(Layer):
             "cotangent": given.get("cotangent"), "by_hidden": by_hidden, "lengths": lengths,
         }  # fmt: skip
         if taken(self.kind, target.limits, weight.layout, "projection" in given):
-            steps.steps.append(
-                whole(
-                    self.kind, operands | arriving, weight, times, attributes["reverse"], back=True, grid=grid
-                )
-            )
+            all_, reverse = operands | arriving, attributes["reverse"]
+            steps.steps.append(whole(self.kind, all_, weight, times, reverse, back=True, grid=grid))
             return steps.plan()
         parts, product = steps.place(dtype, (batch, total)), steps.place(dtype, by_hidden.layout.shape)
         through = repeated(steps, lambda: _product(steps, parts, weight, product, target))
@@ -219,11 +215,8 @@ class RecurrenceGradient(Layer):
         for time in order:
             gather, step = first if time == order[0] else rest
             steps.steps += (*(k.at(time) for k in gather), *projected, step.at(time), *through)
-        layout = by_hidden.layout
-        steps.extend(
-            add.plan((layout, layout), (layout,), {}, target),
-            (by_hidden.position, product.position, by_hidden.position),
-        )
+        layout, at = by_hidden.layout, by_hidden.position
+        steps.extend(add.plan((layout, layout), (layout,), {}, target), (at, product.position, at))
         return steps.plan()
 
 

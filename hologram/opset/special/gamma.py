@@ -85,14 +85,19 @@ def _log_gamma(x: Value) -> Value:
     return select(whole | (atlas.absolute(x) == math.inf), math.inf, value)
 
 
-def _digamma(x: Value) -> Value:
-    below = x < 0.0
-    y = select(below, 1.0 - x, x)
-    total = x.builder.constant(0.0, x.dtype)
+def _to_far(y: Value, term: Callable[[Value], Value]) -> tuple[Value, Value]:
+    """A positive number by steps of 1 to where series hold, and the sum of a term at each step."""
+    total = y.builder.constant(0.0, y.dtype)
     for _ in range(int(_FAR)):
         near = y < _FAR
-        total = select(near, total - 1.0 / y, total)
+        total = select(near, total + term(y), total)
         y = select(near, y + 1.0, y)
+    return y, total
+
+
+def _digamma(x: Value) -> Value:
+    below = x < 0.0
+    y, total = _to_far(select(below, 1.0 - x, x), lambda y: -1.0 / y)
     w = 1.0 / y
     value = total + atlas.log(y) - 0.5 * w - w * w * polynomial(w * w, _DIGAMMA)
     part = x - atlas.trunc(x)
@@ -103,12 +108,7 @@ def _digamma(x: Value) -> Value:
 
 def _trigamma(x: Value) -> Value:
     below = x < 0.5
-    y = select(below, 1.0 - x, x)
-    total = x.builder.constant(0.0, x.dtype)
-    for _ in range(int(_FAR)):
-        near = y < _FAR
-        total = select(near, total + 1.0 / (y * y), total)
-        y = select(near, y + 1.0, y)
+    y, total = _to_far(select(below, 1.0 - x, x), lambda y: 1.0 / (y * y))
     w = 1.0 / y
     value = total + w + 0.5 * w * w + w * w * w * polynomial(w * w, _TRIGAMMA)
     sine = _sine(x)
@@ -122,12 +122,7 @@ def _log_gamma_reference(x):
 
 def _trigamma_slope(x: Value) -> Value:
     below = x < 0.5
-    y = select(below, 1.0 - x, x)
-    total = x.builder.constant(0.0, x.dtype)
-    for _ in range(int(_FAR)):
-        near = y < _FAR
-        total = select(near, total - 2.0 / (y * y * y), total)
-        y = select(near, y + 1.0, y)
+    y, total = _to_far(select(below, 1.0 - x, x), lambda y: -2.0 / (y * y * y))
     w = 1.0 / y
     z = w * w
     value = total - z - z * w - z * z * polynomial(z, _TETRAGAMMA)

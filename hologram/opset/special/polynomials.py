@@ -13,8 +13,8 @@ from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import FLOATS, DType
 from hologram.opset.forms import types
-from hologram.opset.forms.map import Elementwise
-from hologram.opset.forms.operation import Operation, Sample, register
+from hologram.opset.forms.map import elementwise
+from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ else:  # for references
 MOST_TURNS = 32_768  # of a lane; where |x| > 1 even f64 has overflowed long before
 # Of x, k and the last two: the polynomial of degree k + 1.
 Step = Callable[[Value, Value, Value, Value], Value]
+Function = Callable[[Value, Value], Value]  # of x and the degree
 
 
 def _recurrence(x: Value, degree: Value, first: Value, step: Step, most: int = MOST_TURNS) -> Value:
@@ -39,26 +40,6 @@ def _recurrence(x: Value, degree: Value, first: Value, step: Step, most: int = M
     return select(degree < 0.0, 0.0, select(last == 0, one, select(last == 1, first, value)))
 
 
-def _chebyshev(x: Value, k: Value, before: Value, current: Value) -> Value:
-    return (x + x) * current - before
-
-
-def _hermite(x: Value, k: Value, before: Value, current: Value) -> Value:
-    return (x + x) * current - (k + k) * before
-
-
-def _hermite_e(x: Value, k: Value, before: Value, current: Value) -> Value:
-    return x * current - k * before
-
-
-def _laguerre(x: Value, k: Value, before: Value, current: Value) -> Value:
-    return ((k + k + (1.0 - x)) * current - k * before) / (k + 1.0)
-
-
-def _legendre(x: Value, k: Value, before: Value, current: Value) -> Value:
-    return ((k + k + 1.0) * x * current - k * before) / (k + 1.0)
-
-
 def _whole(n: Value) -> Value:
     """A degree; of NaN and what is below 0 a negative one."""
     return select(n > -1.0, atlas.trunc(n), -1.0)
@@ -67,50 +48,15 @@ def _whole(n: Value) -> Value:
 def _cosine(x: Value, n: Value, first: Value, by_angle: Callable[[Value, Value], Value], least: int) -> Value:
     """By the recurrence, but of a high degree between -1 and 1 by the angle whose cosine x is."""
     inside = (atlas.absolute(x) < 1.0) & (n > float(least))
-    low = _recurrence(x, select(inside, 0.0, n), first, _chebyshev)
+    low = _recurrence(x, select(inside, 0.0, n), first, lambda x, k, a, b: (x + x) * b - a)
     angle = atlas.atan(atlas.sqrt((1.0 - x) / (1.0 + x))) * 2.0
     return select(inside, by_angle(angle, n), low)
 
 
-def _t(x: Value, n: Value) -> Value:
-    return _cosine(x, n, x, lambda a, n: atlas.cos(n * a), 6)
-
-
-def _u(x: Value, n: Value) -> Value:
-    return _cosine(x, n, x + x, lambda a, n: atlas.sin((n + 1.0) * a) / atlas.sin(a), 8)
-
-
-def _v(x: Value, n: Value) -> Value:
-    return _cosine(x, n, x + x - 1.0, lambda a, n: atlas.cos((n + 0.5) * a) / atlas.cos(a * 0.5), 8)
-
-
-def _w(x: Value, n: Value) -> Value:
-    return _cosine(x, n, x + x + 1.0, lambda a, n: atlas.sin((n + 0.5) * a) / atlas.sin(a * 0.5), 8)
-
-
-def _h(x: Value, n: Value) -> Value:
-    return _limited(n, _recurrence(x, n, x + x, _hermite, 512))
-
-
-def _he(x: Value, n: Value) -> Value:
-    return _limited(n, _recurrence(x, n, x, _hermite_e, 512))
-
-
-def _limited(n: Value, value: Value) -> Value:
+def _limited(x: Value, n: Value, first: Value, step: Step) -> Value:
     """Beyond the degrees that PyTorch computes NaN."""
+    value = _recurrence(x, n, first, step, 512)
     return select(n > (512.0 if n.dtype == dtypes.f64 else 128.0), math.nan, value)
-
-
-def _l(x: Value, n: Value) -> Value:
-    return _recurrence(x, n, 1.0 - x, _laguerre)
-
-
-def _p(x: Value, n: Value) -> Value:
-    return _recurrence(x, n, x, _legendre)
-
-
-def _shifted(function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    return lambda x, n: function(x + x - 1.0, n)
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -137,58 +83,42 @@ def _named(name: str, n: Any, x: Any) -> Any:
     return getattr(special, name)(n, x)
 
 
-def _declared(name: str, words: str, function: Callable[[Value, Value], Value], scipy_name: str) -> Operation:
-    shifted = name.startswith("shifted")
-
+def _declare(name: str, words: str, function: Function, reference: str) -> None:
     def declaration(x, n):
         return function(x, _whole(n))
 
-    declaration.__doc__ = f"{words} of degree n; 0 of a negative one."
-    return register(
-        Elementwise(
-            name=name, function=declaration, types=types.floating, dtypes=FLOATS, samples=_samples, ulp=64,
-            absolute=512.0, reference=_reference(scipy_name, shifted), aten=(f"special_{name}",),
-        )
-    )  # fmt: skip
+    declaration.__name__, declaration.__doc__ = name, f"{words} of degree n; 0 of a negative one."
+    elementwise(
+        types=types.floating, dtypes=FLOATS, samples=_samples, ulp=64, absolute=512.0,
+        reference=_reference(reference, name.startswith("shifted")), aten=(f"special_{name}",),
+    )(declaration)  # fmt: skip
 
 
-chebyshev_polynomial_t = _declared(
-    "chebyshev_polynomial_t", "The Chebyshev polynomial of the first kind", _t, "eval_chebyt"
-)
-chebyshev_polynomial_u = _declared(
-    "chebyshev_polynomial_u", "The Chebyshev polynomial of the second kind", _u, "eval_chebyu"
-)
-chebyshev_polynomial_v = _declared(
-    "chebyshev_polynomial_v", "The Chebyshev polynomial of the third kind", _v, "v"
-)
-chebyshev_polynomial_w = _declared(
-    "chebyshev_polynomial_w", "The Chebyshev polynomial of the fourth kind", _w, "w"
-)
-hermite_polynomial_h = _declared(
-    "hermite_polynomial_h", "The physicist's Hermite polynomial", _h, "eval_hermite"
-)
-hermite_polynomial_he = _declared(
-    "hermite_polynomial_he", "The probabilist's Hermite polynomial", _he, "eval_hermitenorm"
-)
-laguerre_polynomial_l = _declared("laguerre_polynomial_l", "The Laguerre polynomial", _l, "eval_laguerre")
-legendre_polynomial_p = _declared("legendre_polynomial_p", "The Legendre polynomial", _p, "eval_legendre")
-shifted_chebyshev_polynomial_t = _declared(
-    "shifted_chebyshev_polynomial_t", "The Chebyshev polynomial of the first kind, on [0, 1],", _shifted(_t),
-    "eval_chebyt",
+_CHEBYSHEV: tuple[tuple[str, str, Function, str], ...] = (
+    ("t", "first", lambda x, n: _cosine(x, n, x, lambda a, n: atlas.cos(n * a), 6), "eval_chebyt"),
+    ("u", "second",
+     lambda x, n: _cosine(x, n, x + x, lambda a, n: atlas.sin((n + 1.0) * a) / atlas.sin(a), 8), "eval_chebyu"),
+    ("v", "third",
+     lambda x, n: _cosine(x, n, x + x - 1.0, lambda a, n: atlas.cos((n + 0.5) * a) / atlas.cos(a * 0.5), 8), "v"),
+    ("w", "fourth",
+     lambda x, n: _cosine(x, n, x + x + 1.0, lambda a, n: atlas.sin((n + 0.5) * a) / atlas.sin(a * 0.5), 8), "w"),
 )  # fmt: skip
-shifted_chebyshev_polynomial_u = _declared(
-    "shifted_chebyshev_polynomial_u", "The Chebyshev polynomial of the second kind, on [0, 1],", _shifted(_u),
-    "eval_chebyu",
-)  # fmt: skip
-shifted_chebyshev_polynomial_v = _declared(
-    "shifted_chebyshev_polynomial_v",
-    "The Chebyshev polynomial of the third kind, on [0, 1],",
-    _shifted(_v),
-    "v",
-)
-shifted_chebyshev_polynomial_w = _declared(
-    "shifted_chebyshev_polynomial_w",
-    "The Chebyshev polynomial of the fourth kind, on [0, 1],",
-    _shifted(_w),
-    "w",
-)
+for _kind, _which, _function, _name in _CHEBYSHEV:
+    _declare(
+        f"chebyshev_polynomial_{_kind}", f"The Chebyshev polynomial of the {_which} kind", _function, _name
+    )
+_declare("hermite_polynomial_h", "The physicist's Hermite polynomial",
+         lambda x, n: _limited(x, n, x + x, lambda x, k, a, b: (x + x) * b - (k + k) * a), "eval_hermite")  # fmt: skip
+_declare("hermite_polynomial_he", "The probabilist's Hermite polynomial",
+         lambda x, n: _limited(x, n, x, lambda x, k, a, b: x * b - k * a), "eval_hermitenorm")  # fmt: skip
+_declare("laguerre_polynomial_l", "The Laguerre polynomial", lambda x, n: _recurrence(
+    x, n, 1.0 - x, lambda x, k, a, b: ((k + k + (1.0 - x)) * b - k * a) / (k + 1.0)), "eval_laguerre")  # fmt: skip
+_declare("legendre_polynomial_p", "The Legendre polynomial", lambda x, n: _recurrence(
+    x, n, x, lambda x, k, a, b: ((k + k + 1.0) * x * b - k * a) / (k + 1.0)), "eval_legendre")  # fmt: skip
+for _kind, _which, _function, _name in _CHEBYSHEV:
+    _declare(
+        f"shifted_chebyshev_polynomial_{_kind}",
+        f"The Chebyshev polynomial of the {_which} kind, on [0, 1],",
+        lambda x, n, function=_function: function(x + x - 1.0, n),
+        _name,
+    )

@@ -81,12 +81,7 @@ def windowed(
 
 
 def convolved(
-    x: Layout,
-    weight: Layout,
-    out: Layout,
-    attributes: Attributes,
-    target: Target,
-    epilogue: Program | None,
+    x: Layout, weight: Layout, out: Layout, attributes: Attributes, target: Target, epilogue: Program | None
 ) -> Plan | None:
     """Steps for x, weight, what the epilogue reads, and out; None where this does not apply."""
     images, channels, *places = out.shape

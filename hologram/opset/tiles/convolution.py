@@ -20,7 +20,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.creation import fill
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads
 from hologram.opset.forms.map import Indexed
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, register
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.forms.windows import per_axis
 from hologram.opset.matmul import epilogue_program
@@ -263,12 +263,3 @@ class WeightProduct(Windowed):
         if y.size and x.size and min(y.shape[1], x.shape[1]) >= LEAST_CHANNELS * attributes["groups"]:
             plan = weight_plan(x, y, outputs[0], attributes, target.limits)
         return plan or weighed(x, y, outputs[0], attributes, target)
-
-
-def convolution(kind: type[Operation], **facts: Any) -> Callable[[Callable[..., Any]], Operation]:
-    """Declares an operation of that kind."""
-
-    def declare(function: Callable[..., Any]) -> Operation:
-        return register(kind(name=function.__name__, function=function, **facts))
-
-    return declare

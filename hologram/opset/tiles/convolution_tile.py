@@ -29,11 +29,7 @@ WEIGHT_SCALARS = SCALARS[:21] + told(
     "out_offset", "out_part", "out_row", "out_column", "parts",
 )  # fmt: skip
 # And what they are along no axis.
-MOVES = (
-    ("stride", 1),
-    ("padding", 0),
-    ("dilation", 1),
-)
+MOVES = (("stride", 1), ("padding", 0), ("dilation", 1))
 KERNEL = "conv2d"  # of a Problem, and the stem
 WEIGHT_KERNEL = (
     "conv2d_weight"  # the stem of the weight's product, which a library of the backend's own may have

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +19,7 @@ from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
 from hologram.opset.forms.map import indexed
-from hologram.opset.forms.operation import Sample
-from hologram.opset.forms.samples import array
+from hologram.opset.forms.samples import cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_bulk import BULK
@@ -52,12 +50,7 @@ def _batched(layout: Layout, batch: tuple[int, ...]) -> Layout | None:
 
 
 def product_plan(
-    a: Layout,
-    b: Layout,
-    out: Layout,
-    dtype: DType,
-    target: Target,
-    epilogue: Program | None = None,
+    a: Layout, b: Layout, out: Layout, dtype: DType, target: Target, epilogue: Program | None = None
 ) -> Plan:
     """Steps for out = epilogue(a @ b), where operands 0 and 1 are a and b, then come what the epilogue reads, then out.
 
@@ -80,13 +73,7 @@ def product_plan(
 
 
 def _tiled(
-    steps: Steps,
-    a: Layout,
-    b: Layout,
-    final: Place,
-    dtype: DType,
-    target: Target,
-    epilogue: Program | None,
+    steps: Steps, a: Layout, b: Layout, final: Place, dtype: DType, target: Target, epilogue: Program | None
 ) -> bool:
     """Appends the product by a tile kernel; False, and nothing appended, where none applies."""
     limits = target.limits
@@ -249,16 +236,13 @@ def _product_shape(a, b):
     return Layout.contiguous(types.promoted((a.dtype, b.dtype)), (*a.shape[:-1], b.shape[-1]))
 
 
-def _product_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for batch, m, k, n in (((), 3, 4, 5), ((2,), 7, 1, 3), ((2, 3), 2, 5, 1)):
-        yield Sample((array(rng, dtype, (*batch, m, k), -3, 3), array(rng, dtype, (*batch, k, n), -3, 3)))
-
-
 def _reduced(a: Any, b: Any) -> Any:
     return product_by_reduction(a, b)
 
 
-@indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, samples=_product_samples, reference=np.matmul,
+@indexed(shape_of=_product_shape, window=_product_window, dtypes=NUMBERS, reference=np.matmul,
+         samples=cases(((3, 4), (4, 5), {}), ((2, 7, 1), (2, 1, 3), {}), ((2, 3, 2, 5), (2, 3, 5, 1), {}),
+                       low=-3, high=3),
          ulp=4, absolute=64.0, methods=False, gradient={
              "a": lambda cotangent, b: _reduced(cotangent, b.mT),
              "b": lambda cotangent, a: _reduced(a.mT, cotangent),

@@ -72,10 +72,7 @@ def _own_steps(
             *writing(result, "order"),
             BufferParameter("spare", u32, Access.READ_WRITE),
         ),
-        scalars=(
-            *told(index, "rows", "n", "first_bit", "last_bit"),
-            *told(u64, "zero", "other_zero"),
-        ),
+        scalars=(*told(index, "rows", "n", "first_bit", "last_bit"), *told(u64, "zero", "other_zero")),
         constants=(("POSITIONS", zeros is None),),
     )
     places = (keys.position, order.position, spare.position)

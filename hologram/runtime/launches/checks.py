@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Access, Launchable
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.errors import BufferFreed, ShapeError, UnsupportedDType
 from hologram.machine.layout import Layout
-from hologram.machine.plan import Tile
 from hologram.runtime.launches.validation import fitted
 from hologram.runtime.memory.allocation import Allocation
 from hologram.runtime.memory.buffer import Buffer
@@ -103,10 +102,7 @@ def _kind(given: Any) -> str:
 
 
 def of_kernel(
-    executor: Allocation,
-    kernel: Program | Tile,
-    buffers: Sequence[Buffer | View],
-    scalars: Sequence[Number],
+    executor: Allocation, kernel: Launchable, buffers: Sequence[Buffer | View], scalars: Sequence[Number]
 ) -> tuple[list[View], tuple[Number, ...]]:
     """The checked buffers, as views, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed."""
     name = kernel.name
@@ -135,7 +131,7 @@ def of_kernel(
     return views, values
 
 
-def check_apart(kernel: Program | Tile, views: Sequence[View]) -> None:
+def check_apart(kernel: Launchable, views: Sequence[View]) -> None:
     """Raises ShapeError where the kernel writes elements that it also sees at another place of another view.
 
     Lanes run in any order, so it would depend on that what is read. The same elements in the same order are one buffer.

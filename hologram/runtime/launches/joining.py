@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.program import Access
@@ -88,30 +88,20 @@ def joined(
     count = first + len(told) + len(constants)
     count += sum(s is None for one, _ in recording.launched for s in one.sizes)
     arenas = regions.between(recording.blocks, count)
-    own = len(arenas)
-    steps: list[Placed] = []
+    own, steps = len(arenas), []
     whole: Structure | None = None  # that is all of it
     order = {key: first + k for k, key in enumerate(told)}
     for structure, arguments in recording.launched:
         moved: list[Any] = []
         for size, argument in zip(structure.sizes, arguments, strict=True):
-            if size is None:
-                at = order.get(id(argument))
-                if at is None:
-                    at = first + len(told) + len(numbers)
-                    numbers.append(argument)
-                moved.append(at)
-                continue
-            area = regions.area(argument, size)
-            if area is None:
-                return None
-            moved.append(area)
-        for k, nbytes in enumerate(structure.arenas):
-            if own + k < len(arenas):
-                arenas[own + k] = max(arenas[own + k], nbytes)
+            if size is None and id(argument) not in order:
+                moved.append(first + len(told) + len(numbers))
+                numbers.append(argument)
             else:
-                arenas.append(nbytes)
-            moved.append(Area(count + own + k, 0, nbytes))
+                moved.append(order[id(argument)] if size is None else regions.area(argument, size))
+        if any(place is None for place in moved):
+            return None
+        moved += _in_turns(structure.arenas, arenas, own, count)
         if len(recording.launched) == 1 and not own and not constants and _stays(moved, structure, count):
             whole, steps = structure, list(structure.steps)
             break
@@ -121,12 +111,20 @@ def joined(
         return None
     if whole is not None:
         return Joined(whole, tuple(numbers))
-    sizes: list[int | None] = [0] * first + [None] * (count - first)
-    for argument in constants.values():
-        sizes[argument] = 0
+    sizes = [0 if k < first or k in constants.values() else None for k in range(count)]
     numbers += [0.0] * (count - first - len(told) - len(numbers))
     held = tuple(recording.constants.values())
     return Joined(Structure(launches, steps, sizes, arenas, held=held), tuple(numbers))
+
+
+def _in_turns(needed: Sequence[int], arenas: list[int], own: int, first: int) -> Iterator[Area]:
+    """A launch's scratch memory: that of the launches before it, behind those arenas that are all their `own`."""
+    for k, nbytes in enumerate(needed, own):
+        if k < len(arenas):
+            arenas[k] = max(arenas[k], nbytes)
+        else:
+            arenas.append(nbytes)
+        yield Area(first + k, 0, nbytes)
 
 
 def _stays(moved: Sequence[Any], structure: Structure, count: int) -> bool:

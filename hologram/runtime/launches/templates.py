@@ -149,7 +149,7 @@ class Variants(Generic[F]):
         self._met = 1
         self._closed = False  # whether there will be no more
 
-    def found(self, sizes: Sequence[int]) -> tuple[_Variant[F], F] | None:
+    def fitting(self, sizes: Sequence[int]) -> tuple[_Variant[F], F] | None:
         """The template that fits a structure, and what it gives."""
         variants = self.variants  # of which other threads may make others
         for variant in variants:
@@ -243,7 +243,7 @@ class Templates:
         variants = self._known.get(name)
         if variants is None or not variants.variants:
             return None
-        fit = variants.found(tuple(sizes))
+        fit = variants.fitting(tuple(sizes))
         return fit[1] if fit is not None and fit[0].trusted else None
 
     def learn(
@@ -260,7 +260,7 @@ class Templates:
         if variants is None:
             self._known.keep(name, Variants())
             return
-        fit = variants.found(tuple(sizes))
+        fit = variants.fitting(tuple(sizes))
         if fit is None:
             variants.unfit(partial(self._traced, key, sizes, plan, places))
         else:

@@ -54,14 +54,7 @@ class Buffer:
     `copy=False`, DLPack) is not used again before the view is gone, whatever happens to the buffer.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_shared_block",
-        "_view",
-        "block",
-        "executor",
-        "kind",
-    )
+    __slots__ = ("__weakref__", "_shared_block", "_view", "block", "executor", "kind")
 
     def __init__(self, executor: Allocation, block: Block, kind: BufferSpec) -> None:
         # The right to the block is the buffer's own until others are given the memory: then they share a lease.

@@ -10,6 +10,8 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.registry import implements
 
+Range = Sequence[float] | None
+
 
 def edges_between(x: Tensor, bins: int, low: float | None, high: float | None) -> Tensor:
     """Edges of equal parts of an interval, of that of all elements if none is given."""
@@ -51,12 +53,7 @@ def counted(x: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: 
 
 @implements("histogram.bin_ct", inferred=False)
 def histogram(
-    x: Any,
-    bins: int = 100,
-    *,
-    range: Sequence[float] | None = None,
-    weight: Any = None,
-    density: bool = False,
+    x: Any, bins: int = 100, *, range: Range = None, weight: Any = None, density: bool = False
 ) -> Any:
     low, high = range if range is not None else (None, None)
     edges = edges_between(x, bins, low, high)
@@ -74,12 +71,7 @@ def _rows(x: Tensor) -> Tensor:
 
 @implements("_histogramdd_bin_edges", inferred=False)
 def histogramdd_edges(
-    x: Any,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: Any = None,
-    density: bool = False,
+    x: Any, bins: Sequence[int], *, range: Range = None, weight: Any = None, density: bool = False
 ) -> Any:
     rows = _rows(x)
     if len(bins) != rows.shape[1]:
@@ -92,12 +84,7 @@ def histogramdd_edges(
 
 @implements("_histogramdd_from_bin_cts", inferred=False)
 def histogramdd(
-    x: Any,
-    bins: Sequence[int],
-    *,
-    range: Sequence[float] | None = None,
-    weight: Any = None,
-    density: bool = False,
+    x: Any, bins: Sequence[int], *, range: Range = None, weight: Any = None, density: bool = False
 ) -> Any:
     return counted(_rows(x), histogramdd_edges(x, bins, range=range), weight, density)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +12,10 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.quick import quick
 from hologram_torch.kernels.registry import implements, library
+from hologram_torch.kernels.short.quick import quick
 
 
 def scaled_dot_product_attention(
@@ -188,15 +189,8 @@ def attention(
 def _pulled(
     cotangent: Tensor, given: list[Any], wanted: tuple[bool, ...], causal: bool, scale: float | None
 ) -> list[Any]:
-    asked = [v for v, w in zip(given, wanted, strict=True) if w]
-
-    def forward(*operands: Tensor) -> Tensor:
-        rest = iter(operands)
-        each = [next(rest) if w else v for v, w in zip(given, wanted, strict=True)]
-        return hg.scaled_dot_product_attention(*each, causal=causal, scale=scale)
-
-    cotangents = iter(hg.vjp(forward, *asked)[1](cotangent))
-    return [next(cotangents) if w else None for w in wanted]
+    attention = partial(hg.scaled_dot_product_attention, causal=causal, scale=scale)
+    return pulled(attention, given, wanted, cotangent)
 
 
 @implements("_scaled_dot_product_fused_attention_overrideable_backward", inferred=False)

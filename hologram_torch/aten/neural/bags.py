@@ -91,7 +91,7 @@ def embedding_bag(
 @fused
 def _returned(
     cotangent: Tensor, index: Tensor, bag: Tensor, sizes: Tensor, largest: Tensor, rows: int, by_frequency: bool,
-    mode: int, factors: Tensor | None, padding: int,
+    mode: int, factors: Tensor | None, padding: int = -1,
 ) -> Tensor:  # fmt: skip
     zeros = cotangent.executor.full((), 0, cotangent.dtype).expand((rows, cotangent.shape[1]))
     if mode == MAX:
@@ -111,59 +111,31 @@ def _returned(
     return hg.scatter_add(zeros, index.unsqueeze(1).expand(shares.shape), shares, dim=0)
 
 
-def _bag_backward(
-    cotangent: Tensor, indices: Tensor, bag: Tensor, sizes: Tensor, largest: Tensor, num_weights: int,
-    scale_grad_by_freq: bool, mode: int, per_sample_weights: Tensor | None, padding_idx: int = -1,
-) -> Tensor:  # fmt: skip
-    if not indices.size or not cotangent.size:
-        return cotangent.executor.full((num_weights, cotangent.shape[1]), 0, cotangent.dtype)
-    return _returned(
-        cotangent,
-        indices,
-        bag,
-        sizes,
-        largest,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
-    )
-
-
-implements("_embedding_bag_dense_backward", inferred=False)(_bag_backward)
-
-
-@implements("_embedding_bag_backward", inferred=False)
-def embedding_bag_backward(
+@implements("_embedding_bag_dense_backward", inferred=False)
+def bag_backward(
     cotangent: Tensor,
     indices: Tensor,
-    offsets: Tensor,
     bag: Tensor,
     sizes: Tensor,
     largest: Tensor,
     num_weights: int,
-    scale_grad_by_freq: bool,
-    mode: int,
-    sparse: bool,
-    per_sample_weights: Tensor | None,
-    padding_idx: int = -1,
+    *rest: Any,
 ) -> Tensor:
     """The cotangents of all rows of the table."""
+    if not indices.size or not cotangent.size:
+        return cotangent.executor.full((num_weights, cotangent.shape[1]), 0, cotangent.dtype)
+    return _returned(cotangent, indices, bag, sizes, largest, num_weights, *rest)
+
+
+@implements("_embedding_bag_backward", inferred=False)
+def embedding_bag_backward(
+    cotangent: Tensor, indices: Tensor, offsets: Tensor, bag: Tensor, sizes: Tensor, largest: Tensor, num_weights: int,
+    scale_grad_by_freq: bool, mode: int, sparse: bool, per_sample_weights: Tensor | None, padding_idx: int = -1,
+) -> Tensor:  # fmt: skip
     if sparse:
         raise NotImplementedError("hologram, embedding_bag: gradients are dense, got sparse=True")
-    return _bag_backward(
-        cotangent,
-        indices,
-        bag,
-        sizes,
-        largest,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
-    )
+    settings = scale_grad_by_freq, mode, per_sample_weights, padding_idx
+    return bag_backward(cotangent, indices, bag, sizes, largest, num_weights, *settings)
 
 
 @implements("_embedding_bag_per_sample_weights_backward", inferred=False)

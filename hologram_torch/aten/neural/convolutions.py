@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels import tables
+from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.registry import implements
 
 DIRECT = {1: (hg.conv1d, hg.conv_transpose1d), 2: (hg.conv2d, hg.conv_transpose2d)}  # by the number of axes
-
-
-def _filled(values: Sequence[int], axes: int) -> tuple[int, ...]:
-    """One for every axis, of which PyTorch lets one stand for all."""
-    return tuple(values) if len(values) == axes else (values[0],) * axes
 
 
 def deep(x: Tensor, weight: Tensor, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
@@ -84,7 +79,7 @@ def convolved(
     """x convolved with weight, or the transpose of that, plus bias."""
     axes = x.ndim - 2
     stride, padding, dilation, output_padding = (
-        _filled(v, axes) for v in (stride, padding, dilation, output_padding)
+        tables.per_axis(v, axes) for v in (stride, padding, dilation, output_padding)
     )
     if axes in DIRECT:
         settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
@@ -121,17 +116,10 @@ def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) 
 
 @fused
 def _pulled(cotangent: Tensor, x: Tensor, weight: Tensor, settings: Any, wanted: Any) -> Any:
-    operands = [v for v, asked in zip((x, weight), wanted, strict=False) if asked]
-
-    def forward(*given: Tensor) -> Tensor:
-        rest = iter(given)
-        first, second = (next(rest) if w else v for v, w in zip((x, weight), wanted, strict=False))
-        return convolved(first, second, None, *settings)
-
-    cotangents = iter(hg.vjp(forward, *operands)[1](cotangent) if operands else ())
-    grown: list[Any] = [next(cotangents) if asked else None for asked in wanted[:2]]
-    grown.append(hg.sum(cotangent, axis=(0, *range(2, x.ndim))) if wanted[2] else None)
-    return grown
+    grown = pulled(
+        lambda x, weight: convolved(x, weight, None, *settings), (x, weight), wanted[:2], cotangent
+    )
+    return [*grown, hg.sum(cotangent, axis=(0, *range(2, x.ndim))) if wanted[2] else None]
 
 
 @implements("convolution_backward_overrideable", inferred=False)

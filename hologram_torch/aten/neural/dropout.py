@@ -43,9 +43,11 @@ def _leaky(x: Tensor, number: Tensor, lower: float, upper: float) -> tuple[Tenso
     return x * slope, slope
 
 
-def _rrelu(
-    x: torch.Tensor, noise: torch.Tensor, lower: Any, upper: Any, training: bool, generator: Any
-) -> torch.Tensor:
+def rrelu_with_noise(
+    x: torch.Tensor, noise: torch.Tensor, lower: Any = 1 / 8, upper: Any = 1 / 3, training: bool = False,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """x above 0, elsewhere x by a random slope, which `noise` keeps; by the mean slope out of training."""
     if not training:
         return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
     result, slope = _leaky(hologram_tensor(x), uniform(x, generator), float(lower), float(upper))
@@ -53,29 +55,5 @@ def _rrelu(
     return torch_tensor(result)
 
 
-def rrelu_with_noise(
-    x: torch.Tensor,
-    noise: torch.Tensor,
-    lower: Any = 1 / 8,
-    upper: Any = 1 / 3,
-    training: bool = False,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """x above 0, elsewhere x by a random slope, which `noise` keeps; by the mean slope out of training."""
-    return _rrelu(x, noise, lower, upper, training, generator)
-
-
-def rrelu_with_noise_(
-    x: torch.Tensor,
-    noise: torch.Tensor,
-    lower: Any = 1 / 8,
-    upper: Any = 1 / 3,
-    training: bool = False,
-    generator: torch.Generator | None = None,
-) -> torch.Tensor:
-    """The same in place."""
-    return x.copy_(_rrelu(x, noise, lower, upper, training, generator))
-
-
 register("rrelu_with_noise", rrelu_with_noise)
-register("rrelu_with_noise_", rrelu_with_noise_)
+register("rrelu_with_noise_", lambda x, *given, **named: x.copy_(rrelu_with_noise(x, *given, **named)))

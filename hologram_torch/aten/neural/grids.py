@@ -10,7 +10,7 @@ from typing import Any
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.registry import implements
 
 LINEAR, NEAREST, CUBIC = 0, 1, 2  # ATen's numbers
@@ -131,15 +131,7 @@ def grid_sampler(
 def _pulled(
     cotangent: Tensor, x: Tensor, grid: Tensor, mode: int, padding: int, aligned: bool, wanted: list[bool]
 ) -> list[Any]:
-    given = [v for v, w in zip((x, grid), wanted, strict=True) if w]
-
-    def forward(*operands: Tensor) -> Tensor:
-        rest = iter(operands)
-        first, points = (next(rest) if w else v for v, w in zip((x, grid), wanted, strict=True))
-        return sampled(first, points, mode, padding, aligned)
-
-    cotangents = iter(hg.vjp(forward, *given)[1](cotangent))
-    return [next(cotangents) if w else None for w in wanted]
+    return pulled(lambda x, grid: sampled(x, grid, mode, padding, aligned), (x, grid), wanted, cotangent)
 
 
 @implements("grid_sampler_2d_backward", "grid_sampler_3d_backward", inferred=False)

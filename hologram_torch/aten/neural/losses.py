@@ -121,9 +121,7 @@ def _no_probabilities(x: Tensor, target: Tensor) -> Tensor:
 
 
 _checked(
-    "binary_cross_entropy",
-    _no_probabilities,
-    "all elements of input and target should be between 0 and 1",
+    "binary_cross_entropy", _no_probabilities, "all elements of input and target should be between 0 and 1"
 )
 
 
@@ -135,12 +133,7 @@ _margins = decomposition("multi_margin_loss")
 
 @implements("multi_margin_loss", inferred=False)
 def multi_margin_loss(
-    x: Tensor,
-    target: Tensor,
-    p: Any = 1,
-    margin: Any = 1,
-    weight: Any = None,
-    reduction: int = MEAN,
+    x: Tensor, target: Tensor, p: Any = 1, margin: Any = 1, weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
     """Of sum over others of max(0, margin - x[target] + x[other]) ** p / classes."""
     if x.size and target.size:

@@ -114,55 +114,32 @@ def _applied(x: Tensor, weight: Any, bias: Any, mean: Tensor, variance: Tensor, 
     return scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:]).astype(x.dtype, copy=False)
 
 
-@implements("native_batch_norm", "_native_batch_norm_legit", inferred=False)
-def batch_norm(
-    x: Tensor,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
+@implements("_native_batch_norm_legit_functional", inferred=False)
+def batch_norm_functional(
+    x: Tensor, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float
 ) -> Any:
-    """Over the batch, whose statistics the running ones then follow; or by the running ones, which alone are kept."""
+    """Over the batch, whose statistics the running ones then follow, or by the running ones; their next values last."""
     if not training:
         nothing = x.executor.empty((0,), x.dtype.computed)
-        return _applied(x, weight, bias, running_mean, running_var, eps), nothing, nothing.clone()
-    running = [running_mean, running_var]
-    y, mean, inverse, moved = _trained(x, weight, bias, running, momentum, eps)
-    for old, new in zip(running, moved, strict=True):
-        if old is not None:
+        return _applied(x, weight, bias, mean, variance, eps), nothing, nothing.clone(), mean, variance
+    y, own, inverse, moved = _trained(x, weight, bias, [mean, variance], momentum, eps)
+    return y, own, inverse, *moved
+
+
+@implements("native_batch_norm", "_native_batch_norm_legit", inferred=False)
+def batch_norm(x: Tensor, weight: Any, bias: Any, mean: Any, variance: Any, *settings: Any) -> Any:
+    """The same, with the running statistics where they are."""
+    *results, next_mean, next_variance = batch_norm_functional(x, weight, bias, mean, variance, *settings)
+    for new, old in ((next_mean, mean), (next_variance, variance)):
+        if new is not old:
             write(new, old)
-    return y, mean, inverse
+    return tuple(results)
 
 
 @implements("_native_batch_norm_legit.no_stats", inferred=False)
-def batch_norm_alone(x: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+def batch_norm_alone(x: Tensor, weight: Any, bias: Any, *settings: Any) -> Any:
     """Over the batch, without running statistics."""
-    return batch_norm(x, weight, bias, None, None, training, momentum, eps)
-
-
-@implements("_native_batch_norm_legit_functional", inferred=False)
-def batch_norm_functional(
-    x: Tensor,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    """Over the batch, with the running statistics' next values as results."""
-    if not training:
-        return (
-            *batch_norm(x, weight, bias, running_mean, running_var, False, momentum, eps),
-            running_mean,
-            running_var,
-        )
-    y, mean, inverse, moved = _trained(x, weight, bias, [running_mean, running_var], momentum, eps)
-    return y, mean, inverse, *moved
+    return batch_norm(x, weight, bias, None, None, *settings)
 
 
 @implements("_batch_norm_with_update", inferred=False)

@@ -17,11 +17,6 @@ from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import add, implements
 
 
-def filled(values: Sequence[int], axes: int) -> tuple[int, ...]:
-    """One for every axis, of which PyTorch lets one stand for all."""
-    return tuple(values) if len(values) == axes else (values[0],) * axes
-
-
 def _dense(table: np.ndarray, length: int) -> np.ndarray:
     """Positions of windows, of which those out of range stand for the first that is not."""
     inside = (table >= 0) & (table < length)
@@ -80,9 +75,9 @@ def _max_pooling(axes: int) -> Callable[..., Any]:
         dilation: Any = (1,),
         ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        kernel = filled(kernel_size, axes)
-        stride = filled(stride, axes) if stride else kernel
-        padding, dilation = filled(padding, axes), filled(dilation, axes)
+        kernel = tables.per_axis(kernel_size, axes)
+        stride = tables.per_axis(stride, axes) if stride else kernel
+        padding, dilation = tables.per_axis(padding, axes), tables.per_axis(dilation, axes)
         if axes == 2 and not ceil_mode and x.size:
             settings = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
             value, place = _largest_in_images(x if x.ndim == 4 else x.unsqueeze(0), settings)
@@ -213,7 +208,7 @@ def _flat_windows(lengths: Sequence[int], windows: Sequence[np.ndarray]) -> np.n
 @implements("im2col")
 def im2col(x: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
     lengths = x.shape[-2:]
-    settings = (filled(v, 2) for v in (kernel_size, dilation, padding, stride))
+    settings = (tables.per_axis(v, 2) for v in (kernel_size, dilation, padding, stride))
     flat = _flat_windows(lengths, _column_windows(lengths, *settings))
     rows = x.reshape(*x.shape[:-2], math.prod(lengths))
     columns = hg.index_select(rows, x.executor.tensor(flat.reshape(-1)), axis=-1)
@@ -222,7 +217,7 @@ def im2col(x: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 
 @implements("col2im")
 def col2im(x: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
-    settings = (filled(v, 2) for v in (kernel_size, dilation, padding, stride))
+    settings = (tables.per_axis(v, 2) for v in (kernel_size, dilation, padding, stride))
     flat = _flat_windows(output_size, _column_windows(output_size, *settings))
     size, channels = math.prod(output_size), x.shape[-2] // len(flat)
     rows = x.reshape(*x.shape[:-2], channels, flat.size)

@@ -175,11 +175,6 @@ for _axes in (2, 3):
     add(f"_adaptive_avg_pool{_axes}d_backward", _adaptive_pooling_backward(_axes))
 
 
-def per_axis(values: Sequence[int], axes: int) -> tuple[int, ...]:
-    """One for every axis, of which PyTorch lets one stand for all."""
-    return tuple(values) if len(values) == axes else (values[0],) * axes
-
-
 def _window_tables(
     axes: int,
     x: Tensor,
@@ -190,9 +185,9 @@ def _window_tables(
     padded: bool,
     divisor: int | None,
 ) -> list[Table]:
-    kernel = per_axis(kernel, axes)
-    stride = per_axis(stride, axes) if stride else kernel
-    padding = per_axis(padding, axes)
+    kernel = tables.per_axis(kernel, axes)
+    stride = tables.per_axis(stride, axes) if stride else kernel
+    padding = tables.per_axis(padding, axes)
     divisors = [divisor, *(None if divisor is None else 1,) * (axes - 1)]
     return [
         tables.means(n, k, s, p, ceil, padded, d)

@@ -104,7 +104,7 @@ def test_one_of_the_threads_that_donate_a_tensor_wins(executor: hg.Executor) -> 
 
 def test_ten_thousand_calls_leave_nothing_behind(executor: hg.Executor) -> None:
     if executor.limits.software and not executor.limits.host_resident:
-        calls = 1000  # which a CPU that plays a GPU takes seconds for
+        calls = 1000  # which a CPU that emulates a GPU takes seconds for
     else:
         calls = 10_000
     jitted = hg.jit(steps)

@@ -123,7 +123,7 @@ def _remedy() -> str:
     if sys.platform == "win32":
         return "install the graphics driver of your GPU's vendor"
     return (
-        "install a Vulkan driver: your GPU vendor's, or Mesa's, which also plays a GPU in software "
+        "install a Vulkan driver: your GPU vendor's, or Mesa's, which also emulates a GPU in software "
         "(Debian, Ubuntu: apt install libvulkan1 mesa-vulkan-drivers; Fedora: dnf install vulkan-loader "
         "mesa-vulkan-drivers; Arch: pacman -S vulkan-icd-loader vulkan-swrast)"
     )

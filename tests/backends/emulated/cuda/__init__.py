@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends import cuda
 from hologram.backends.cuda import probing
 from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library
 from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
 from tests.backends.emulated.cuda.products import CublasLt
@@ -39,12 +38,12 @@ def probe() -> Probe:
 
 
 def open_device(index: int) -> CudaDevice:
-    return probing.open_found(library(), probe(), index, Clang, products(library().driver))
+    return probing.open_probed(library(), probe(), index, Clang, products(library().driver))
 
 
 def reference_limits() -> Limits:
     return cuda.reference_limits()
 
 
-def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+def source(kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
     return cuda.source(kernel, grid, scalars)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from hologram.atlas.program import Program
+from hologram.atlas.program import Launchable
 from hologram.backends import metal
 from hologram.backends.metal import probing
 from hologram.backends.metal.device import MetalDevice
 from hologram.machine.backend_module import Probe
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Tile
 from tests.backends.emulated.metal.framework import Emulated
 
 NAME = "metal-emulated"
@@ -36,5 +35,5 @@ def reference_limits() -> Limits:
     return metal.reference_limits()
 
 
-def source(kernel: Program | Tile, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
+def source(kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()) -> str:
     return metal.source(kernel, grid, scalars)

@@ -14,10 +14,10 @@ from hologram.foundation.sizes import Trace
 from hologram.runtime.launches.recording import Recording
 from hologram.runtime.launches.templates import Template, alike, drafted
 from hologram.runtime.launches.validation import cache_key
-from hologram_torch.kernels.classes import Class
 from hologram_torch.kernels.kernel import Expected
-from hologram_torch.kernels.learnt import Arguments, recipe_of
-from hologram_torch.kernels.recipe import Made, Recipe
+from hologram_torch.kernels.short.classes import Class
+from hologram_torch.kernels.short.learnt import Arguments, recipe_of
+from hologram_torch.kernels.short.recipe import Made, Recipe
 
 
 class Recipes:

@@ -18,7 +18,7 @@ from hologram.runtime.memory.allocation import BufferSpec
 from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import bounds
-from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.kernels.short.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.tensors.memory import hologram_tensor, spans, strides
 from hologram_torch.watch import Complaint
 

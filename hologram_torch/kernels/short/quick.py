@@ -25,14 +25,14 @@ from hologram.runtime.launches.validation import cache_key
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch.device.devices import devices
-from hologram_torch.kernels.classes import class_of
-from hologram_torch.kernels.entries import compiled, entry, swift
 from hologram_torch.kernels.kernel import Expected, Kernel
-from hologram_torch.kernels.learnt import Arguments, recipe_of
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.kernels.results import same_steps
-from hologram_torch.kernels.templates import agrees, traced
+from hologram_torch.kernels.short.classes import class_of
+from hologram_torch.kernels.short.entries import compiled, entry, swift
+from hologram_torch.kernels.short.learnt import Arguments, recipe_of
+from hologram_torch.kernels.short.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.kernels.short.templates import agrees, traced
 from hologram_torch.tensors.memory import fresh, torch_tensor
 from hologram_torch.watch import unread
 
@@ -270,7 +270,7 @@ def _learn(
         known.keep(key, learnt, note, by_value)
         known.templates.keep(name, BY_VALUE if learnt is BY_VALUE else Variants())
         return results
-    fit = variants.found(tuple(call.sizes))
+    fit = variants.fitting(tuple(call.sizes))
     if fit is not None and fit[0].trusted:
         recipe, floats = fit[1], taken.floats if taken.told else []
         if (not floats or _within(recipe, floats)) and _promised(call.kernel, recipe, args, kwargs):

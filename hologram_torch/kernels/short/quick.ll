@@ -2,8 +2,8 @@
 ;
 ; It does what quick.py does, for what most calls are, and asks Python about all else: for a tensor of a class of its own, a
 ; freed buffer, no free block, while somebody traces or records. Objects are reached through Python's C interface alone, and
-; sizes and strides through PyTorch's. Whatever a call takes is held in its frame until the end. quick_arguments.ll and
-; quick_launch.ll follow in the same module.
+; sizes and strides through PyTorch's. Whatever a call takes is held in its frame until the end. The other files
+; of this folder follow in the same module.
 
 declare ptr @PyObject_Type(ptr)
 declare ptr @PyObject_GetAttr(ptr, ptr)

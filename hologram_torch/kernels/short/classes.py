@@ -16,8 +16,8 @@ from hologram.runtime.memory.allocation import BufferSpec
 from hologram.runtime.memory.ownership import over_borrowed_block
 from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch.kernels.kernel import Kernel
-from hologram_torch.kernels.learnt import Arguments
 from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.short.learnt import Arguments
 from hologram_torch.tensors.memory import hologram_tensor
 
 

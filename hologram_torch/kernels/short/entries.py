@@ -19,10 +19,10 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch import native
 from hologram_torch.device.devices import devices
-from hologram_torch.kernels.recipe import BY_VALUE, Made, Recipe, Same
+from hologram_torch.kernels.short.recipe import BY_VALUE, Made, Recipe, Same
 from hologram_torch.tensors.memory import importing, local, record, tensor_over
 
-FILES = ("quick.ll", "quick_arguments.ll", "quick_launch.ll")
+FILES = ("quick.ll", "arguments.ll", "tensors.ll", "buffers.ll", "launch.ll")
 NAMED = 0x3  # METH_VARARGS and METH_KEYWORDS: a tuple, and a dictionary or nothing
 MOST = 16  # of each kind of thing that a call may have
 FORMS = {None: 0, tuple: 1, list: 2}
