@@ -208,7 +208,7 @@ def run(library: ctypes.CDLL, case: Case) -> list[np.ndarray]:
         else:
             names = [b.name for b in step.kernel.buffers]
             scalars = {s.name: v for s, v in zip(step.kernel.scalars, step.scalars, strict=True)}
-            evaluate(step.kernel, dict(zip(names, arrays, strict=True)), scalars, step.grid)
+            evaluate(step.program, dict(zip(names, arrays, strict=True)), scalars, step.grid)
     first = len(case.operands)
     return [memory[first + k].reshape(o.shape) for k, o in enumerate(case.outputs)]
 
