@@ -77,7 +77,7 @@ def measure(
         opened, absent = in_turns({one: process.answer for one, process in processes.items()}, [None])
         takers = {one: lambda count, one=one: ask(one, "take", count, turn_seconds) for one in opened}
         turns, missing = in_turns(takers, shares(steps), seconds, least=2)
-        ends, late = in_turns({one: partial(ask, one) for one in turns}, ["found"])
+        ends, late = in_turns({one: partial(ask, one) for one in turns}, ["trial"])
         return {one: ends[one][0] if one in ends else (absent | missing | late)[one] for one in everyone}
     finally:
         for process in processes.values():
