@@ -284,6 +284,14 @@ DTYPES = [
         UnsupportedDType,
         "must be floats",
     ),
+    Bad(
+        "random float8",
+        lambda b: b.ex.apply(
+            hg.random_uniform, *hg.random_uniform.bind((), {"shape": (2,), "dtype": "f8e5m2"})
+        ),
+        UnsupportedDType,
+        "must be floats that are computed with, got f8e5m2",
+    ),
     Bad("setitem of str", lambda b: b.t.__setitem__(0, "a"), UnsupportedDType, "f32"),
     Bad(
         "operator with objects",

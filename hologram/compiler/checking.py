@@ -30,6 +30,7 @@ TRIALS = 4
 MOST_INSTRUCTIONS = 20_000  # that a program may take on poisoned data: loops may be told to run for ever
 MARGIN = 8.0  # times what the runs within a promise are apart
 EPSILON = {f16: 2.0**-10, bf16: 2.0**-7, f32: 2.0**-23}
+EXACTLY = frozenset({Opcode.BITCAST, Opcode.CONSTANT, Opcode.SCALAR, Opcode.SELECT})  # the bits that came
 SMALLEST = {f16: 2.0**-14, bf16: 2.0**-126, f32: 2.0**-126}  # that is normal
 Results = dict[str, np.ndarray]
 
@@ -160,11 +161,13 @@ class _Reading:
         seed: int = 0,
         contested: bool = False,
         fused: bool = False,
+        signed: bool = False,
     ) -> None:
         self.memory = trial.buffers
         self.grid = trial.grid
         self.contested = contested  # what several lanes store to one place is something else
         self.fused = fused  # products that are added to are not rounded
+        self.signed = signed  # NaN that arithmetic gives have the other sign
         self.promise = promise
         self.outside = outside  # 0: zeros, 1: the first element, 2: anything else
         self.sign = sign  # of the errors; 2: by chance
@@ -182,6 +185,8 @@ class _Reading:
             return (COMPUTE[Opcode.FMA](i.type, *operands),)
         if self.sign and i.opcode in self.promise.opcodes and i.type.is_float:
             return (self.wrong(i, operands, results[0]),)
+        if self.signed and i.opcode not in EXACTLY and i.types and i.type.is_float:
+            return tuple(np.where(np.isnan(x), -x, x) for x in results)
         return results
 
     def accessed(self, i: Instruction, operands: Any, results: Any, mask: Any) -> Any:
@@ -280,6 +285,7 @@ def _difference(
             return None
         open_ways: list[dict[str, int]] = [{"outside": k} for k in (1, 2) if first[1]]
         open_ways += [{"contested": 1}] if step.stage is Stage.PLAN else []
+        open_ways += [{"signed": 1}] if Opcode.BITCAST in before.opcodes else []
         promise = _left_open(before, step.promise)
         ways: list[dict[str, int]] = [
             {"sign": sign, "seed": k} for k, sign in enumerate((1, -1, 2, 2, 2)) if promise.ulp
@@ -293,12 +299,12 @@ def _difference(
         return None
     runs = [first[0], *(other[0] for other in others if other)]
     try:
-        got = _run(after, taken, _Reading)
+        last = _run(after, taken, _Reading)
     except ProgramError as error:
         return f"it cannot be run: {error}"
-    if got is None:
+    if last is None:
         return None
-    results, missed = got
+    results, missed = last
     beyond = sorted(missed & set(step.inside(before, goal)))
     if beyond:
         return f"a lane misses {', '.join(beyond)}, which is guarded"
@@ -306,12 +312,18 @@ def _difference(
         if b.name in results:
             exact, *rest = [run[b.name] for run in runs]
             vague = [~_alike(exact, other) for other in rest[: len(open_ways)]]
-            wrong = ~_agrees(results[b.name], exact, rest[len(open_ways) :], b.dtype, promise)
+            got = _as_seen(results[b.name], b.dtype)
+            wrong = ~_agrees(got, exact, rest[len(open_ways) :], b.dtype, promise)
             wrong &= ~np.logical_or.reduce([np.zeros_like(wrong), *vague])
             if wrong.any():
                 k = int(np.flatnonzero(wrong)[0])
-                return f"{b.name}[{k}] was {exact[k]!r} and is {results[b.name][k]!r}"
+                return f"{b.name}[{k}] was {exact[k]!r} and is {got[k]!r}"
     return None
+
+
+def _as_seen(memory: np.ndarray, dtype: DType) -> np.ndarray:
+    """Numbers of a dtype, which may have come as their codes."""
+    return memory if memory.dtype == dtype.numpy else memory.view(dtype.numpy)
 
 
 def _left_open(program: Program, promise: Promise) -> Promise:

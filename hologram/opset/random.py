@@ -143,8 +143,8 @@ def _uniform_reference(shape, low=0.0, high=1.0, seed=0, offset=0, dtype="f32"):
 
 def _shape_of(*, shape, dtype, **rest):
     element = dtypes.dtype(dtype)
-    if not element.is_float:
-        raise UnsupportedDType(f"random numbers must be floats, got {element}")
+    if element not in FLOATS:
+        raise UnsupportedDType(f"random numbers must be floats that are computed with, got {element}")
     return Layout.contiguous(element, integers(shape, "random numbers: a size"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value, select, sin
 from hologram.atlas.opcodes import ACCESSES, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program
 from hologram.atlas.rewrite import Unrolling, rewrite
@@ -30,7 +30,7 @@ from hologram.compiler.pipeline import formed, lower
 from hologram.compiler.recognition.specialise import specialised
 from hologram.compiler.scheduling.split import SPREAD
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import i16, i32, index
+from hologram.foundation.dtypes import f32, i16, i32, index
 from hologram.machine.plan import Step
 from tests.compiler.source.test_native import LIMITS
 from tests.programs import Case, programs
@@ -54,6 +54,20 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def everywhere(program: Program) -> frozenset[tuple[str, int]]:
     return frozenset((str(i.attribute), i.operands[0]) for i in program.body.walk() if i.opcode in ACCESSES)
+
+
+@pytest.mark.parametrize("device", GOALS)
+@pytest.mark.parametrize("dtype", dtypes.STORED, ids=str)
+@pytest.mark.usefixtures("checked")
+def test_codes_of_dtypes_that_are_only_stored_are_held_to_their_numbers(
+    dtype: dtypes.DType, device: str
+) -> None:
+    b = Builder("narrowed")
+    source, target = b.buffer("x", dtype, Access.READ), b.buffer("out", dtype, Access.WRITE)
+    at = b.coordinate(0)
+    b.store(target, at, sin(b.load(source, at).to(f32)).to(dtype))
+    lowered = lower(pipeline.held(b.build()), GOALS[device][0])
+    assert all(buffer.dtype.is_integer for buffer in lowered.buffers)
 
 
 @pytest.mark.parametrize("device", GOALS)

@@ -244,24 +244,26 @@ class Recorder:
     ) -> dict[str, Any]:
         """Attributes as an operation infers from: traced numbers by value, but for those that kernels can read."""
         given = dict(attributes)
-        if isinstance(given.get("seed"), TracedInteger):
+        if "seed" in given and any(isinstance(given[name], TracedInteger) for name in ("seed", "offset")):
             given |= self._keyed(given["seed"], given["offset"])
         taken: Mapping[str, DType] = {}
         if any(isinstance(x, TracedNumber) for x in given.values()):
             taken = operation.taken([o.layout if isinstance(o, Traced) else o for o in operands], given)
         return {name: x if name in taken else plain(x) for name, x in given.items()}
 
-    def _keyed(self, seed: TracedNumber, offset: Any) -> dict[str, Any]:
-        """A seed that is another at each call, and with it the offset, as the attributes of random numbers."""
+    def _keyed(self, seed: Any, offset: Any) -> dict[str, Any]:
+        """A seed or an offset that is another at each call, as the attributes of random numbers."""
         dtype = PARAMETERS["seed"]
         assert dtype is not None
-        if not self._readable(seed, dtype):
+        seed_read, offset_read = (
+            isinstance(x, TracedInteger) and self._readable(x, dtype) for x in (seed, offset)
+        )
+        if not (seed_read or offset_read):
             return {}
-        traced = isinstance(offset, TracedInteger) and self._readable(offset, dtype)
-        first = offset if traced else self.formulas.constant(0)
-        place = self.formulas.pair(seed, first, dtype)
-        words = self._number(dtype, Layout(dtype, (2,), (1,), place))
-        return {"seed": Key(words), "offset": 0 if traced else offset}
+        key = seed if seed_read else self.formulas.constant(plain(seed))
+        first = offset if offset_read else self.formulas.constant(0)
+        words = self._number(dtype, Layout(dtype, (2,), (1,), self.formulas.pair(key, first, dtype)))
+        return {"seed": Key(words), "offset": 0 if offset_read else offset}
 
     def _readable(self, number: TracedNumber, dtype: DType | None) -> bool:
         """Whether kernels can read a number as one of a dtype; raises Unfit where that holds, but not of this one."""

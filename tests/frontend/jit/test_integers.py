@@ -257,6 +257,19 @@ def test_a_seed_is_data(executor: hg.Executor, x: hg.Tensor, kind: Any) -> None:
         jitted(x, kind(0) - 1 if kind is not np.uint32 else -1)
 
 
+@pytest.mark.parametrize("seed", [7, 2**64 - 1])
+def test_an_offset_is_data_where_the_seed_is_not(executor: hg.Executor, x: hg.Tensor, seed: int) -> None:
+    def noisy(t, offset):
+        return t + hg.random_uniform(t.executor, t.shape, seed=seed, offset=offset)
+
+    jitted = hg.jit(noisy)
+    for offset in (0, 5, 2**40, 5):
+        assert bits(jitted(x, offset)) == bits(noisy(x, offset))
+    assert once(jitted)
+    with pytest.raises(hg.UnsupportedDType):
+        jitted(x, -1)
+
+
 def test_gradients_take_numbers_as_data(executor: hg.Executor, x: hg.Tensor) -> None:
     def loss(w, t, rate, seed):
         return hg.mean(hg.square(hg.dropout(w, p=0.5, seed=seed) * t - rate) / (1 + t))
