@@ -143,8 +143,8 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
     if attention_gradient.taken(cotangent, q, k, v, wanted):
         given = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
-        by_units = attention_gradient.attention_gradient
-        return (*by_units(q, k, v, mask, cotangent, causal=bool(causal), scale=given), None)
+        by_parts = attention_gradient.attention_gradient
+        return (*by_parts(q, k, v, mask, cotangent, causal=bool(causal), scale=given), None)
     mask, batch = _counted(q, k, mask, causal), cotangent.shape[:-2]
     scale = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     shapes = [x.shape[:-2] for x in (k, v)]

@@ -1,4 +1,4 @@
-"""The gradient of scaled dot-product attention by matrix units, on devices that have them for the operands' dtype."""
+"""The gradient of scaled dot-product attention in linear memory: by matrix units where there are, or by blocks."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import DType, bf16, f16, f32
+from hologram.foundation.dtypes import FLOATS, DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
+from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample
 from hologram.opset.forms.samples import array
-from hologram.opset.tiles.attention_gradient_units import gradient_plan, head_of
+from hologram.opset.tiles import attention_gradient_blocks, attention_gradient_units
+from hologram.opset.tiles.attention import is_large
 from hologram.opset.tiles.attention_units import exact_dtypes
 
 
 @frozen(eq=False, repr=False)
 class AttentionGradient(Operation):
-    """Three results, in f32: the cotangents of q, k and v. k and v have q's batch, or one entry along its last axis."""
+    """Three results, in the computing dtype: the cotangents of q, k and v.
+
+    k and v have q's batch, or one entry along its last axis.
+    """
 
     @property
     def results(self) -> int:
         return 3
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        return tuple(Layout.contiguous(f32, i.shape) for i in inputs[:3] if isinstance(i, Layout))
+        return tuple(
+            Layout.contiguous(i.dtype.computed, i.shape) for i in inputs[:3] if isinstance(i, Layout)
+        )
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
@@ -41,7 +48,10 @@ class AttentionGradient(Operation):
         k, v = (i.expand((*batch, *i.shape[-2:])) for i in (k, v))
         masked = isinstance(mask, Layout)
         given = [q, k, v, mask.expand((*batch, q.shape[-2], k.shape[-2])) if masked else q, cotangent]
-        return gradient_plan(given, masked, shared, attributes["causal"], attributes["scale"], target.limits)
+        settings = masked, shared, attributes["causal"], attributes["scale"]
+        if _has_units(q, v, {i.dtype for i in given[:3]}, target.limits):
+            return attention_gradient_units.gradient_plan(given, *settings, target.limits)
+        return attention_gradient_blocks.gradient_plan(given, *settings, target)
 
 
 def _reference(q, k, v, mask, cotangent, causal=False, scale=1.0):
@@ -71,26 +81,33 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 def _attention_gradient(q, k, v, mask=None, cotangent=None, *, causal=False, scale=1.0):
     """The cotangents of q, k and v; see scaled_dot_product_attention.
 
-    Dao (2023), FlashAttention-2, algorithm 2: weights are computed anew from each row's log-sum-exp.
+    Dao (2023), FlashAttention-2, algorithm 2: weights are computed anew, and never all of them are kept.
     """
 
 
 # Not an operation of its own: what a rule of attention's asks for.
 attention_gradient = AttentionGradient(
-    name="attention_gradient", function=_attention_gradient, reference=_reference, samples=_samples, dtypes=(f16, bf16),
+    name="attention_gradient", function=_attention_gradient, reference=_reference, samples=_samples, dtypes=FLOATS,
     gradient={},
 )  # fmt: skip
 
 
+def _has_units(q: Any, v: Any, kinds: set[DType], limits: Limits) -> bool:
+    """Whether the device's matrix units take operands of such dtypes, of which q and v are the first and the last."""
+    batch = math.prod(q.shape[:-2])  # along one axis of the grid, where they collapse
+    fits = attention_gradient_units.head_of(q.shape[-1], v.shape[-1]) and batch <= limits.max_workgroups
+    return bool(limits.copies_ahead and kinds <= exact_dtypes(limits) and fits)
+
+
 def taken(cotangent: Any, q: Any, k: Any, v: Any, wanted: tuple[str, ...]) -> bool:
-    """Whether a device has the kernels for tensors, and nobody follows the derivative of what they give."""
+    """Whether the operation serves tensors and is worth it, and nobody follows the derivative of what it gives."""
     batch, own = cotangent.shape[:-2], k.shape[:-2]
     alike = q.shape[:-2] == batch and own == v.shape[:-2] and len(own) == len(batch)
     grouped = alike and own[:-1] == batch[:-1] and own[-1:] in (batch[-1:], (1,) * len(batch[-1:]))
     limits = q.executor.target.limits
-    halves = limits.copies_ahead and {x.dtype for x in (cotangent, q, k, v)} <= exact_dtypes(limits)
-    fits = head_of(q.shape[-1], v.shape[-1]) and math.prod((*cotangent.shape, *k.shape)) > 0
-    fits = (
-        fits and math.prod(batch) <= limits.max_workgroups
-    )  # along one axis of the grid, where they collapse
-    return bool(grouped and halves and fits and "mask" not in wanted and not q.executor.differentiated)
+    units = _has_units(q, v, {x.dtype for x in (cotangent, q, k, v)}, limits)
+    large = is_large((*batch, q.shape[-2], k.shape[-2]), q.dtype.computed, limits)
+    some = math.prod((*cotangent.shape, *k.shape)) > 0
+    return bool(
+        grouped and (units or large) and some and "mask" not in wanted and not q.executor.differentiated
+    )

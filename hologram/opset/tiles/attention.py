@@ -46,8 +46,9 @@ class Attended:
 
 KERNEL = "attention"  # of a Problem
 COMPOSED = Candidate("composed", (), (0, 0))
-MANY_BYTES = 4 << 20  # of scores, from where on a CPU goes by blocks
-BLOCK_BYTES = 1 << 20  # of a block: a core's second cache
+BLOCK_BYTES = 2 << 20  # of scores on a CPU: near a core's second cache, and enough for its products
+BLOCK_BYTES_OF_GPUS = 64 << 20  # enough work for one launch
+MOST_BLOCKS = 4  # of scores that are kept whole
 LEAST_ROWS = 32  # of a block, that products are worth it
 
 
@@ -157,11 +158,11 @@ def _composed(
     computed, ndim = q.layout.dtype, k.layout.ndim
     keys = Place(k.position, k.layout.permute((*range(ndim - 2), ndim - 1, ndim - 2)))
     shape = (*q.layout.shape[:-1], keys.layout.shape[-1])
-    blocks = [_Block.whole(shape)]
-    if target.limits.serial_workgroups and math.prod(shape) * computed.itemsize > MANY_BYTES:
-        blocks = list(_blocks(shape, BLOCK_BYTES // computed.itemsize, causal))
-    scores = steps.place(computed, (max(math.prod(block.shape) for block in blocks),))
-    for block in blocks:
+    parts = [Block.whole(shape)]
+    if is_large(shape, computed, target.limits):
+        parts = list(blocks(shape, computed, causal, target.limits))
+    scores = steps.place(computed, (max(math.prod(block.shape) for block in parts),))
+    for block in parts:
         # Of q, scores, keys, v, the mask and the result: queries are the last axis but one, keys the last or that of v.
         of_q, of_keys = block.of(q, rows=-2), block.of(keys, columns=-1)
         of_v, of_result = block.of(v, columns=-2), block.of(result, rows=-2)
@@ -170,12 +171,12 @@ def _composed(
         if part.layout.size:
             plan = product_plan(of_q.layout, of_keys.layout, part.layout, computed, target)
             steps.extend(plan, (q.position, k.position, part.position))
-            _weigh(steps, part, masked_by, block.rows[0] if causal else None, scale)
+            weigh(steps, part, masked_by, block.rows[0] if causal else None, scale)
         plan = product_plan(part.layout, of_v.layout, of_result.layout, computed, target)
         steps.extend(plan, (part.position, v.position, result.position))
 
 
-def _weigh(steps: Steps, scores: Place, mask: Layout | None, first: int | None, scale: float) -> None:
+def weigh(steps: Steps, scores: Place, mask: Layout | None, first: int | None, scale: float) -> None:
     """The softmax of scores in place; of causal ones `first` is the number of the first row."""
     masks = () if mask is None else (mask,)
     layouts = (scores.layout, *masks, scores.layout)
@@ -188,7 +189,7 @@ def _weigh(steps: Steps, scores: Place, mask: Layout | None, first: int | None, 
 
 
 @frozen
-class _Block:
+class Block:
     """A part of the scores (batch..., l, s): one entry of the outer batch axes, and ranges of the other three."""
 
     outer: tuple[int, ...]
@@ -198,7 +199,7 @@ class _Block:
     shape: tuple[int, ...]
 
     @classmethod
-    def whole(cls, shape: tuple[int, ...]) -> _Block:
+    def whole(cls, shape: tuple[int, ...]) -> Block:
         return cls((), None, (0, shape[-2]), shape[-1], shape)
 
     def of(self, place: Place, rows: int | None = None, columns: int | None = None) -> Place:
@@ -215,8 +216,18 @@ class _Block:
         return Place(place.position, layout)
 
 
-def _blocks(shape: tuple[int, ...], elements: int, causal: bool) -> Iterator[_Block]:
-    """Blocks of about so many scores; causal ones leave out the keys that none of their rows looks at."""
+def _block_bytes(limits: Limits) -> int:
+    return BLOCK_BYTES if limits.serial_workgroups else BLOCK_BYTES_OF_GPUS
+
+
+def is_large(shape: tuple[int, ...], dtype: DType, limits: Limits) -> bool:
+    """Whether scores are computed block by block, as they are more than a few blocks."""
+    return math.prod(shape) * dtype.itemsize > MOST_BLOCKS * _block_bytes(limits)
+
+
+def blocks(shape: tuple[int, ...], dtype: DType, causal: bool, limits: Limits) -> Iterator[Block]:
+    """Blocks of scores; causal ones leave out the keys that none of their rows looks at."""
+    elements = _block_bytes(limits) // dtype.itemsize
     *batch, rows, columns = shape
     heads = max(1, elements // (rows * columns))
     step = rows if heads > 1 else min(rows, max(LEAST_ROWS, elements // columns))
@@ -227,4 +238,4 @@ def _blocks(shape: tuple[int, ...], elements: int, causal: bool) -> Iterator[_Bl
                 count = min(step, rows - first)
                 seen = min(columns, first + count) if causal else columns
                 part = (of_heads[1], count, seen) if of_heads else (count, seen)
-                yield _Block(outer, of_heads, (first, count), seen, part)
+                yield Block(outer, of_heads, (first, count), seen, part)

@@ -1,0 +1,139 @@
+"""The gradient of attention block by block, on every device: no memory holds all scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from hologram.atlas.builder import Builder, reduce_add
+from hologram.atlas.program import Access, Program
+from hologram.foundation.dtypes import Number
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attention import Block, blocks, weigh
+from hologram.opset.tiles.product import product_plan
+
+Q, K, V, MASK, COTANGENT, DQ, DK, DV = range(8)  # the operands
+
+
+def gradient_plan(
+    given: Sequence[Layout], masked: bool, shared: int, causal: bool, scale: float, target: Target
+) -> Plan:
+    """dq, dk and dv, contiguous, in the computing dtype; of heads that share a key, dk and dv are sums.
+
+    Weights are computed anew, for whole rows at a time; a block's parts of dk and dv are added to what was found.
+    """
+    steps = Steps(8)
+    computed = given[Q].dtype.computed
+    q, k, v, cotangent = (
+        place if place.layout.dtype is computed else steps.converted(place, computed)
+        for place in (Place(p, given[p]) for p in (Q, K, V, COTANGENT))
+    )
+    shape = (*q.layout.shape[:-1], k.layout.shape[-2])
+    parts = [p for block in blocks(shape, computed, causal, target.limits) for p in _apart(block, shared)]
+    scores = max(math.prod(part.shape) for part in parts)
+    rows = max(math.prod(part.shape[:-2]) * part.columns for part in parts)
+    weights, slopes = steps.place(computed, (scores,)), steps.place(computed, (scores,))
+    grown = steps.place(computed, (rows * max(k.layout.shape[-1], v.layout.shape[-1]),))
+    dq = Place(DQ, Layout.contiguous(computed, q.layout.shape))
+    dk, dv = _sums(steps, DK, k.layout, shared), _sums(steps, DV, v.layout, shared)
+
+    def product(a: Place, b: Place, out: Place) -> None:
+        plan = product_plan(a.layout, b.layout, out.layout, computed, target)
+        steps.extend(plan, (a.position, b.position, out.position))
+
+    def add(a: Place, b: Place, out: Place) -> None:
+        part = Place(grown.position, Layout.contiguous(computed, out.layout.shape))
+        product(a, b, part)
+        _run(steps, added_program, (out, part, out), out.layout.shape)
+
+    for part in parts:
+        w, s = (Place(place.position, Layout.contiguous(computed, part.shape)) for place in (weights, slopes))
+        of_q, of_cotangent = part.of(q, rows=-2), part.of(cotangent, rows=-2)
+        of_k, of_v = part.of(k, columns=-2), part.of(v, columns=-2)
+        of_mask = part.of(Place(MASK, given[MASK]), rows=-2, columns=-1).layout if masked else None
+        product(of_q, _turned(of_k), w)
+        weigh(steps, w, of_mask, part.rows[0] if causal else None, scale)
+        add(_turned(w), of_cotangent, part.of(dv, columns=-2))
+        product(of_cotangent, _turned(of_v), s)
+        _run(steps, slopes_program, (w, s, s), part.shape, {"scale": scale})
+        product(s, of_k, part.of(dq, rows=-2))
+        add(_turned(s), of_q, part.of(dk, columns=-2))
+    return steps.plan()
+
+
+def _apart(block: Block, shared: int) -> Iterator[Block]:
+    """A block, or where heads share keys one of each head, as they add to the same places."""
+    if shared == 1 or block.heads is None:
+        yield block
+        return
+    first, count = block.heads
+    for n in range(count):
+        yield Block(block.outer, (first + n, 1), block.rows, block.columns, (1, *block.shape[-2:]))
+
+
+def _sums(steps: Steps, position: int, operand: Layout, shared: int) -> Place:
+    """A result that is added to, zeros at first, as every head sees it."""
+    *batch, rows, columns = operand.shape
+    own = (*batch[:-1], batch[-1] // shared) if batch else ()
+    layout = Layout.contiguous(operand.dtype, (*own, rows, columns))
+    _run(steps, zeros_program, (Place(position, layout),), layout.shape)
+    return Place(position, layout.expand((*batch, rows, columns)))
+
+
+def _turned(place: Place) -> Place:
+    ndim = place.layout.ndim
+    return Place(place.position, place.layout.permute((*range(ndim - 2), ndim - 1, ndim - 2)))
+
+
+NAMES = {1: ("out",), 3: ("x", "y", "out")}
+
+
+def _run(
+    steps: Steps,
+    write: object,
+    places: Sequence[Place],
+    shape: Sequence[int],
+    named: Mapping[str, Number] | None = None,
+) -> None:
+    """A step of the program that `write` gives for the places' addresses."""
+    layouts = [place.layout for place in places]
+    program: Program = write(*map(Address.of, layouts))  # type: ignore[operator]
+    numbers = numbers_of(NAMES[len(places)], layouts, named or {})
+    steps.add(step_of(program, range(len(places)), numbers, shape), [place.position for place in places])
+
+
+@lru_cache(maxsize=64)
+def zeros_program(out: Address) -> Program:
+    b = Builder(f"atlas_attention_zeros_{out.dtype}", rank=len(out.steps))
+    at = [b.coordinate(axis) for axis in range(b.rank)]
+    Operand(b, "out", out, Access.WRITE, out.dtype).put(b.constant(0.0, out.dtype), *at)
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def added_program(x: Address, y: Address, out: Address) -> Program:
+    """out = x + y; out may be x."""
+    b = Builder(f"atlas_attention_added_{out.dtype}", rank=len(out.steps))
+    at = [b.coordinate(axis) for axis in range(b.rank)]
+    value = Operand(b, "x", x, Access.READ, x.dtype).at(*at) + Operand(b, "y", y, Access.READ, y.dtype).at(
+        *at
+    )
+    Operand(b, "out", out, Access.WRITE, out.dtype).put(value, *at)
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def slopes_program(weights: Address, slopes: Address, out: Address) -> Program:
+    """out = scale * weights * (slopes - sum of weights * slopes); out may be slopes."""
+    b = Builder(f"atlas_attention_slopes_{out.dtype}", rank=len(out.steps), reduced=1)
+    at = [b.coordinate(axis) for axis in range(b.rank)]
+    w = Operand(b, "x", weights, Access.READ, weights.dtype).at(*at)
+    s = Operand(b, "y", slopes, Access.READ, slopes.dtype).at(*at)
+    value = w * (s - reduce_add(w * s)) * b.scalar("scale", out.dtype)
+    Operand(b, "out", out, Access.WRITE, out.dtype).put(value, *at)
+    return b.build()
