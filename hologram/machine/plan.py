@@ -115,6 +115,7 @@ class Tile(Launchable):
         return "\n".join(lines)
 
 
+PACKED = "packed_product"  # and where Limits.own_packed: few rows of x times packed weights
 ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
 
 
