@@ -118,8 +118,8 @@ def _all() -> tuple[list[str], list[str]]:
 def functions() -> str:
     """The file signatures.pyi."""
     head = HEAD.format(
-        imports="from hologram.frontend.tensor import Tensor\n",
-        operand="Operand: TypeAlias = Tensor | ArrayLike\n",
+        imports="from hologram.frontend.packed import Packed\nfrom hologram.frontend.tensor import Tensor\n",
+        operand="Operand: TypeAlias = Tensor | Packed | ArrayLike\n",
     )
     return "\n".join([head, *_all()[0]]) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,23 @@ from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
+from hologram.opset.matmul import ACTIVATIONS
 from hologram.opset.movement import concat
 from hologram.opset.packed import gguf
-from hologram.opset.packed.formats import FORMATS, PLANES, Format, floats8, integers
+from hologram.opset.packed.formats import FORMATS, PLANES, Format, floats8, integers, named
 from hologram.opset.packed.reading import matrix_of, packed_linear, packed_rows, packed_weights
 
 
 class Packed:
     """A matrix (rows, columns) in a packed format, as planes on a device.
 
-    `linear` multiplies by it, `take` gives rows of it and `dequantize` all of it; each reads the planes as they are,
-    eager and inside `hg.jit`, on every backend.
+    `hg.linear(x, packed, bias)` multiplies by it, `hg.embedding(index, packed)` gives rows of it, `dequantize` all of
+    it. Each reads the planes as they are, on every backend. Functions of `hg.jit` close over it or take it as an
+    argument, like a tensor.
     """
 
     __slots__ = ("format", "planes", "shape")
+    __apply_first__ = True  # what it is an operand of, it answers for, whatever tensors stand beside it
 
     def __init__(self, format: Format, planes: Mapping[str, Tensor]) -> None:
         """Planes as `format.planes` says; raises ShapeError or UnsupportedDType for others."""
@@ -105,10 +108,16 @@ class Packed:
         joined = {name: concat([m.planes[name] for m in matrices]) for name in first.planes}
         return cls(first.format, joined)
 
-    def linear(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """x (..., columns) times the transpose, plus `bias` (rows): (..., rows) in x's dtype, added up in f32."""
+    def linear(self, x: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
+        """activation(x (..., columns) times the transpose + bias (rows)), as (..., rows) in x's dtype.
+
+        Added up in f32. On the CPU up to 16 rows of x are rounded first, to 16 bits, 32 columns by one scale.
+        """
         product = packed_linear(x, *self._operands(), format=self.format)
-        return product if bias is None else product + bias
+        if activation not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise ValueError(f"Packed.linear: activation must be one of {known}, got {activation!r}")
+        return ACTIVATIONS[activation](product if bias is None else product + bias)
 
     def take(self, rows: Tensor, dtype: Any = "f32") -> Tensor:
         """The rows that integers (...) name, as (..., columns); out of range: zeros."""
@@ -119,6 +128,11 @@ class Packed:
         return packed_weights(*self._operands(), format=self.format, dtype=dtypes.dtype(dtype).name)
 
     @property
+    def executor(self) -> Any:
+        """The Executor that it belongs to."""
+        return self.planes["codes"].executor
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all planes."""
         return sum(plane.nbytes for plane in self.planes.values())
@@ -126,6 +140,31 @@ class Packed:
     def _operands(self) -> tuple[Tensor | None, ...]:
         return tuple(map(self.planes.get, PLANES))
 
+    def __apply__(self, operation: Any, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        """Operations that take packed weights; see hologram.opset.forms.operation."""
+        taken = _TAKEN.get(operation.name)
+        if taken is None or operands[1] is not self:
+            raise UnsupportedDType(
+                f"{operation.name}: packed weights are the second operand of linear and embedding; "
+                "dequantize() gives a tensor"
+            )
+        return taken(*operands, **attributes)
+
+    # As an argument its planes are tensors, and its format is part of what a trace depends on.
+
+    def __branches__(self) -> dict[str, Any]:
+        return {"format": self.format.name, **self.planes}
+
+    @classmethod
+    def __assembled__(cls, branches: Mapping[str, Any]) -> Packed:
+        return cls(named(branches["format"]), {n: x for n, x in branches.items() if n in PLANES})
+
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"Packed({rows} x {columns}, {self.format.name}, {self.nbytes:,} bytes)"
+
+
+_TAKEN: dict[str, Callable[..., Tensor]] = {
+    "linear": lambda x, packed, bias, activation: packed.linear(x, bias, activation=activation),
+    "embedding": lambda index, packed: packed.take(index),
+}

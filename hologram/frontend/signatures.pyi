@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 from numpy.typing import ArrayLike
 
 from hologram.foundation.dtypes import DType
+from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
 
-Operand: TypeAlias = Tensor | ArrayLike
+Operand: TypeAlias = Tensor | Packed | ArrayLike
 Axes: TypeAlias = int | Sequence[int] | None
 Ints: TypeAlias = int | Sequence[int]
 AnyDType: TypeAlias = DType | str | type | None

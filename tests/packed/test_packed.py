@@ -76,9 +76,13 @@ def test_products_are_those_of_the_weights(kind: str, dtype: str, executor: hg.E
         product, added = host @ weights.T, bias.astype("f32").to_numpy()
         wanted, rounded = product + added, np.abs(product) + np.abs(added)
         room = np.abs(host) @ np.abs(weights).T * 2.0**-13 + rounded * hg.finfo(x.dtype).eps * 2
-        eager = packed.linear(x, bias)
-        traced = hg.jit(packed.linear)(x, bias)
-        for found in (eager, traced):
+        given = hg.jit(lambda x, packed, bias: hg.linear(x, packed, bias))(x, packed, bias)
+        for found in (
+            packed.linear(x, bias),
+            hg.jit(packed.linear)(x, bias),
+            hg.linear(x, packed, bias),
+            given,
+        ):
             assert found.shape == (*lead, 37)
             assert found.dtype == x.dtype
             assert np.all(np.abs(found.astype("f32").to_numpy() - wanted) <= room)
@@ -154,6 +158,26 @@ def test_the_derivative_by_x_reads_the_weights_too(executor: hg.Executor) -> Non
     np.testing.assert_allclose(found, np.tile(exact("Q5_1", data).sum(0), (2, 1)), rtol=1e-5, atol=1e-5)
 
 
+def test_other_weights_of_a_format_take_no_new_trace(executor: hg.Executor) -> None:
+    traces = []
+
+    @hg.jit
+    def gated(x, packed, rows):
+        traces.append(packed)
+        return hg.linear(x, packed, activation="silu") * 2.0, hg.embedding(rows, packed)
+
+    x = executor.tensor(np.random.default_rng(3).standard_normal((2, 64), dtype=np.float32))
+    rows = executor.tensor(np.array([1, 0], np.int32))
+    for seed in range(3):
+        data = blocks("Q4_1", 6, 64, seed, tame=True)
+        packed = hg.Packed.from_gguf(data, "Q4_1", (6, 64), device=executor)
+        product, taken = gated(x, packed, rows)
+        y = x.to_numpy() @ exact("Q4_1", data).T
+        np.testing.assert_allclose(product.to_numpy(), 2 * y / (1 + np.exp(-y)), rtol=1e-3, atol=1e-3)
+        assert same_bits(taken.to_numpy(), exact("Q4_1", data)[[1, 0]])
+    assert len(traces) == 1
+
+
 def test_bad_input_is_refused(executor: hg.Executor) -> None:
     data = blocks("Q8_0", 2, 64, 9)
     packed = hg.Packed.from_gguf(data, "Q8_0", (2, 64), device=executor)
@@ -166,6 +190,8 @@ def test_bad_input_is_refused(executor: hg.Executor) -> None:
         (lambda: packed.linear(executor.zeros((3, 64), "i32")), hg.UnsupportedDType, "must be of floats, got i32"),
         (lambda: packed.take(executor.zeros(3)), hg.UnsupportedDType, "rows are integers"),
         (lambda: packed.dequantize("i8"), hg.UnsupportedDType, "weights are floats, got i8"),
+        (lambda: hg.add(executor.zeros((2, 64)), packed), hg.UnsupportedDType, "second operand of linear"),
+        (lambda: hg.linear(executor.zeros(64), packed, activation="sine"), ValueError, "'sine'"),
         (lambda: hg.Packed(packed.format, {}), hg.ShapeError, "codes must have two axes"),
         (
             lambda: hg.Packed(packed.format, {"codes": packed.planes["codes"]}),

@@ -8,11 +8,13 @@ first; those of 3, 5 and 6 bits are two planes, so that none crosses a word.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, f8e4m3fn, f8e5m2, f16, f32, i8, u32
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
@@ -157,3 +159,17 @@ def floats8(element: DType, group: int) -> Format:
     if element not in (f8e4m3fn, f8e5m2) or group < 1:
         raise UnsupportedDType(f"packed floats are f8e4m3fn or f8e5m2 with a group, got {element} by {group}")
     return replace(Format(f"{element}_{group}", 8, group, scales=f32), element=element)
+
+
+def named(name: str) -> Format:
+    """The format of such a name; raises UnsupportedDType for one that is none."""
+    if name in FORMATS:
+        return FORMATS[name]
+    whole = re.fullmatch(r"int(\d)(_minimum)?_(\d+)_(f16|f32)", name)
+    if whole is not None:
+        bits, minimum, group, scales = whole.groups()
+        return integers(int(bits), int(group), symmetric=minimum is None, scales=dtypes.named(scales))
+    element, _, group = name.rpartition("_")
+    if element in (f8e4m3fn.name, f8e5m2.name) and group.isdigit():
+        return floats8(dtypes.named(element), int(group))
+    raise UnsupportedDType(f"packed weights: {name!r} is no format; GGUF's are {' '.join(FORMATS)}")
