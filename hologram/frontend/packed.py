@@ -38,6 +38,8 @@ class Packed:
     @classmethod
     def from_gguf(cls, data: Any, kind: str, shape: Sequence[int], *, device: Any = None) -> Packed:
         """A matrix of `shape` (rows, columns) from the blocks of a GGUF file, bytes of such a kind ("Q4_K", ...)."""
+        if len(shape) != 2:
+            raise ShapeError(f"Packed.from_gguf: a matrix has rows and columns, got shape {tuple(shape)}")
         rows, columns = shape
         return cls._held(FORMATS.get(kind), gguf.planes_of(kind, np.asarray(data), rows, columns), device)
 
@@ -54,7 +56,7 @@ class Packed:
         if scales not in (dtypes.f16, dtypes.f32):
             raise UnsupportedDType(f"Packed.from_codes: scales must be f16 or f32, got {scales}")
         format = integers(bits, group, symmetric=minimum is None, scales=scales)
-        given = np.asarray(codes)
+        given = _matrix("from_codes", codes)
         low, high = (-format.zero, (1 << bits) - 1 - format.zero)
         if given.size and (given.min() < low or given.max() > high):
             raise ValueError(f"Packed.from_codes: codes of {bits} bits must lie in [{low}, {high}]")
@@ -66,7 +68,7 @@ class Packed:
     @classmethod
     def from_float8(cls, codes: Any, scale: Any, *, group: int, device: Any = None) -> Packed:
         """float8 codes (rows, columns), e4m3fn or e5m2, with an f32 scale for each `group` columns."""
-        given = np.asarray(codes)
+        given = _matrix("from_float8", codes)
         format = floats8(dtypes.dtype(given.dtype), group)
         format.planes(*given.shape)
         return cls._held(format, format.packed(given, np.asarray(scale)), device)
@@ -76,9 +78,11 @@ class Packed:
         cls, weights: Any, *, bits: int = 8, group: int = 32, symmetric: bool = True, device: Any = None
     ) -> Packed:
         """A matrix of floats rounded to nearest: each group's largest magnitude, or its range, takes all codes."""
-        array = np.asarray(weights.to_numpy() if isinstance(weights, Tensor) else weights, np.float32)
-        if array.ndim != 2 or array.shape[1] % group:
-            raise ShapeError(f"Packed.quantize: a matrix of groups of {group} is needed, got {array.shape}")
+        array = _matrix("quantize", weights).astype(np.float32)
+        if array.shape[1] % group:
+            raise ShapeError(f"Packed.quantize: columns must be groups of {group}, got {array.shape}")
+        if not np.isfinite(array).all():
+            raise ValueError("Packed.quantize: weights must be finite")
         parts = array.reshape(array.shape[0], -1, group)
         if symmetric:
             most = (1 << bits - 1) - 1
@@ -162,6 +166,13 @@ class Packed:
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"Packed({rows} x {columns}, {self.format.name}, {self.nbytes:,} bytes)"
+
+
+def _matrix(who: str, given: Any) -> np.ndarray:
+    array = given.to_numpy() if isinstance(given, Tensor) else np.asarray(given)
+    if array.ndim != 2:
+        raise ShapeError(f"Packed.{who}: a matrix (rows, columns) is needed, got shape {array.shape}")
+    return array
 
 
 _TAKEN: dict[str, Callable[..., Tensor]] = {

@@ -200,6 +200,10 @@ def test_bad_input_is_refused(executor: hg.Executor) -> None:
         ),
         (lambda: hg.Packed.from_codes(np.full((1, 32), 8), one, bits=4, group=32), ValueError, "8, 7"),
         (lambda: hg.Packed.quantize(np.ones((2, 33)), group=32), hg.ShapeError, r"got \(2, 33\)"),
+        (lambda: hg.Packed.quantize(np.full((2, 32), np.nan)), ValueError, "must be finite"),
+        (lambda: hg.Packed.quantize(np.ones(32)), hg.ShapeError, r"got shape \(32,\)"),
+        (lambda: hg.Packed.quantize(np.ones((2, 12)), bits=4, group=12), hg.ShapeError, "a multiple of 24"),
+        (lambda: hg.Packed.from_gguf(data, "Q8_0", (2, 2, 32)), hg.ShapeError, r"got shape \(2, 2, 32\)"),
         (
             lambda: hg.Packed.concatenate([packed, hg.Packed.quantize(np.ones((2, 64)), device=executor)]),
             hg.ShapeError,

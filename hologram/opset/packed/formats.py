@@ -8,6 +8,7 @@ first; those of 3, 5 and 6 bits are two planes, so that none crosses a word.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from functools import cached_property
@@ -48,7 +49,8 @@ class Format:
     @property
     def unit(self) -> int:
         """What columns must be a multiple of."""
-        return max(self.block, self.group, WORD // max(1, min(self.low_bits, self.high_bits or WORD)))
+        in_words = WORD // min(self.low_bits, self.high_bits or WORD) if self.element is None else 1
+        return math.lcm(self.block or 1, self.group, in_words)
 
     def planes(self, rows: int, columns: int) -> dict[str, tuple[DType, tuple[int, int]]]:
         """The dtype and shape of each plane of a matrix."""
