@@ -39,6 +39,10 @@ class CompileError(HologramError, RuntimeError):
         self.source = source
 
 
+class FormatError(HologramError, ValueError):
+    """A file is not what its format says; the message names the file, the field and where it is."""
+
+
 class ProgramError(HologramError, ValueError):
     """An Atlas program breaks a rule; the message names the line and the rule."""
 
