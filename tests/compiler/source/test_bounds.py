@@ -204,6 +204,7 @@ GATHERING = {
     "argsort",
     "topk",
     "searchsorted",
+    "packed_rows",
 }
 # Positions that stay inside by a condition on others than themselves.
 CONDITIONAL = {
