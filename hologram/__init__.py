@@ -70,6 +70,7 @@ if _typing.TYPE_CHECKING:
         vjp as vjp,
     )
     from hologram.frontend.jit.jitted import jit as jit
+    from hologram.frontend.packed import Packed as Packed
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
@@ -125,6 +126,7 @@ _aliases.install()
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
     "BackendType": "hologram.frontend.selection",
+    "Packed": "hologram.frontend.packed",
     "Program": "hologram.atlas.program",
     **dict.fromkeys(
         ("custom_gradient", "grad", "stop_gradient", "value_and_grad", "vjp"),

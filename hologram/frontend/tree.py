@@ -1,4 +1,8 @@
-"""Arguments and results as trees: tuples, lists, named tuples and dicts, with leaves."""
+"""Arguments and results as trees: tuples, lists, named tuples, dicts and what else says how it branches, with leaves.
+
+A class that says so has `__branches__`, a dict of what it is made of, and `__assembled__`, which makes one of such a
+dict.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ def branches(tree: Any) -> dict[Any, Any] | None:
         return {key: tree[key] for key in ordered(tree)}
     if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
         return dict(enumerate(tree))
-    return None
+    own = getattr(tree, "__branches__", None)
+    return None if own is None else own()
 
 
 def mapped(tree: Any, leaf: Leaf) -> Any:
@@ -44,6 +49,8 @@ def _assembled(tree: Any, children: dict[Any, Any]) -> Any:
         whole = copy.copy(tree)  # of its own type
         whole.update(children)
         return whole
+    if hasattr(kind, "__assembled__"):
+        return kind.__assembled__(children)
     return kind(children.values()) if kind in (tuple, list) else kind(*children.values())
 
 

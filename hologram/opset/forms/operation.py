@@ -322,7 +322,7 @@ class Operation:
         for operand in operands:
             # As with Python's operators, the most derived class answers: a traced tensor before the others.
             kind = type(operand)
-            if kind is not highest and _answers(kind) and (highest is None or issubclass(kind, highest)):
+            if kind is not highest and _answers(kind) and (highest is None or _outranks(kind, highest)):
                 chosen, highest = operand, kind
         if chosen is not None:
             return chosen.__apply__(self, operands, attributes)
@@ -351,6 +351,14 @@ def _settles(value: Any) -> bool:
 def _answers(kind: type) -> bool:
     """Whether an object of a type answers calls of operations; see Applicable."""
     return hasattr(kind, "__apply__")
+
+
+@lru_cache(maxsize=256)
+def _outranks(kind: type, other: type) -> bool:
+    """Whether an object of a type answers before one of another: one that stands for several tensors before these."""
+    return issubclass(kind, other) or (
+        hasattr(kind, "__apply_first__") and not hasattr(other, "__apply_first__")
+    )
 
 
 OPERATIONS: dict[str, Operation] = {}

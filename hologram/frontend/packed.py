@@ -1,0 +1,175 @@
+"""Packed: weights that stay in blocks of codes and scales, and the operations that take them as they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation import dtypes
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.frontend.default import executor_of
+from hologram.frontend.tensor import Tensor
+from hologram.opset.indexing import embedding
+from hologram.opset.matmul import linear
+from hologram.opset.movement import concat
+from hologram.opset.packed.formats import Format, format_of
+from hologram.opset.packed.gguf import planes_of_gguf
+from hologram.opset.packed.linear import packed_linear
+from hologram.opset.packed.quantizing import quantized
+from hologram.opset.packed.weights import PLANES, packed_numbers, packed_rows
+
+
+class Packed:
+    """A matrix of weights (rows, columns) = (out features, in features) that is kept packed.
+
+    It is a few tensors, `planes`, and a format that says what they mean. Products read it as it lies:
+    `hg.linear(x, packed, bias)` is x @ packed.T + bias, for x of f32, f16 or bf16 with any leading axes, added up in
+    f32. `hg.embedding(index, packed)` and `packed.take(index)` give rows as floats, `packed.dequantize()` all of them.
+    Functions of `hg.jit` take it as an argument or close over it, like a tensor.
+    """
+
+    __slots__ = ("columns", "format", "planes")
+    __apply_first__ = True  # what it is an operand of, it answers for, whatever tensors stand beside it
+
+    def __init__(self, format: Format, columns: int, planes: Mapping[str, Tensor]) -> None:
+        self.format = format
+        self.columns = columns
+        self.planes = dict(planes)
+
+    # How it is made.
+
+    @classmethod
+    def from_gguf(cls, data: Any, kind: str, shape: tuple[int, int], executor: Any = None) -> Packed:
+        """Of a GGUF tensor's bytes (uint8), its kind ("Q4_K", ...), and its shape (rows, columns).
+
+        GGUF itself names axes from the innermost: shape is its dimensions in reverse. Raises UnsupportedDType for
+        a kind that is none, ShapeError where the bytes are not those of the shape.
+        """
+        rows, columns = (int(n) for n in shape)
+        planes = planes_of_gguf(np.asarray(data), kind, (rows, columns))
+        return cls.from_planes(planes, kind, (rows, columns), executor)
+
+    @classmethod
+    def quantize(cls, weights: Any, format: str, executor: Any = None) -> Packed:
+        """Of an array (rows, columns), rounded to a format.
+
+        "int8" and "int4" are symmetric, "uint8" and "uint4" have zero points, "f8e4m3" and "f8e5m2" are floats. Each
+        has a scale for each row; with a number behind, "int4g32", for each so many neighbours of a row.
+        """
+        array = np.asarray(weights, np.float32)
+        return cls.from_planes(quantized(array, format_of(format)), format, array.shape, executor)
+
+    @classmethod
+    def from_planes(
+        cls, planes: Mapping[str, Any], format: str, shape: Sequence[int], executor: Any = None
+    ) -> Packed:
+        """Of its planes, arrays or tensors; see hologram/opset/packed/formats.py for how codes lie in them.
+
+        Raises ShapeError or UnsupportedDType where a plane is not what the format asks for.
+        """
+        known = format_of(format)
+        rows, columns = (int(n) for n in shape)
+        wanted = known.planes(rows, columns)
+        if set(planes) != set(wanted):
+            raise ShapeError(f"packed: {format} has the planes {', '.join(wanted)}, got {', '.join(planes)}")
+        given = next((p.executor for p in planes.values() if isinstance(p, Tensor)), None)
+        home = executor_of(executor if executor is not None else given)
+        made = {
+            n: p if isinstance(p, Tensor) else home.tensor(np.asarray(p, wanted[n][0].numpy))
+            for n, p in planes.items()
+        }
+        for name, (dtype, size) in wanted.items():
+            if made[name].dtype is not dtype or made[name].shape != size:
+                raise ShapeError(
+                    f"packed: {name} of {format} {rows} x {columns} must be {dtype} of shape {size}, "
+                    f"got {made[name].dtype} of shape {made[name].shape}"
+                )
+        return cls(known, columns, made)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Packed]) -> Packed:
+        """Matrices of one format and as many columns, joined by rows: their products become one."""
+        if not parts:
+            raise ShapeError("packed: there must be something to concatenate, got nothing")
+        first = parts[0]
+        for other in parts[1:]:
+            if other.format != first.format or other.columns != first.columns:
+                raise ShapeError(
+                    f"packed: one format and as many columns are needed, got {first} and {other}"
+                )
+        planes = {n: concat([p.planes[n] for p in parts], axis=0) for n in first.planes}
+        return Packed(first.format, first.columns, planes)
+
+    # What it is.
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: out features, in features."""
+        return (self.planes["codes"].shape[0], self.columns)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def nbytes(self) -> int:
+        """Of all planes."""
+        return sum(plane.nbytes for plane in self.planes.values())
+
+    @property
+    def executor(self) -> Any:
+        """The Executor that it belongs to."""
+        return self.planes["codes"].executor
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"Packed({self.format.name}, {rows} x {columns})"
+
+    # What is computed of it.
+
+    def dequantize(self, dtype: Any = dtypes.f32) -> Tensor:
+        """All weights (rows, columns): of f32 as the format defines them, rounded to other dtypes."""
+        return packed_numbers(*self._planes(), **self._settings(dtype))
+
+    def take(self, index: Any, dtype: Any = dtypes.f32) -> Tensor:
+        """The rows that index (...) names, as (..., columns); negative: from the end; out of range: zeros."""
+        return packed_rows(index, *self._planes(), **self._settings(dtype))
+
+    def linear(self, x: Any, bias: Any = None, *, activation: str = "none") -> Tensor:
+        """activation(x @ self.T + bias), for x (..., columns) of f32, f16 or bf16, in its dtype."""
+        settings = {"format": self.format.name, "columns": self.columns, "activation": activation}
+        return packed_linear(x, *self._planes(), bias, **settings)
+
+    def _planes(self) -> tuple[Tensor | None, ...]:
+        return tuple(self.planes.get(name) for name in PLANES)
+
+    def _settings(self, dtype: Any) -> dict[str, Any]:
+        return {"format": self.format.name, "columns": self.columns, "dtype": dtypes.dtype(dtype).name}
+
+    def __apply__(self, operation: Any, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        """Operations that take packed weights; see hologram.opset.forms.operation."""
+        taken = TAKEN.get(operation)
+        if taken is None or operands[1] is not self:
+            raise UnsupportedDType(
+                f"{operation.name}: packed weights are the second operand of linear and embedding; "
+                "dequantize() gives a tensor"
+            )
+        return taken(*operands, **attributes)
+
+    # As an argument: its planes are tensors, and the rest is part of what a trace depends on.
+
+    def __branches__(self) -> dict[str, Any]:
+        return {"format": self.format.name, "columns": str(self.columns), **self.planes}
+
+    @classmethod
+    def __assembled__(cls, branches: Mapping[str, Any]) -> Packed:
+        planes = {n: x for n, x in branches.items() if n in PLANES}
+        return cls(format_of(branches["format"]), int(branches["columns"]), planes)
+
+
+TAKEN: dict[Any, Callable[..., Tensor]] = {
+    linear: lambda x, packed, bias, activation: packed.linear(x, bias, activation=activation),
+    embedding: lambda index, packed: packed.take(index),
+}
