@@ -12,6 +12,7 @@ import numpy as np
 
 import hologram as hg
 from hologram.foundation.dtypes import f32
+from hologram.frontend.packed import TAKEN
 from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
@@ -57,6 +58,8 @@ def _parameter(name: str, default: Any) -> str:
 def _operand(operation: Operation, name: str) -> str:
     several = operation.operands == ("tensors",)
     kind = "Sequence[Operand]" if several else "Operand"
+    if operation in TAKEN and name == operation.operands[1]:
+        kind = "Operand | Packed"
     return f"{name}: {kind}" + (" | None = ..." if name in operation.optional else "")
 
 
@@ -119,7 +122,7 @@ def functions() -> str:
     """The file signatures.pyi."""
     head = HEAD.format(
         imports="from hologram.frontend.packed import Packed\nfrom hologram.frontend.tensor import Tensor\n",
-        operand="Operand: TypeAlias = Tensor | Packed | ArrayLike\n",
+        operand="Operand: TypeAlias = Tensor | ArrayLike\n",
     )
     return "\n".join([head, *_all()[0]]) + "\n"
 
@@ -128,9 +131,9 @@ def methods() -> str:
     """The file methods.pyi, which stands below Tensor and does not name it."""
     head = HEAD.format(imports="from typing_extensions import Self\n", operand="")
     own = {method.split("(")[0].split()[-1]: method for method in _all()[1]}
-    words = {"Tensor": "Self", "Operand": "Self | ArrayLike"}
+    words = {"Tensor": "Self", "Operand": "Self | ArrayLike", "Packed": "Any"}
     kept = [
-        re.sub("Tensor|Operand", lambda m: words[m[0]], method)
+        re.sub("Tensor|Operand|Packed", lambda m: words[m[0]], method)
         for name, method in own.items()
         if name not in _OWN
     ]

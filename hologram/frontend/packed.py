@@ -1,4 +1,4 @@
-"""hg.Packed: a matrix of weights that stays in the few bits it came in."""
+"""Packed: weights that stay in blocks of codes and scales, and the operations that take them as they lie."""
 
 from __future__ import annotations
 
@@ -9,144 +9,148 @@ import numpy as np
 
 from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError, UnsupportedDType
-from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
-from hologram.opset.matmul import ACTIVATIONS
+from hologram.opset.indexing import embedding
+from hologram.opset.matmul import linear
 from hologram.opset.movement import concat
-from hologram.opset.packed import gguf
-from hologram.opset.packed.formats import FORMATS, PLANES, Format, floats8, integers, named
-from hologram.opset.packed.reading import matrix_of, packed_linear, packed_rows, packed_weights
+from hologram.opset.packed.formats import Format, format_of
+from hologram.opset.packed.gguf import planes_of_gguf
+from hologram.opset.packed.linear import packed_linear
+from hologram.opset.packed.quantizing import quantized
+from hologram.opset.packed.weights import PLANES, packed_numbers, packed_rows
 
 
 class Packed:
-    """A matrix (rows, columns) in a packed format, as planes on a device.
+    """A matrix of weights (rows, columns) = (out features, in features) that is kept packed.
 
-    `hg.linear(x, packed, bias)` multiplies by it, `hg.embedding(index, packed)` gives rows of it, `dequantize` all of
-    it. Each reads the planes as they are, on every backend. Functions of `hg.jit` close over it or take it as an
-    argument, like a tensor.
+    It is a few tensors, `planes`, and a format that says what they mean. Products read it as it lies:
+    `hg.linear(x, packed, bias)` is x @ packed.T + bias, for x of f32, f16 or bf16 with any leading axes, added up in
+    f32. `hg.embedding(index, packed)` and `packed.take(index)` give rows as floats, `packed.dequantize()` all of them.
+    Functions of `hg.jit` take it as an argument or close over it, like a tensor.
     """
 
-    __slots__ = ("format", "planes", "shape")
+    __slots__ = ("columns", "format", "planes")
     __apply_first__ = True  # what it is an operand of, it answers for, whatever tensors stand beside it
 
-    def __init__(self, format: Format, planes: Mapping[str, Tensor]) -> None:
-        """Planes as `format.planes` says; raises ShapeError or UnsupportedDType for others."""
+    def __init__(self, format: Format, columns: int, planes: Mapping[str, Tensor]) -> None:
         self.format = format
-        self.planes = {name: planes[name] for name in PLANES if name in planes}
-        self.shape = matrix_of("Packed", format, self._operands())
+        self.columns = columns
+        self.planes = dict(planes)
+
+    # How it is made.
 
     @classmethod
-    def from_gguf(cls, data: Any, kind: str, shape: Sequence[int], *, device: Any = None) -> Packed:
-        """A matrix of `shape` (rows, columns) from the blocks of a GGUF file, bytes of such a kind ("Q4_K", ...)."""
-        if len(shape) != 2:
-            raise ShapeError(f"Packed.from_gguf: a matrix has rows and columns, got shape {tuple(shape)}")
-        rows, columns = shape
-        return cls._held(FORMATS.get(kind), gguf.planes_of(kind, np.asarray(data), rows, columns), device)
+    def from_gguf(cls, data: Any, kind: str, shape: tuple[int, int], executor: Any = None) -> Packed:
+        """Of a GGUF tensor's bytes (uint8), its kind ("Q4_K", ...), and its shape (rows, columns).
 
-    @classmethod
-    def from_codes(
-        cls, codes: Any, scale: Any, minimum: Any = None, *, bits: int = 8, group: int, device: Any = None
-    ) -> Packed:
-        """int2, int4 or int8 codes with a scale for each `group` columns: scale * code, or with a minimum added.
-
-        Codes (rows, columns) without minima are signed, with minima unsigned. Zero points of AWQ, GPTQ and torchao are
-        minima: -scale * zero. Scales and minima (rows, columns / group) are f16 or f32.
+        GGUF itself names axes from the innermost: shape is its dimensions in reverse. Raises UnsupportedDType for
+        a kind that is none, ShapeError where the bytes are not those of the shape.
         """
-        scales = dtypes.dtype(np.asarray(scale).dtype)
-        if scales not in (dtypes.f16, dtypes.f32):
-            raise UnsupportedDType(f"Packed.from_codes: scales must be f16 or f32, got {scales}")
-        format = integers(bits, group, symmetric=minimum is None, scales=scales)
-        given = _matrix("from_codes", codes)
-        low, high = (-format.zero, (1 << bits) - 1 - format.zero)
-        if given.size and (given.min() < low or given.max() > high):
-            raise ValueError(f"Packed.from_codes: codes of {bits} bits must lie in [{low}, {high}]")
-        unsigned = (given.astype(np.int64) + format.zero).astype(np.uint8)
-        format.planes(*given.shape)
-        minima = None if minimum is None else np.asarray(minimum)
-        return cls._held(format, format.packed(unsigned, np.asarray(scale), minima), device)
+        rows, columns = (int(n) for n in shape)
+        planes = planes_of_gguf(np.asarray(data), kind, (rows, columns))
+        return cls.from_planes(planes, kind, (rows, columns), executor)
 
     @classmethod
-    def from_float8(cls, codes: Any, scale: Any, *, group: int, device: Any = None) -> Packed:
-        """float8 codes (rows, columns), e4m3fn or e5m2, with an f32 scale for each `group` columns."""
-        given = _matrix("from_float8", codes)
-        format = floats8(dtypes.dtype(given.dtype), group)
-        format.planes(*given.shape)
-        return cls._held(format, format.packed(given, np.asarray(scale)), device)
+    def quantize(cls, weights: Any, format: str, executor: Any = None) -> Packed:
+        """Of an array (rows, columns), rounded to a format.
 
-    @classmethod
-    def quantize(
-        cls, weights: Any, *, bits: int = 8, group: int = 32, symmetric: bool = True, device: Any = None
-    ) -> Packed:
-        """A matrix of floats rounded to nearest: each group's largest magnitude, or its range, takes all codes."""
-        array = _matrix("quantize", weights).astype(np.float32)
-        if array.shape[1] % group:
-            raise ShapeError(f"Packed.quantize: columns must be groups of {group}, got {array.shape}")
-        if not np.isfinite(array).all():
-            raise ValueError("Packed.quantize: weights must be finite")
-        parts = array.reshape(array.shape[0], -1, group)
-        if symmetric:
-            most = (1 << bits - 1) - 1
-            scale = (np.abs(parts).max(-1) / most).astype(np.float32)
-            low, high, minimum = -most, most, None
-        else:
-            minimum = parts.min(-1)
-            scale = ((parts.max(-1) - minimum) / ((1 << bits) - 1)).astype(np.float32)
-            low, high = 0, (1 << bits) - 1
-        shifted = parts if minimum is None else parts - minimum[..., None]
-        ratio = np.divide(shifted, scale[..., None], out=np.zeros_like(parts), where=scale[..., None] > 0)
-        codes = np.clip(np.rint(ratio), low, high).astype(np.int64).reshape(array.shape)
-        return cls.from_codes(codes, scale, minimum, bits=bits, group=group, device=device)
-
-    @classmethod
-    def _held(cls, format: Format | None, planes: Mapping[str, np.ndarray], device: Any) -> Packed:
-        assert format is not None
-        return cls(format, {name: asarray(plane, device=device) for name, plane in planes.items()})
-
-    @classmethod
-    def concatenate(cls, matrices: Sequence[Packed]) -> Packed:
-        """The rows of all of them as one matrix; raises ShapeError where formats or columns differ."""
-        first = matrices[0]
-        if any(m.format != first.format or m.shape[1] != first.shape[1] for m in matrices):
-            kinds = ", ".join(f"{m.format.name} {m.shape}" for m in matrices)
-            raise ShapeError(f"Packed.concatenate: formats and columns must agree, got {kinds}")
-        joined = {name: concat([m.planes[name] for m in matrices]) for name in first.planes}
-        return cls(first.format, joined)
-
-    def linear(self, x: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
-        """activation(x (..., columns) times the transpose + bias (rows)), as (..., rows) in x's dtype.
-
-        Added up in f32. On the CPU up to 16 rows of x are rounded first, to 16 bits, 32 columns by one scale.
+        "int8" and "int4" are symmetric, "uint8" and "uint4" have zero points, "f8e4m3" and "f8e5m2" are floats. Each
+        has a scale for each row; with a number behind, "int4g32", for each so many neighbours of a row.
         """
-        product = packed_linear(x, *self._operands(), format=self.format)
-        if activation not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
-            raise ValueError(f"Packed.linear: activation must be one of {known}, got {activation!r}")
-        return ACTIVATIONS[activation](product if bias is None else product + bias)
+        array = np.asarray(weights, np.float32)
+        return cls.from_planes(quantized(array, format_of(format)), format, array.shape, executor)
 
-    def take(self, rows: Tensor, dtype: Any = "f32") -> Tensor:
-        """The rows that integers (...) name, as (..., columns); out of range: zeros."""
-        return packed_rows(rows, *self._operands(), format=self.format, dtype=dtypes.dtype(dtype).name)
+    @classmethod
+    def from_planes(
+        cls, planes: Mapping[str, Any], format: str, shape: Sequence[int], executor: Any = None
+    ) -> Packed:
+        """Of its planes, arrays or tensors; see hologram/opset/packed/formats.py for how codes lie in them.
 
-    def dequantize(self, dtype: Any = "f32") -> Tensor:
-        """The whole matrix, computed in f32."""
-        return packed_weights(*self._operands(), format=self.format, dtype=dtypes.dtype(dtype).name)
+        Raises ShapeError or UnsupportedDType where a plane is not what the format asks for.
+        """
+        known = format_of(format)
+        rows, columns = (int(n) for n in shape)
+        wanted = known.planes(rows, columns)
+        if set(planes) != set(wanted):
+            raise ShapeError(f"packed: {format} has the planes {', '.join(wanted)}, got {', '.join(planes)}")
+        given = next((p.executor for p in planes.values() if isinstance(p, Tensor)), None)
+        home = executor_of(executor if executor is not None else given)
+        made = {
+            n: p if isinstance(p, Tensor) else home.tensor(np.asarray(p, wanted[n][0].numpy))
+            for n, p in planes.items()
+        }
+        for name, (dtype, size) in wanted.items():
+            if made[name].dtype is not dtype or made[name].shape != size:
+                raise ShapeError(
+                    f"packed: {name} of {format} {rows} x {columns} must be {dtype} of shape {size}, "
+                    f"got {made[name].dtype} of shape {made[name].shape}"
+                )
+        return cls(known, columns, made)
+
+    @staticmethod
+    def concatenate(parts: Sequence[Packed]) -> Packed:
+        """Matrices of one format and as many columns, joined by rows: their products become one."""
+        if not parts:
+            raise ShapeError("packed: there must be something to concatenate, got nothing")
+        first = parts[0]
+        for other in parts[1:]:
+            if other.format != first.format or other.columns != first.columns:
+                raise ShapeError(
+                    f"packed: one format and as many columns are needed, got {first} and {other}"
+                )
+        planes = {n: concat([p.planes[n] for p in parts], axis=0) for n in first.planes}
+        return Packed(first.format, first.columns, planes)
+
+    # What it is.
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: out features, in features."""
+        return (self.planes["codes"].shape[0], self.columns)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def nbytes(self) -> int:
+        """Of all planes."""
+        return sum(plane.nbytes for plane in self.planes.values())
 
     @property
     def executor(self) -> Any:
         """The Executor that it belongs to."""
         return self.planes["codes"].executor
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all planes."""
-        return sum(plane.nbytes for plane in self.planes.values())
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"Packed({self.format.name}, {rows} x {columns})"
 
-    def _operands(self) -> tuple[Tensor | None, ...]:
-        return tuple(map(self.planes.get, PLANES))
+    # What is computed of it.
 
-    def __apply__(self, operation: Any, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+    def dequantize(self, dtype: Any = dtypes.f32) -> Tensor:
+        """All weights (rows, columns): of f32 as the format defines them, rounded to other dtypes."""
+        return packed_numbers(*self._planes(), **self._settings(dtype))
+
+    def take(self, index: Any, dtype: Any = dtypes.f32) -> Tensor:
+        """The rows that index (...) names, as (..., columns); negative: from the end; out of range: zeros."""
+        return packed_rows(index, *self._planes(), **self._settings(dtype))
+
+    def linear(self, x: Any, bias: Any = None, *, activation: str = "none") -> Tensor:
+        """activation(x @ self.T + bias), for x (..., columns) of f32, f16 or bf16, in its dtype."""
+        settings = {"format": self.format.name, "columns": self.columns, "activation": activation}
+        return packed_linear(x, *self._planes(), bias, **settings)
+
+    def _planes(self) -> tuple[Tensor | None, ...]:
+        return tuple(self.planes.get(name) for name in PLANES)
+
+    def _settings(self, dtype: Any) -> dict[str, Any]:
+        return {"format": self.format.name, "columns": self.columns, "dtype": dtypes.dtype(dtype).name}
+
+    def __apply__(self, operation: Any, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         """Operations that take packed weights; see hologram.opset.forms.operation."""
-        taken = _TAKEN.get(operation.name)
+        taken = TAKEN.get(operation)
         if taken is None or operands[1] is not self:
             raise UnsupportedDType(
                 f"{operation.name}: packed weights are the second operand of linear and embedding; "
@@ -154,28 +158,18 @@ class Packed:
             )
         return taken(*operands, **attributes)
 
-    # As an argument its planes are tensors, and its format is part of what a trace depends on.
+    # As an argument: its planes are tensors, and the rest is part of what a trace depends on.
 
     def __branches__(self) -> dict[str, Any]:
-        return {"format": self.format.name, **self.planes}
+        return {"format": self.format.name, "columns": str(self.columns), **self.planes}
 
     @classmethod
     def __assembled__(cls, branches: Mapping[str, Any]) -> Packed:
-        return cls(named(branches["format"]), {n: x for n, x in branches.items() if n in PLANES})
-
-    def __repr__(self) -> str:
-        rows, columns = self.shape
-        return f"Packed({rows} x {columns}, {self.format.name}, {self.nbytes:,} bytes)"
+        planes = {n: x for n, x in branches.items() if n in PLANES}
+        return cls(format_of(branches["format"]), int(branches["columns"]), planes)
 
 
-def _matrix(who: str, given: Any) -> np.ndarray:
-    array = given.to_numpy() if isinstance(given, Tensor) else np.asarray(given)
-    if array.ndim != 2:
-        raise ShapeError(f"Packed.{who}: a matrix (rows, columns) is needed, got shape {array.shape}")
-    return array
-
-
-_TAKEN: dict[str, Callable[..., Tensor]] = {
-    "linear": lambda x, packed, bias, activation: packed.linear(x, bias, activation=activation),
-    "embedding": lambda index, packed: packed.take(index),
+TAKEN: dict[Any, Callable[..., Tensor]] = {
+    linear: lambda x, packed, bias, activation: packed.linear(x, bias, activation=activation),
+    embedding: lambda index, packed: packed.take(index),
 }

@@ -19,8 +19,8 @@ def branches(tree: Any) -> dict[Any, Any] | None:
         return {key: tree[key] for key in ordered(tree)}
     if type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields")):
         return dict(enumerate(tree))
-    branching = getattr(tree, "__branches__", None)
-    return None if branching is None else branching()
+    own = getattr(tree, "__branches__", None)
+    return None if own is None else own()
 
 
 def mapped(tree: Any, leaf: Leaf) -> Any:

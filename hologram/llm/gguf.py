@@ -22,7 +22,7 @@ from hologram.foundation.frozen import frozen
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
-from hologram.opset.packed.gguf import READERS
+from hologram.opset.packed.gguf import KINDS as BLOCKS
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 NUMBERS = {
@@ -88,7 +88,7 @@ class GgufFile:
         if entry.kind in FLOATS:
             return asarray(data.view(FLOATS[entry.kind].numpy).reshape(entry.shape), device=device)
         rows = math.prod(entry.shape[:-1])
-        return Packed.from_gguf(data, entry.kind, (rows, entry.shape[-1]), device=device)
+        return Packed.from_gguf(data, entry.kind, (rows, entry.shape[-1]), executor=device)
 
 
 class _Reader:
@@ -184,7 +184,7 @@ class _Reader:
         if kind in FLOATS:
             columns, size = 1, FLOATS[kind].itemsize
         else:
-            columns, size, _ = READERS[kind]
+            columns, size = BLOCKS[kind].size, BLOCKS[kind].nbytes
         if not all(shape) or not shape or shape[-1] % columns:
             raise self.wrong(f"shape of {name}", f"rows of {kind} are blocks of {columns}, got {shape}", at)
         nbytes = math.prod(shape) // columns * size

@@ -115,8 +115,9 @@ class Tile(Launchable):
         return "\n".join(lines)
 
 
-PACKED = "packed_product"  # and where Limits.own_packed: few rows of x times packed weights
 ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
+# And where Limits.own_packed: few rows times packed weights, and packed weights as floats.
+PACKED_PRODUCT, PACKED_WEIGHTS = "packed_product", "packed_weights"
 
 
 @frozen

@@ -29,7 +29,7 @@ LONGEST = 2**31 - 1  # of an axis that positions narrower than i64 count along
 # Reading at computed positions.
 
 
-def _positions(who: str, layout: Layout, extent: int) -> Layout:
+def checked_positions(who: str, layout: Layout, extent: int) -> Layout:
     """Refuses positions of another dtype, or of one too narrow for an axis of that extent."""
     if not layout.dtype.is_integer:
         raise UnsupportedDType(f"{who}: positions must be integers, got {layout.dtype}")
@@ -46,7 +46,7 @@ def _read(x: IndexedOperand, at: Sequence[Value], axis: int, position: Value) ->
 
 def _index_select_shape(x, index, *, axis):
     axis = normalize_axis(axis, x.ndim, "index_select")
-    if _positions("index_select", index, x.shape[axis]).ndim != 1:
+    if checked_positions("index_select", index, x.shape[axis]).ndim != 1:
         raise ShapeError(f"index_select: index must have one axis, got shape {index.shape}")
     return Layout.contiguous(x.dtype, (*x.shape[:axis], index.shape[0], *x.shape[axis + 1 :]))
 
@@ -79,7 +79,7 @@ def index_select(at, x, index, *, axis=0):
 
 def _gather_shape(x, index, *, dim):
     axis = normalize_axis(dim, x.ndim, "gather")
-    _positions("gather", index, x.shape[axis])
+    checked_positions("gather", index, x.shape[axis])
     if index.ndim != x.ndim or any(
         n > m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
     ):
@@ -114,7 +114,7 @@ def gather(at, x, index, *, dim):
 def _embedding_shape(index, weight):
     if weight.ndim != 2:
         raise ShapeError(f"embedding: weight must have two axes, got shape {weight.shape}")
-    _positions("embedding", index, weight.shape[0])
+    checked_positions("embedding", index, weight.shape[0])
     return Layout.contiguous(weight.dtype, (*index.shape, weight.shape[1]))
 
 
@@ -141,7 +141,7 @@ def embedding(at, index, weight):
 
 def scatter_shape(x, index, source, *, dim, **rest):
     axis = normalize_axis(dim, x.ndim, "scatter")
-    _positions("scatter", index, x.shape[axis])
+    checked_positions("scatter", index, x.shape[axis])
     fits = index.ndim == x.ndim and all(
         n <= m for k, (n, m) in enumerate(zip(index.shape, x.shape, strict=True)) if k != axis
     )

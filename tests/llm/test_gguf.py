@@ -13,7 +13,7 @@ import pytest
 
 import hologram as hg
 from hologram.llm.gguf import GgufFile
-from tests.packed.test_packed import blocks, exact
+from tests.packed.blocks import blocks, reference
 
 METADATA: dict[str, Any] = {
     "tokenizer.ggml.tokens": ["<s>", "a", "ü", ""],
@@ -44,9 +44,9 @@ def write(path: Path) -> dict[str, np.ndarray]:
     writer.add_tensor("halves", halves)
     tensors = {"norm": norm, "halves": halves.astype(np.float32)}
     for kind, columns in (("Q8_0", 64), ("Q4_1", 32), ("Q4_K", 256), ("MXFP4", 32)):
-        data = blocks(kind, 5, columns, 1, tame=True)
+        data = blocks(rng, kind, 5, columns).reshape(5, -1)
         writer.add_tensor(kind, data, raw_dtype=getattr(gguf.GGMLQuantizationType, kind))
-        tensors[kind] = exact(kind, data)
+        tensors[kind] = reference(data, kind, (5, columns))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

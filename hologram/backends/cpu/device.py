@@ -21,7 +21,7 @@ from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
-from hologram.machine.plan import ORDER, PACKED, Tile
+from hologram.machine.plan import ORDER, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ else:  # needed to launch, not to open
     interpret = lazy.module("hologram.backends.cpu.interpret")
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
+    packed = lazy.module("hologram.backends.cpu.packed.kernel")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
-    packed = lazy.module("hologram.backends.cpu.packed.kernel")
     ordering = lazy.module("hologram.backends.cpu.sorting.kernel")
 
 
@@ -107,8 +107,9 @@ def _compiles() -> bool:
 
 # Hand-written kernels, by stem.
 KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host | None], Kernel]] = {
-    PACKED: lambda tile, compile_program, host: packed.PackedKernel(tile, host),
     ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
+    PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
+    PACKED_WEIGHTS: lambda tile, compile_program, host: packed.WeightsKernel(tile, host),
     **dict.fromkeys(
         ("matmul", "matmul_register", "matmul_subgroup"), lambda *given: tiles.ProductTile(*given)
     ),

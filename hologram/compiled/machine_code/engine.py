@@ -40,7 +40,7 @@ class Engine:
         # One process can hold code for the host only, so its own name and features are always right.
         self.cpu = llvm.get_host_cpu_name()
         self.vector_bits = 512 if features.get("avx512f") else 256 if features.get("avx") else 128
-        self.adds_pairs = bool(features.get("avx2"))  # products of i16, two to a lane of i32
+        self.wide_integers = bool(features.get("avx2"))  # x86 has vectors of 256 bits for integers too
         # LLVM would call a routine for f16 that this process does not have.
         has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"

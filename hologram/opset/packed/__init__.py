@@ -1,1 +1,1 @@
-"""Weights kept packed: how formats store them (formats.py), and what reads them as they are (reading.py)."""
+"""Weights kept packed: blocks of codes with scales, what they mean, and products that read them as they lie."""

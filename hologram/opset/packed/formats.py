@@ -1,177 +1,135 @@
-"""Formats of packed weights, a declaration each: how a matrix (rows, columns) lies in planes of memory.
+"""Formats of packed weights: each is one declaration, from which every backend's programs follow.
 
-A weight is `scale * (code - zero)`, or `scale * code + minimum`, or `scale * table[code]`, in f32 and in this order.
-Scales and minima belong to groups of neighbouring columns. In formats of two levels a scale is that of a block of
-columns times a small whole number of the group. Codes lie in u32 words in the order of the columns, the lowest bits
-first; those of 3, 5 and 6 bits are two planes, so that none crosses a word.
+A weight is
+
+    scale * factor * (code - centre) - minimum * offset
+
+where `code` is an integer of few bits (or its entry in a table, or a float of 8 bits), `scale` and `minimum` are
+floats that a block of neighbours along a row shares, and `factor` and `offset` integers that a group within it shares.
+What a format has not is 1 or 0. Of integers with zero points, `centre` is an integer of each group.
+
+Planes, the memory of a packed matrix, each with a row for each of its rows:
+
+- `codes`, words of 32 bits. Of 32 neighbours with `bits` bits each, code k lies in byte k % (4 bits), shifted by
+  bits * (k // (4 bits)): a word, shifted and masked, has four neighbours in its four bytes. Floats of 8 bits lie one
+  after the other.
+- `high`, of codes with a number of bits that is no power of two: the upper bits, in the same order.
+- `factors`, words of four signed bytes: factors, (factor, offset) pairs, or zero points.
+- `scales`, floats: scales, or (scale, minimum) pairs.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import replace
-from functools import cached_property
+from functools import lru_cache
 
-import numpy as np
-
-from hologram.foundation import dtypes
-from hologram.foundation.dtypes import DType, f8e4m3fn, f8e5m2, f16, f32, i8, u32
-from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.dtypes import DType, bf16, f8e4m3fn, f8e5m2, f16, f32, u32
+from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 
-PLANES = ("codes", "high", "scale", "scale_codes", "minimum", "minimum_codes")  # in the order of operands
-WORD = 32  # bits
+UNIT = 32  # neighbours whose codes fill whole words
+WORD = u32
 
 
 @frozen
 class Format:
-    """What a format's planes hold. `element`: codes are numbers of a dtype that is only stored, not whole ones."""
+    """How weights are packed; see the module."""
 
     name: str
-    bits: int
-    group: int  # columns that share a scale
-    zero: int = 0
-    has_minimum: bool = False
-    block: int = 0  # columns that share the upper level of their scales; 0: there is one level
-    table: tuple[int, ...] = ()
-    scales: DType = f16
-    element: DType | None = None
-
-    @cached_property
-    def low_bits(self) -> int:
-        return self.bits if self.bits in (2, 4, 8) else {3: 2, 5: 4, 6: 4}[self.bits]
-
-    @property
-    def high_bits(self) -> int:
-        return self.bits - self.low_bits
+    bits: int = 4  # of a code, in the plane `codes`
+    high: int = 0  # and above them in the plane `high`
+    centre: int = 0
+    table: tuple[int, ...] = ()  # what codes stand for, where that is not themselves
+    code: DType | None = None  # of codes that are floats
+    group: int = 32  # neighbours that share a factor, an offset or a zero point; a multiple of 4
+    block: int = 32  # neighbours that share a scale; a multiple of `group`; 0: a row
+    scale: DType = f16
+    minima: bool = False  # there is a minimum beside each scale
+    factored: bool = False  # there is a factor, and with minima an offset
+    zeros: bool = False  # there is a zero point
 
     @property
-    def unit(self) -> int:
-        """What columns must be a multiple of."""
-        in_words = WORD // min(self.low_bits, self.high_bits or WORD) if self.element is None else 1
-        return math.lcm(self.block or 1, self.group, in_words)
+    def group_bytes(self) -> int:
+        """Signed bytes that a group has."""
+        return (1 + self.minima) * self.factored + self.zeros
 
-    def planes(self, rows: int, columns: int) -> dict[str, tuple[DType, tuple[int, int]]]:
-        """The dtype and shape of each plane of a matrix."""
-        if columns % self.unit or not columns:
-            raise ShapeError(f"{self.name}: columns must be a multiple of {self.unit}, got {columns}")
-        groups, scales = columns // self.group, columns // (self.block or self.group)
-        found: dict[str, tuple[DType, tuple[int, int]]] = {
-            "codes": (u32, (rows, columns * self.low_bits // WORD))
-            if self.element is None
-            else (self.element, (rows, columns))
-        }
-        if self.high_bits:
-            found["high"] = u32, (rows, columns * self.high_bits // WORD)
-        for level, needed in (("scale", True), ("minimum", self.has_minimum)):
-            if needed:
-                found[level] = self.scales, (rows, scales)
-                if self.block:
-                    found[f"{level}_codes"] = i8, (rows, groups)
-        return found
+    @property
+    def signed(self) -> bool:
+        """Whether codes are signed bytes."""
+        return self.bits == 8 and self.code is None
 
-    def weights(self, planes: dict[str, np.ndarray]) -> np.ndarray:
-        """The matrix in f32, as everything that reads the planes computes it."""
-        if self.element is None:
-            codes = unpacked(planes["codes"], self.low_bits)
-            if self.high_bits:
-                codes |= unpacked(planes["high"], self.high_bits) << self.low_bits
-            exact = np.array(self.table)[codes] if self.table else codes.astype(np.int32) - self.zero
-        else:
-            exact = planes["codes"]
-        numbers = exact.astype(np.float32)
-        with np.errstate(all="ignore"):
-            weights = self._of_columns(planes, "scale", numbers.shape[1]) * numbers
-            return (
-                weights + self._of_columns(planes, "minimum", numbers.shape[1])
-                if self.has_minimum
-                else weights
-            )
+    @property
+    def constants(self) -> tuple[tuple[str, int | float | bool], ...]:
+        """What a hand-written kernel's prelude says of it; the dtypes of planes say the rest."""
+        numbers = ("bits", "high", "centre", "group", "block", "minima", "factored", "zeros")
+        table = tuple((f"ENTRY_{k}", entry) for k, entry in enumerate(self.table))
+        return (*((name.upper(), getattr(self, name)) for name in numbers), *table)
 
-    def _of_columns(self, planes: dict[str, np.ndarray], level: str, columns: int) -> np.ndarray:
-        found = planes[level].astype(np.float32)
-        if self.block:
-            codes = planes[f"{level}_codes"].astype(np.float32)
-            found = np.repeat(found, self.block // self.group, axis=1) * codes
-        return np.repeat(found, self.group, axis=1)[:, :columns]
+    def groups(self, columns: int) -> int:
+        """Groups of a row."""
+        return -(-columns // self.group)
 
-    def packed(
-        self, codes: np.ndarray, scale: np.ndarray, minimum: np.ndarray | None = None, **small: np.ndarray
-    ) -> dict[str, np.ndarray]:
-        """Planes of codes (rows, columns), as u8 or the format's element, and scales."""
-        found = {"codes": codes if self.element else stored(codes & (1 << self.low_bits) - 1, self.low_bits)}
-        if self.high_bits:
-            found["high"] = stored(codes >> self.low_bits, self.high_bits)
-        found["scale"] = scale.astype(self.scales.numpy)
-        if minimum is not None:
-            found["minimum"] = minimum.astype(self.scales.numpy)
-        found |= {name: plane.astype(np.int8) for name, plane in small.items()}
-        return {name: np.ascontiguousarray(found[name]) for name in PLANES if name in found}
+    def planes(self, rows: int, columns: int) -> dict[str, tuple[DType, tuple[int, ...]]]:
+        """The planes of a matrix: dtype and shape of each."""
+        units = -(-columns // UNIT)
+        numbers = (-(-columns // self.block) if self.block else 1) * (1 + self.minima)
+        codes = (WORD, (rows, units * self.bits)) if self.code is None else (self.code, (rows, units * UNIT))
+        planes = {"codes": codes, "scales": (self.scale, (rows, numbers))}
+        if self.high:
+            planes["high"] = (WORD, (rows, units * self.high))
+        if self.group_bytes:
+            planes["factors"] = (WORD, (rows, -(-self.groups(columns) * self.group_bytes // 4)))
+        return planes
 
 
-def stored(codes: np.ndarray, bits: int) -> np.ndarray:
-    """u8 codes of so many bits (rows, columns) as words of u32."""
-    each = 8 // bits
-    shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
-    parts = codes.astype(np.uint8, copy=False).reshape(codes.shape[0], -1, each) << shifts
-    return np.ascontiguousarray(np.bitwise_or.reduce(parts, axis=-1)).view("<u4")
+# The values of the 16 codes, of ggml and of the Open Compute Project's microscaling formats (there halved).
+_IQ4_NL = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
+_E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("Q8_0", bits=8),
+        Format("Q4_0", centre=8),
+        Format("Q4_1", minima=True),
+        Format("Q5_0", high=1, centre=16),
+        Format("Q5_1", high=1, minima=True),
+        Format("Q2_K", bits=2, group=16, block=256, minima=True, factored=True),
+        Format("Q3_K", bits=2, high=1, centre=4, group=16, block=256, factored=True),
+        Format("Q4_K", block=256, minima=True, factored=True),
+        Format("Q5_K", high=1, block=256, minima=True, factored=True),
+        Format("Q6_K", high=2, centre=32, group=16, block=256, factored=True),
+        Format("IQ4_NL", table=_IQ4_NL),
+        Format("MXFP4", table=_E2M1, scale=bf16),
+    )
+}
+# What arrays are quantised to: the rest of the name is the number of neighbours that share a scale, or nothing (a row).
+_MADE = {
+    "int8": Format("int8", bits=8, scale=f32),
+    "int4": Format("int4", centre=8, scale=f32),
+    "uint8": Format("uint8", bits=8, scale=f32, zeros=True),
+    "uint4": Format("uint4", scale=f32, zeros=True),
+    "f8e4m3": Format("f8e4m3", bits=8, code=f8e4m3fn, scale=f32),
+    "f8e5m2": Format("f8e5m2", bits=8, code=f8e5m2, scale=f32),
+}
+_NAME = re.compile(r"(u?int[48]|f8e\dm\d)(?:g(\d{1,5}))?")
 
 
-def unpacked(words: np.ndarray, bits: int) -> np.ndarray:
-    """The u8 codes of words of u32."""
-    each = 8 // bits
-    shifts = np.arange(each, dtype=np.uint8) * np.uint8(bits)
-    codes = np.ascontiguousarray(words).view(np.uint8)[..., None] >> shifts & np.uint8((1 << bits) - 1)
-    return codes.reshape(words.shape[0], -1)
-
-
-IQ4_NL_TABLE = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
-FP4_TABLE = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)  # e2m1, doubled
-
-_FORMATS = (
-    Format("Q8_0", 8, 32, zero=128),
-    Format("Q4_0", 4, 32, zero=8),
-    Format("Q4_1", 4, 32, has_minimum=True),
-    Format("Q5_0", 5, 32, zero=16),
-    Format("Q5_1", 5, 32, has_minimum=True),
-    Format("Q2_K", 2, 16, has_minimum=True, block=256),
-    Format("Q3_K", 3, 16, zero=4, block=256),
-    Format("Q4_K", 4, 32, has_minimum=True, block=256),
-    Format("Q5_K", 5, 32, has_minimum=True, block=256),
-    Format("Q6_K", 6, 16, zero=32, block=256),
-    Format("IQ4_NL", 4, 32, table=IQ4_NL_TABLE),
-    Format("MXFP4", 4, 32, table=FP4_TABLE, scales=f32),
-)
-FORMATS = {f.name: f for f in _FORMATS}
-
-
-def integers(bits: int, group: int, *, symmetric: bool = True, scales: DType = f32) -> Format:
-    """int4 or int8 with a scale for each `group` columns; not symmetric: with a minimum too (AWQ, GPTQ, torchao)."""
-    if bits not in (2, 4, 8) or group < 1:
-        raise UnsupportedDType(f"packed integers have 2, 4 or 8 bits and a group, got {bits} bits by {group}")
-    kind = "" if symmetric else "_minimum"
-    zero = 1 << bits - 1 if symmetric else 0
-    name = f"int{bits}{kind}_{group}_{scales}"
-    return Format(name, bits, group, zero=zero, has_minimum=not symmetric, scales=scales)
-
-
-def floats8(element: DType, group: int) -> Format:
-    """8-bit floats with an f32 scale for each `group` columns."""
-    if element not in (f8e4m3fn, f8e5m2) or group < 1:
-        raise UnsupportedDType(f"packed floats are f8e4m3fn or f8e5m2 with a group, got {element} by {group}")
-    return replace(Format(f"{element}_{group}", 8, group, scales=f32), element=element)
-
-
-def named(name: str) -> Format:
-    """The format of such a name; raises UnsupportedDType for one that is none."""
+@lru_cache(maxsize=256)
+def format_of(name: str) -> Format:
+    """The format of a name: "Q4_K", "int8", "int4g128" (128 neighbours share a scale); raises UnsupportedDType."""
     if name in FORMATS:
         return FORMATS[name]
-    whole = re.fullmatch(r"int(\d)(_minimum)?_(\d+)_(f16|f32)", name)
-    if whole is not None:
-        bits, minimum, group, scales = whole.groups()
-        return integers(int(bits), int(group), symmetric=minimum is None, scales=dtypes.named(scales))
-    element, _, group = name.rpartition("_")
-    if element in (f8e4m3fn.name, f8e5m2.name) and group.isdigit():
-        return floats8(dtypes.named(element), int(group))
-    raise UnsupportedDType(f"packed weights: {name!r} is no format; GGUF's are {' '.join(FORMATS)}")
+    match = _NAME.fullmatch(name)
+    made = _MADE.get(match[1]) if match else None
+    if match is None or made is None:
+        known = ", ".join((*FORMATS, *_MADE))
+        raise UnsupportedDType(f"packed: the format must be one of {known}, got {name!r}")
+    size = int(match[2] or 0)
+    if match[2] and (size < 4 or size % 4):
+        raise UnsupportedDType(f"packed: a group must be a multiple of 4, got {name!r}")
+    values = {n: getattr(made, n) for n in ("bits", "centre", "code", "scale", "zeros")}
+    return Format(name, **values, group=size or _WHOLE, block=size)
+
+
+_WHOLE = 1 << 30  # a group as long as any row

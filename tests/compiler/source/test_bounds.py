@@ -204,7 +204,6 @@ GATHERING = {
     "argsort",
     "topk",
     "searchsorted",
-    "packed_rows",
 }
 # Positions that stay inside by a condition on others than themselves.
 CONDITIONAL = {

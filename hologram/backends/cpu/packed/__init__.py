@@ -1,1 +1,1 @@
-"""Products of few rows with packed weights: code of our own that multiplies whole numbers."""
+"""Products with packed weights: codes multiplied as integers for few rows, made floats slab by slab for many."""

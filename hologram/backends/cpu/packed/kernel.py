@@ -1,36 +1,61 @@
-"""The tile `packed_product`: few rows of floats by packed weights (text.py)."""
+"""The tiles of packed weights: few rows times them (rows.py), and they as floats (slabs.py), by compiled code."""
 
 from __future__ import annotations
 
 import functools
+import platform
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host, bound
-from hologram.backends.cpu.packed import text
+from hologram.backends.cpu.packed.decoding import Machine
+from hologram.backends.cpu.packed.rows import Rows, room_bytes
+from hologram.backends.cpu.packed.slabs import Slabs
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.foundation.dtypes import Number
+from hologram.foundation.dtypes import DType, Number, f32
 from hologram.foundation.frozen import frozen
+from hologram.foundation.sizes import whole
 from hologram.machine.kernel import Binding, Kernel, Launch, Span
 from hologram.machine.plan import Tile
-from hologram.opset.packed.few_rows import format_of
-from hologram.opset.packed.formats import Format
+from hologram.opset.packed.formats import UNIT, Format
+from hologram.opset.packed.repacking import weights_of
 
-_WEIGHT_NS = 0.04  # of a weight and a row, estimated
-_SHARED_NS = 6_000  # of a launch that is worth several threads
-_SLICES = 4  # for each thread, so that one that is held up leaves some of its work to the others
+# Estimated on a Zen 3 core, of 32 neighbours: of weights that are read, of each row of x times these, and of x.
+_READ_NS = 1.0
+_MULTIPLY_NS = 0.7
+_PREPARE_NS = 6.0
+_WIDEN_NS = 8.0
+_SHORTEST_NS = 4_000  # no slice is made shorter
+_SLICES = 2  # for each thread, so that one that is held up leaves some of its work to the others
+
+
+def machine_of(engine: Engine) -> Machine:
+    """What decides which instructions the code asks for by name."""
+    known = {"x86_64": "x86", "amd64": "x86", "arm64": "arm", "aarch64": "arm"}
+    return Machine(known.get(platform.machine().lower(), ""), engine.wide_integers)
 
 
 @functools.lru_cache(maxsize=64)
-def _code(engine: Engine, format: Format) -> Code:
-    module = text.text(format, engine.adds_pairs)
-    return kept_code(engine, "packed", module, lambda: (module, text.FUNCTIONS))
+def _code(engine: Engine, writer: type[Rows | Slabs], format: Format, dtype: DType) -> Code:
+    text = writer(format, dtype, machine_of(engine)).text()
+    return kept_code(engine, "packed", text, lambda: (text, writer.functions))
+
+
+def format_of(tile: Tile) -> Format:
+    """The format that a tile's constants and buffers say."""
+    known: dict[str, Any] = dict(tile.constants)
+    table = tuple(known.pop(f"ENTRY_{k}") for k in range(16)) if "ENTRY_0" in known else ()
+    (scale,) = (b.dtype for b in tile.buffers if b.name == "scales")
+    return Format("", scale=scale, table=table, **{name.lower(): x for name, x in known.items()})
 
 
 @frozen
 class PackedKernel(Kernel):
-    """The tile on the CPU: by compiled code, or where there is no compiler by NumPy."""
+    """A tile on the CPU: by compiled code, or where there is no compiler by NumPy."""
 
     tile: Tile
     host: Host | None
@@ -38,42 +63,118 @@ class PackedKernel(Kernel):
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
         if self.host is not None:
             return bound(self.pieces, bindings, scalars, grid, self.host)
-        m, n, k = (int(s) for s in scalars)
-        format = format_of(self.tile)
         arrays = {
             p.name: b.memory.bytes[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
             for p, b in zip(self.tile.buffers, bindings, strict=True)
         }
-        shapes = {name: shape for name, (_, shape) in format.planes(n, k).items()}
-
-        def launch() -> None:
-            planes = {name: arrays[name][: a * b].reshape(a, b) for name, (a, b) in shapes.items()}
-            weights = format.weights(planes)
-            arrays["out"][: m * n].reshape(m, n)[...] = arrays["x"][: m * k].reshape(m, k) @ weights.T
-
-        return launch
+        return functools.partial(self._by_numpy, arrays, self._numbers(scalars))
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
-        """Both steps of a launch; operand k is argument number k."""
+        """The steps of a launch; operand k is argument number k."""
+        raise NotImplementedError
+
+    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _writer(self) -> Rows | Slabs:
+        raise NotImplementedError
+
+    def _numbers(self, scalars: Sequence[Any]) -> dict[str, Any]:
+        return {s.name: x for s, x in zip(self.tile.scalars, scalars, strict=True)}
+
+    def _weights(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> np.ndarray:
+        n, k = number["n"], number["k"]
+        format, planes = format_of(self.tile), {}
+        for name, (_, (_, width)) in format.planes(n, k).items():
+            begin, row = number[f"{name}_offset"], number[f"{name}_row"]
+            itemsize = arrays[name].itemsize
+            planes[name] = np.lib.stride_tricks.as_strided(
+                arrays[name][begin:], (n, width), (row * itemsize, itemsize)
+            )
+        return weights_of(format, planes, k)
+
+    def _piece(
+        self,
+        number: dict[str, Any],
+        code: Code,
+        words: Sequence[str],
+        steps: Sequence[tuple[Any, float]],
+        room: Any = 0,
+    ) -> Piece:
+        """A launch of functions on so many units each, which take so long, and with so many words of room."""
         assert self.host is not None
-        m, n, k = (int(s) for s in scalars)
-        if not m * n:
-            return []
-        format = format_of(self.tile)
-        code = _code(self.host.engine(), format)
-        names = [b.name for b in self.tile.buffers]
-        numbers = {"m": m, "n": n, "k": k}
-        words = [numbers.get(word, 0) for word in text.WORDS]
-        patches = tuple(Patch(text.WORDS.index(name), ADDRESS, at) for at, name in enumerate(names))
-        threads = self.host.threads if m * n * k * _WEIGHT_NS > _SHARED_NS else 1
-        share = -(-n // (_SLICES * threads if threads > 1 else 1))
-        units = m * (k // text.UNIT)
-        steps = (Step(code.addresses[0], units, units), Step(code.addresses[1], n, share))
-        room = m * text.Geometry(format).row_words(k) // 2 + 1
-        return [Piece(steps, words, patches, owner=code, room=room, room_at=text.WORDS.index("room"))]
+        threads = self.host.threads
+        sizes = {b.name: b.dtype.itemsize for b in self.tile.buffers}
+        known = {"m": number.get("m", 0), "n": number["n"], "units": number["k"] // UNIT}
+        known |= {
+            f"{name}_row": number[f"{name}_row"] * sizes[name] for name in sizes if f"{name}_row" in number
+        }
+        patches = tuple(
+            Patch(words.index(b.name), ADDRESS, k, number.get(f"{b.name}_offset", 0) * sizes[b.name])
+            for k, b in enumerate(self.tile.buffers)
+        )
+        made = tuple(
+            Step(address, total, _slice(total, each_ns, threads))
+            for address, (total, each_ns) in zip(code.addresses, steps, strict=True)
+        )
+        values = [known.get(name, 0) for name in words]
+        room_at = words.index("room") if "room" in words else 0
+        return Piece(made, values, patches, owner=code, room=room, room_at=room_at)
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return "by whole numbers"
+        return "packed" if self.host is not None else "numpy"
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
-        return text.text(format_of(self.tile), False)
+        """The LLVM IR of its steps."""
+        return self._writer().text() if self.host is not None else f"; {self.tile.name}: by NumPy"
+
+
+class ProductKernel(PackedKernel):
+    """Few rows times packed weights."""
+
+    def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
+        assert self.host is not None
+        number, format = self._numbers(scalars), format_of(self.tile)
+        m, n, units = number["m"], number["n"], number["k"] // UNIT
+        code = _code(self.host.engine(), Rows, format, self.tile.buffers[0].dtype)
+        steps = ((m * units, _PREPARE_NS), (n, units * (_READ_NS + m * _MULTIPLY_NS)))
+        room = room_bytes(m, units, UNIT // min(format.group, UNIT)) // 8 + 1
+        return [self._piece(number, code, Rows.arguments, steps, room)]
+
+    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
+        m, n, k = (number[name] for name in ("m", "n", "k"))
+        x = arrays["x"][: m * k].reshape(m, k).astype(np.float32)
+        arrays["out"][: m * n] = (x @ self._weights(arrays, number).T).reshape(-1)
+
+    def _writer(self) -> Rows:
+        assert self.host is not None
+        machine = machine_of(self.host.engine())
+        return Rows(format_of(self.tile), self.tile.buffers[0].dtype, machine)
+
+
+class WeightsKernel(PackedKernel):
+    """Packed weights as floats."""
+
+    def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
+        assert self.host is not None
+        number = self._numbers(scalars)
+        code = _code(self.host.engine(), Slabs, format_of(self.tile), f32)
+        steps = ((number["n"], number["k"] // UNIT * _WIDEN_NS),)
+        return [self._piece(number, code, Slabs.arguments, steps)]
+
+    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
+        n, k = number["n"], number["k"]
+        out = np.lib.stride_tricks.as_strided(
+            arrays["out"][number["out_offset"] :], (n, k), (number["out_row"] * 4, 4)
+        )
+        out[...] = self._weights(arrays, number)
+
+    def _writer(self) -> Slabs:
+        assert self.host is not None
+        return Slabs(format_of(self.tile), f32, machine_of(self.host.engine()))
+
+
+def _slice(total: Any, each_ns: Any, threads: int) -> Any:
+    """How many of `total` are a slice: all of them where they are worth one thread alone."""
+    slices = max(1, min(whole(total * each_ns / _SHORTEST_NS), threads * _SLICES)) if threads > 1 else 1
+    return -(-total // slices)

@@ -1,0 +1,160 @@
+"""The product with packed weights as an operation; `hg.linear` is it where its weight is `hg.Packed`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.program import Program
+from hologram.foundation.dtypes import ALL, bf16, f16, f32
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
+from hologram.opset.forms.epilogue import epilogue_reads
+from hologram.opset.forms.gradient import rule_of
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.math import add
+from hologram.opset.matmul import ACTIVATIONS, epilogue_program, matmul
+from hologram.opset.packed.formats import format_of
+from hologram.opset.packed.product import packed_product
+from hologram.opset.packed.weights import PLANES, packed_numbers, weights_reference
+from hologram.opset.reduce import sum_
+
+ACTIVATING = (f32, f16, bf16)  # dtypes that products take
+
+
+@frozen(eq=False, repr=False)
+class PackedLinear(Operation):
+    """A product with packed weights, whose results pass through bias and activation before they are stored."""
+
+    def _checked(self, inputs: Inputs, attributes: Attributes) -> Layout:
+        x, codes, *_, bias = inputs
+        assert isinstance(codes, Layout)
+        columns = attributes["columns"]
+        if attributes["activation"] not in ACTIVATIONS:
+            raise ValueError(
+                f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}"
+            )
+        if not isinstance(x, Layout) or not x.ndim or x.shape[-1] != columns:
+            raise ShapeError(
+                f"linear: x (..., {columns}) is needed beside packed weights ({codes.shape[0]}, {columns}), "
+                f"got {getattr(x, 'shape', x)}"
+            )
+        if bias is not None and (not isinstance(bias, Layout) or bias.shape != codes.shape[:1]):
+            raise ShapeError(
+                f"linear: bias must have shape {codes.shape[:1]}, got {getattr(bias, 'shape', bias)}"
+            )
+        if x.dtype not in ACTIVATING or (isinstance(bias, Layout) and bias.dtype != x.dtype):
+            raise UnsupportedDType(
+                f"linear: x must be f32, f16 or bf16 beside packed weights, and bias of its dtype, got {x.dtype}"
+                + (f" and {bias.dtype}" if isinstance(bias, Layout) else "")
+            )
+        return x
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        x, codes = self._checked(inputs, attributes), inputs[1]
+        assert isinstance(codes, Layout)
+        return (Layout.contiguous(x.dtype, (*x.shape[:-1], codes.shape[0])),)
+
+    def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
+        columns = result.shape[-1]
+        return Layout.contiguous(result.dtype, (math.prod(result.shape[:-1]), columns))
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        steps = Steps(len(inputs) + 1)
+        final = Place(len(inputs), outputs[0])
+        bias, reads = inputs[-1], []
+        if isinstance(bias, Layout):
+            reads = [steps.gathered(Place(len(inputs) - 1, bias)).position]
+        epilogue = epilogue_program(
+            final.layout.dtype, bias.dtype if isinstance(bias, Layout) else None, attributes["activation"]
+        )
+        places = [Place(k, i) if isinstance(i, Layout) else None for k, i in enumerate(inputs[:-1])]
+        return self._planned(steps, places, final, attributes, target, epilogue, reads)
+
+    def finished(
+        self, inputs: Inputs, out: Layout, attributes: Attributes, target: Target, epilogue: Program
+    ) -> Plan:
+        tensors = sum(isinstance(i, Layout) for i in inputs)
+        further = len(epilogue_reads(epilogue))
+        numbers = iter(range(tensors))
+        places = [Place(next(numbers), i) if isinstance(i, Layout) else None for i in inputs[:-1]]
+        steps = Steps(tensors + further + 1)
+        reads = list(range(tensors, tensors + further))
+        return self._planned(
+            steps, places, Place(tensors + further, out), attributes, target, epilogue, reads
+        )
+
+    def _planned(
+        self,
+        steps: Steps,
+        places: list[Place | None],
+        final: Place,
+        attributes: Attributes,
+        target: Target,
+        epilogue: Program | None,
+        reads: list[int],
+    ) -> Plan:
+        if not final.layout.size:
+            return Plan(())
+        x, *planes = places
+        assert x is not None
+        weights = {n: p for n, p in zip(PLANES, planes, strict=True) if p is not None}
+        format = format_of(attributes["format"])
+        packed_product(steps, format, x, weights, final, target, epilogue, reads)
+        return steps.plan()
+
+
+def _linear_reference(x, codes, scales, high, factors, bias, format, columns, activation):
+    y = np.matmul(
+        x, weights_reference(codes, scales, high, factors, format, columns, "f32").T.astype(x.dtype)
+    )
+    y = y if bias is None else y + bias
+    return y if activation == "none" else ACTIVATIONS[activation].reference(y)
+
+
+def _linear(
+    x, codes, scales, high=None, factors=None, bias=None, *, format, columns, activation="none"
+) -> Any:
+    """activation(x @ weights.T + bias), for x (..., columns) and packed weights (rows, columns)."""
+
+
+def _parts(operation, x, codes, scales, high, factors, bias, *, format, columns, activation):
+    """In a graph bias and activation are what follows, which fuses."""
+    if x.dtype.computed != x.dtype or (bias is None and activation == "none"):
+        return None  # 16-bit floats are rounded once, at the end
+    product = operation(x, codes, scales, high, factors, None, format=format, columns=columns)
+    return ACTIVATIONS[activation](product if bias is None else add(product, bias))
+
+
+def _gradient(cotangent, result, x, codes, scales, high, factors, bias, format, columns, activation, wanted):
+    settings = {"format": format, "columns": columns}
+    planes = (codes, scales, high, factors)
+    if activation != "none":
+        rule = rule_of(ACTIVATIONS[activation], (result.layout,), result.layout, "x")
+        before = packed_linear(x, *planes, bias, **settings) if "x" in rule.reads else None
+        (cotangent,) = rule.apply({"cotangent": cotangent, "result": result, "x": before})
+    weights = packed_numbers(*planes, **settings, dtype=cotangent.dtype.name) if "x" in wanted else None
+    rows = cotangent.reshape(math.prod(cotangent.shape[:-1]), cotangent.shape[-1])
+    return (
+        None if weights is None else matmul(cotangent, weights),
+        sum_(rows, axis=0) if "bias" in wanted else None,
+    )
+
+
+packed_linear = PackedLinear(
+    name="packed_linear",
+    function=_linear,
+    reference=_linear_reference,
+    samples=lambda rng, dtype: (),
+    dtypes=ALL,  # of planes too
+    ulp=8,
+    absolute=64.0,
+    parts=_parts,
+    gradient={("x", "bias"): _gradient},
+)

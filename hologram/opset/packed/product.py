@@ -1,0 +1,184 @@
+"""Plans of products with packed weights: read as they lie for few rows, and slab by slab as floats for many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from hologram.atlas.builder import Builder, Value, reduce_add, select
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, BufferParameter, Instruction, Program
+from hologram.atlas.rewrite import Parameters, rewrite
+from hologram.foundation.dtypes import DType, f32, index
+from hologram.foundation.sizes import fixed_range
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
+from hologram.opset.forms.address import Address
+from hologram.opset.forms.epilogue import add_epilogue, identity, storing
+from hologram.opset.forms.expression import numbers_of, step_of
+from hologram.opset.forms.map import IndexedOperand
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.packed.formats import UNIT, Format
+from hologram.opset.packed.own import own, own_product
+from hologram.opset.packed.reading import Weights
+from hologram.opset.packed.weights import PLANES, packed_numbers
+from hologram.opset.tiles.product import product_plan
+
+OWN_ROWS = 16  # up to which the backend's own kernel is asked
+FEW = 8  # rows up to which every row reads the weights anew
+OWN_SLAB = 1 << 20  # weights that are floats at once, where rows are many, and a cache is to hold them
+SLAB = 1 << 22  # and elsewhere
+
+Planes = Mapping[str, Place]
+
+
+def packed_product(
+    steps: Steps,
+    format: Format,
+    x: Place,
+    planes: Planes,
+    final: Place,
+    target: Target,
+    epilogue: Program | None,
+    reads: Sequence[int],
+) -> None:
+    """Appends final = epilogue(x @ weights.T); `reads` are the positions of what else the epilogue reads."""
+    m, n = final.layout.size // final.layout.shape[-1], final.layout.shape[-1]
+    rows = Layout.contiguous(x.layout.dtype, (m, x.layout.shape[-1]))
+    x = Place(steps.gathered(x).position, rows)
+    few = m <= FEW or not rows.shape[1]
+    bound = 1 + len(planes) + len(reads) + 1 <= target.limits.max_bindings
+    if _own(steps, format, x, planes, final, target, epilogue, reads):
+        return
+    if few and bound:
+        _dots(steps, format, x, planes, final, epilogue or identity(f32), reads)
+        return
+    value = steps.place(f32, (m, n))
+    if few:
+        _dots(steps, format, x, planes, value, identity(f32), ())
+    else:
+        _slabs(steps, format, x, planes, value, target)
+    add_epilogue(steps, epilogue or identity(f32), value, reads, final, n)
+
+
+def _own(
+    steps: Steps,
+    format: Format,
+    x: Place,
+    planes: Planes,
+    final: Place,
+    target: Target,
+    epilogue: Program | None,
+    reads: Sequence[int],
+) -> bool:
+    """Appends the product of few rows by the backend's own kernel, and the epilogue; False where it has none."""
+    m, columns = x.layout.shape
+    n = final.layout.shape[-1]
+    if m > OWN_ROWS or not columns or not own(format, [p.layout for p in planes.values()], columns, target):
+        return False
+    direct = epilogue is None and final.layout == Layout.contiguous(f32, final.layout.shape)
+    value = final if direct else steps.place(f32, (m, n))
+    steps.add(*own_product(format, x, planes, value))
+    if not direct:
+        add_epilogue(steps, epilogue or identity(f32), value, reads, final, n)
+    return True
+
+
+def _dots(
+    steps: Steps,
+    format: Format,
+    x: Place,
+    planes: Planes,
+    final: Place,
+    epilogue: Program,
+    reads: Sequence[int],
+) -> None:
+    """Every result as a row of its own: a sum over words of codes, and the epilogue."""
+    stored = final.layout.dtype
+    direct = final.layout.is_contiguous and not final.layout.offset
+    result = final if direct else steps.place(stored, final.layout.shape)
+    if stored != f32:
+        epilogue = storing(epilogue, stored)
+    names, layouts = tuple(planes), [p.layout for p in planes.values()]
+    m, columns = x.layout.shape
+    addresses = tuple(map(Address.of, layouts))
+    program = _dot_program(format, x.layout.dtype, names, addresses, epilogue, bool(columns % UNIT))
+    ends = {"x": x.position, "result": result.position} | {n: p.position for n, p in planes.items()}
+    further = iter(reads)
+    places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
+    grid = (m, result.layout.size // max(m, 1), -(-columns // UNIT) * format.bits)
+    step = step_of(program, range(len(places)), numbers_of(names, layouts, {"columns": columns}), grid)
+    steps.add(step, places)
+    if result is not final:
+        steps.copy(result, final)
+
+
+@lru_cache(maxsize=256)
+def _dot_program(
+    format: Format,
+    x: DType,
+    names: tuple[str, ...],
+    addresses: tuple[Address, ...],
+    epilogue: Program,
+    ragged: bool,
+) -> Program:
+    """The epilogue, whose value is the dot product of a row of x and a row of weights, word of codes by word."""
+
+    def buffer(parameter: BufferParameter) -> BufferParameter:
+        return replace(parameter, name="x", dtype=x) if parameter.name == "value" else parameter
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode is not Opcode.LOAD or i.attribute != "value":
+            return None
+        planes = {
+            name: IndexedOperand(b, name, address, Access.READ, address.dtype.computed)
+            for name, address in zip(names, addresses, strict=True)
+        }
+        return _dot(b, buffer(epilogue.buffer("value")), Weights(format, **planes), ragged)
+
+    tall = replace(epilogue, rank=3, reduced=1)
+    program = rewrite(tall, rule, parameters=Parameters(buffer=buffer))
+    return replace(program, name=f"atlas_packed_{format.name.lower()}_{x}")
+
+
+def _dot(b: Builder, x: BufferParameter, weights: Weights, ragged: bool) -> Value:
+    """The sum over one word of codes of the row, folded over all of them."""
+    columns = b.scalar("columns", index)
+    row, column, word = (b.coordinate(axis) for axis in range(3))
+    bits = weights.format.bits
+    unit, within = word / bits, word % bits
+    total = None
+    for part in range(8 // bits):
+        quad = within + part * bits
+        first = unit * UNIT + quad * 4
+        for k, weight in enumerate(weights.four(column, unit, quad)):
+            term = b.load(x, row * columns + first + k).to(f32) * weight
+            if ragged:
+                term = select(first + k < columns, term, 0.0)
+            total = term if total is None else total + term
+    assert total is not None
+    return reduce_add(total)
+
+
+def _slabs(steps: Steps, format: Format, x: Place, planes: Planes, value: Place, target: Target) -> None:
+    """Some rows of weights at a time as floats, and the matrix product with them."""
+    columns, n = x.layout.shape[1], value.layout.shape[1]
+    kept = target.limits.own_packed or x.layout.dtype not in target.limits.product_dtypes
+    used = f32 if kept else x.layout.dtype
+    if used != x.layout.dtype:
+        x = steps.converted(x, used)
+    height = min(n, max(1, (OWN_SLAB if target.limits.own_packed else SLAB) // columns))
+    slab = steps.place(used, (height, columns))
+    settings = {"format": format.name, "columns": columns, "dtype": used.name}
+    given = [planes.get(name) for name in PLANES]
+    for first in fixed_range(0, n, height):
+        count = min(height, n - first)
+        inputs = [p and p.layout.narrow(0, first, count) for p in given]
+        weights = slab.layout.narrow(0, 0, count)
+        numbers = packed_numbers.plan(inputs, (weights,), settings, target)
+        steps.extend(numbers, [*(p.position if p else 0 for p in given), slab.position])
+        out = value.layout.narrow(1, first, count)
+        product = product_plan(x.layout, weights.permute((1, 0)), out, out.dtype, target)
+        steps.extend(product, (x.position, slab.position, value.position))

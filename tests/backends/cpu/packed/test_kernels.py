@@ -1,0 +1,134 @@
+"""The CPU's kernels of packed weights: where there is no compiler, on several threads, and for other processors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.atlas.program import Program
+from hologram.backends.cpu.packed import kernel as made
+from hologram.backends.cpu.packed.decoding import Machine
+from hologram.backends.cpu.packed.kernel import ProductKernel, WeightsKernel, format_of, machine_of
+from hologram.backends.cpu.packed.rows import Rows
+from hologram.backends.cpu.packed.slabs import Slabs
+from hologram.backends.cpu.products.tiles import memory_of
+from hologram.compiled.machine_code.engine import shared_engine
+from hologram.foundation.dtypes import f16, f32
+from hologram.machine.kernel import Binding
+from hologram.machine.plan import PACKED_PRODUCT, PACKED_WEIGHTS, Target
+from hologram.opset.packed.formats import FORMATS
+from hologram.opset.packed.linear import packed_linear
+from hologram.opset.packed.weights import PLANES, packed_numbers
+from tests.packed.blocks import blocks, reference, same_bits
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    with hg.Executor("cpu") as executor:
+        yield executor
+
+
+def steps_of(operation, cpu, packed, x=None) -> Any:
+    """The plan of an operation on a packed matrix."""
+    layouts = [p.layout if (p := packed.planes.get(n)) is not None else None for n in PLANES]
+    settings = {"format": packed.format.name, "columns": packed.columns}
+    if x is None:
+        settings["dtype"] = "f32"
+    else:
+        layouts = [x.layout, *layouts, None]
+        settings["activation"] = "none"
+    outputs = operation.infer(layouts, settings)
+    return operation.plan(layouts, outputs, settings, Target(cpu.limits)).steps
+
+
+def launched(kernel, step, arrays):
+    """Binds a step to arrays, which it is to write the last of, and launches it."""
+    memories = [memory_of(a) for a in arrays]
+    kernel.bind([Binding(m, 0, m.bytes.size) for m in memories], step.scalars, step.grid)()
+    return arrays[-1]
+
+
+@pytest.mark.parametrize("kind", ["Q4_1", "Q6_K", "IQ4_NL", "Q2_K"])
+def test_where_there_is_no_compiler(kind, cpu):
+    data = blocks(np.random.default_rng(0), kind, 9, 512)
+    packed, weights = hg.Packed.from_gguf(data, kind, (9, 512), cpu), reference(data, kind, (9, 512))
+    planes = [packed.planes[n].to_numpy() for n in PLANES if n in packed.planes]
+    (step,) = steps_of(packed_numbers, cpu, packed)
+    kernel = WeightsKernel(step.kernel, None)
+    assert same_bits(launched(kernel, step, [*planes, np.zeros((9, 512), np.float32)]), weights)
+    x = np.random.default_rng(1).normal(0, 1, (3, 512)).astype(np.float32)
+    (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
+    found = launched(ProductKernel(step.kernel, None), step, [x, *planes, np.zeros((3, 9), np.float32)])
+    assert np.allclose(found, x @ weights.T, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q5_K"])
+def test_many_rows_of_weights_are_shared_among_threads(kind, cpu):
+    shape = (3001, 768)
+    data = blocks(np.random.default_rng(0), kind, *shape)
+    packed, weights = (
+        hg.Packed.from_gguf(data, kind, shape, cpu),
+        reference(data, kind, shape).astype(np.float64),
+    )
+    assert same_bits(packed.dequantize().to_numpy(), weights.astype(np.float32))
+    for rows in (1, 7, 15, 33):
+        x = np.random.default_rng(rows).normal(0, 1, (rows, shape[1])).astype(np.float32)
+        found = hg.linear(cpu.tensor(x), packed).to_numpy()
+        bound = 2.0**-15 * np.abs(x).max(1, keepdims=True) * np.abs(weights).sum(1)
+        assert (np.abs(found - x.astype(np.float64) @ weights.T) <= bound).all()
+
+
+def test_rows_longer_than_a_segment(cpu):
+    shape = (5, 32 * 300)
+    data = blocks(np.random.default_rng(0), "Q4_1", *shape)
+    packed, weights = hg.Packed.from_gguf(data, "Q4_1", shape, cpu), reference(data, "Q4_1", shape)
+    x = np.random.default_rng(1).normal(0, 1, (6, shape[1])).astype(np.float32)
+    found = hg.linear(cpu.tensor(x), packed).to_numpy()
+    bound = 2.0**-15 * np.abs(x).max(1, keepdims=True) * np.abs(weights).sum(1)
+    assert (np.abs(found - x.astype(np.float64) @ weights.T.astype(np.float64)) <= bound).all()
+
+
+def test_which_kernels_plans_take(cpu):
+    packed = hg.Packed.from_gguf(blocks(np.random.default_rng(0), "Q4_0", 4, 64), "Q4_0", (4, 64), cpu)
+    (few,) = steps_of(packed_linear, cpu, packed, cpu.zeros((2, 64)))
+    assert few.kernel.stem == PACKED_PRODUCT
+    assert format_of(few.kernel).centre == 8
+    assert [s.kernel.stem for s in steps_of(packed_numbers, cpu, packed)] == [PACKED_WEIGHTS]
+    many = [getattr(s.kernel, "stem", "") for s in steps_of(packed_linear, cpu, packed, cpu.zeros((40, 64)))]
+    assert many[:2] == [PACKED_WEIGHTS, "matmul"]
+    odd = hg.Packed.quantize(np.zeros((4, 60)), "int8", cpu)  # no whole units: a program
+    assert all(isinstance(s.kernel, Program) for s in steps_of(packed_numbers, cpu, odd))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("writer", [Rows, Slabs])
+def test_code_for_any_processor_compiles(kind, writer):
+    # Without instructions that x86 or ARM would be asked for by name; and the machine's own, from f16.
+    engine = shared_engine()
+    general = writer(FORMATS[kind], f32, Machine("", wide=False)).text()
+    assert "llvm.x86" not in general
+    assert engine.compile("general", general)
+    assert engine.compile("own", writer(FORMATS[kind], f16, machine_of(engine)).text())
+
+
+@pytest.mark.parametrize("kind", ["Q5_1", "IQ4_NL", "Q3_K"])
+def test_code_for_any_processor_gives_the_same(kind, cpu, monkeypatch):
+    data = blocks(np.random.default_rng(0), kind, 6, 512)
+    packed = hg.Packed.from_gguf(data, kind, (6, 512), cpu)
+    planes = [packed.planes[n].to_numpy() for n in PLANES if n in packed.planes]
+    x = np.random.default_rng(1).normal(0, 1, (5, 512)).astype(np.float32)
+    (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
+    wanted = hg.linear(cpu.tensor(x), packed).to_numpy()
+    monkeypatch.setattr(
+        "hologram.backends.cpu.packed.kernel.machine_of", lambda engine: Machine("", wide=False)
+    )
+    made._code.cache_clear()
+    try:
+        kernel = ProductKernel(step.kernel, cpu.device._host)
+        found = launched(kernel, step, [x, *planes, np.zeros((5, 6), np.float32)])
+    finally:
+        made._code.cache_clear()
+    assert np.array_equal(found, wanted)
