@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from tests.llm import models
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -96,7 +97,19 @@ def test_the_guide_to_atlas_runs_as_printed(capsys: pytest.CaptureFixture[str]) 
     np.testing.assert_allclose(names["y"].to_numpy(), x / (1 + np.exp(-x)), rtol=1e-6)
 
 
-OWN_TESTS = ("atlas", "jit", "numpy", "pytorch")  # above, which look closer
+def test_the_guide_to_language_models_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    models.write(tmp_path / "MODEL.gguf", models.FAMILIES["llama"])
+    (program,) = _programs("docs/llm.md")
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(compile(program.replace("limit=50", "limit=5"), "docs/llm.md", "exec"), names)
+    assert "tokens a second" in capsys.readouterr().out
+    assert names["text"]
+
+
+OWN_TESTS = ("atlas", "jit", "llm", "numpy", "pytorch")  # above, which look closer
 PAGES = [
     p
     for p in DOCUMENTS

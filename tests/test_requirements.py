@@ -17,7 +17,7 @@ import pytest
 from uv import find_uv_bin
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = "cuda,cublas,metal,torch,demo,bench,docs,dev"
+EXTRAS = "cuda,cublas,metal,torch,llm,demo,bench,docs,dev"
 SOURCES = (ROOT / "pyproject.toml", ROOT / "requirements" / "test.txt")
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCH = "2.13.0"

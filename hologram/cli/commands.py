@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 import hologram
-from hologram.cli import bench, demo, doctor, explain, info, kernels
+from hologram.cli import bench, chat, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
 from hologram.foundation.errors import HologramError
 
 app = typer.Typer(name="hologram", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (info.info, doctor.doctor, explain.explain, kernels.kernels):
+for command in (info.info, doctor.doctor, chat.chat, explain.explain, kernels.kernels):
     app.command()(command)
 app.add_typer(demo.app, name="demo")
 app.add_typer(bench.app)

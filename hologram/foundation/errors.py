@@ -39,10 +39,6 @@ class CompileError(HologramError, RuntimeError):
         self.source = source
 
 
-class FormatError(HologramError, ValueError):
-    """A file is not what its format says; the message names the file, the field and where it is."""
-
-
 class ProgramError(HologramError, ValueError):
     """An Atlas program breaks a rule; the message names the line and the rule."""
 
@@ -65,3 +61,13 @@ class InteropError(HologramError, BufferError, RuntimeError):
 
 class ConfigError(HologramError, ValueError):
     """An environment variable holds a value that its knob does not take."""
+
+
+class FormatError(HologramError, ValueError):
+    """A file is not what its format asks for; carries the file, the field and its offset in bytes."""
+
+    def __init__(self, file: object, field: str, offset: int, text: str) -> None:
+        super().__init__(f"{file}: {field} at byte {offset}: {text}")
+        self.file = str(file)
+        self.field = field
+        self.offset = offset

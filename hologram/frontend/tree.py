@@ -68,9 +68,8 @@ def ordered(tree: dict[Any, Any]) -> list[Any]:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves, in the order of branches."""
-    collected: list[Any] = []
-    mapped(tree, collected.append)
-    return collected
+    children = branches(tree)
+    return [tree] if children is None else [each for branch in children.values() for each in leaves(branch)]
 
 
 def same_structure(tree: Any, other: Any) -> bool:

@@ -1,1 +1,1 @@
-"""Language models from GGUF files, on hologram alone."""
+"""Language models from GGUF files, on `hg` alone: files, tokens, one description of a decoder, and who runs it."""

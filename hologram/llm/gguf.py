@@ -1,216 +1,222 @@
-"""GGUF files: what they say of a model, and its tensors where they lie.
+"""GGUF: the file format of language models, read by mapping it into memory.
 
-The format, versions 2 and 3: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A file is believed in nothing:
-every size, count and offset is held to the file's own size before memory is taken for it.
+The format is ggml's (versions 2 and 3, little-endian): a header, metadata as typed keys, descriptions of tensors, and
+their bytes at aligned offsets. Nothing is taken on trust: every count and size is held against the bytes that are
+there before memory is taken for it.
 """
 
 from __future__ import annotations
 
 import math
-import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import DType, bf16, f16, f32, f64
+from hologram.foundation.dtypes import DType, bf16, f16, f32
 from hologram.foundation.errors import FormatError
 from hologram.foundation.frozen import frozen
-from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.packed import Packed
-from hologram.frontend.tensor import Tensor
-from hologram.opset.packed.gguf import KINDS as BLOCKS
+from hologram.opset.packed.gguf import KINDS
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
+# Of metadata, by the number that stands for it.
+SCALARS = dict(enumerate(("<B", "<b", "<H", "<h", "<I", "<i", "<f"))) | {10: "<Q", 11: "<q", 12: "<d"}
+FLAG, STRING, ARRAY = 7, 8, 9
+# Of tensors: the kinds that are read, by the number that stands for each.
+PLAIN: dict[str, DType] = {"F32": f32, "F16": f16, "BF16": bf16}
 NUMBERS = {
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    10: "Q",
-    11: "q",
-    12: "d",
-}  # a value's type
-BOOL, STRING, ARRAY = 7, 8, 9
-MOST_AXES = 4
-FLOATS: Mapping[str, DType] = {"F32": f32, "F16": f16, "BF16": bf16, "F64": f64}
-KINDS = {
-    0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K",
-    13: "Q5_K", 14: "Q6_K", 20: "IQ4_NL", 28: "F64", 30: "BF16", 39: "MXFP4",
-}  # fmt: skip
+    0: "F32",
+    1: "F16",
+    2: "Q4_0",
+    3: "Q4_1",
+    6: "Q5_0",
+    7: "Q5_1",
+    8: "Q8_0",
+    10: "Q2_K",
+    11: "Q3_K",
+    12: "Q4_K",
+    13: "Q5_K",
+    14: "Q6_K",
+    20: "IQ4_NL",
+    30: "BF16",
+    39: "MXFP4",
+}
+AXES, ALIGNMENT = 4, 32
+NEEDED: Any = object()  # stands for the default of what must be there
+LEAST_KEY, LEAST_TENSOR = 8 + 4 + 1, 8 + 4 + 4 + 8  # bytes that one takes in the file
 
 
 @frozen
-class Entry:
-    """A tensor of a file: its axes from the outermost, as NumPy's, and where its bytes are."""
+class Described:
+    """A tensor of a file: its kind, its shape with the innermost axis last, and where its bytes are."""
 
-    name: str
     kind: str
     shape: tuple[int, ...]
     offset: int
     nbytes: int
 
 
-class GgufFile:
-    """A GGUF file, mapped into memory: `metadata` by key, `tensors` by name.
+class GGUF:
+    """A model's file: `metadata` by key, `tensors` by name.
 
-    Raises FormatError, which names the file, the field and its place, for one that is none, is cut off, or lies.
+    Raises FormatError where the file is cut short, contradicts itself, or holds what is not known.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        with self.path.open("rb") as file:
-            if not self.path.stat().st_size:
-                raise FormatError(f"{self.path}: magic at 0: the file is empty")
-            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        try:
-            reader = _Reader(self.path, self._bytes)
-            self.metadata, self.tensors = reader.contents()
-        except BaseException:
-            self._bytes.close()
-            raise
+        if not self.path.stat().st_size:
+            raise FormatError(self.path, "header", 0, "a GGUF file is needed, got an empty one")
+        self.bytes = np.memmap(self.path, np.uint8, "r")
+        self.metadata: dict[str, Any] = {}
+        self.places: dict[str, int] = {}  # of keys, in the file
+        reader = _Reader(self.path, memoryview(self.bytes))
+        tensors, keys = _header(reader)
+        for _ in range(keys):
+            key = reader.text("a key")
+            self.places[key] = reader.at
+            if key in self.metadata:
+                raise reader.wrong(key, "a key may stand once, this one stands twice")
+            self.metadata[key] = reader.value(key)
+        self.tensors = self._described(reader, tensors)
 
-    def bytes_of(self, name: str) -> np.ndarray:
-        """A tensor's bytes (nbytes,), where they lie in the file; raises KeyError for a name it has not."""
-        entry = self.tensors[name]
-        return np.frombuffer(self._bytes, np.uint8, entry.nbytes, entry.offset)
+    def _described(self, reader: _Reader, count: int) -> dict[str, Described]:
+        """What the tensors are, once it is known where their bytes begin."""
+        alignment = self.metadata.get("general.alignment", ALIGNMENT)
+        if not isinstance(alignment, int) or not 0 < alignment <= 1 << 20 or alignment & (alignment - 1):
+            raise self.wrong("general.alignment", f"it must be a power of two, got {alignment!r}")
+        found = dict(_tensor(reader) for _ in range(count))
+        if len(found) < count:
+            raise reader.wrong("tensors", "names must differ, one stands twice")
+        first, size = -(-reader.at // alignment) * alignment, self.bytes.size
+        for name, (tensor, at) in found.items():
+            end = first + tensor.offset + tensor.nbytes
+            if tensor.offset % alignment or end > size:
+                text = f"its {tensor.nbytes} bytes must lie within {size}, at a multiple of {alignment}, and end at {end}"
+                raise FormatError(self.path, f"tensor {name!r}", at, text)
+        return {n: Described(t.kind, t.shape, first + t.offset, t.nbytes) for n, (t, _) in found.items()}
 
-    def tensor(self, name: str, *, device: Any = None) -> Tensor | Packed:
-        """A tensor on a device: matrices of packed kinds stay packed, floats keep their dtype."""
-        entry = self.tensors[name]
-        data = self.bytes_of(name)
-        if entry.kind in FLOATS:
-            return asarray(data.view(FLOATS[entry.kind].numpy).reshape(entry.shape), device=device)
-        rows = math.prod(entry.shape[:-1])
-        return Packed.from_gguf(data, entry.kind, (rows, entry.shape[-1]), executor=device)
+    def data(self, name: str) -> np.ndarray:
+        """The bytes of a tensor as they lie in the file: no memory is taken."""
+        tensor = self.tensors[name]
+        return self.bytes[tensor.offset : tensor.offset + tensor.nbytes]
+
+    def wrong(self, key: str, text: str) -> FormatError:
+        """An error about a key of the metadata."""
+        return FormatError(self.path, key, self.places.get(key, 0), text)
+
+    def get(self, key: str, kind: type, default: Any = NEEDED, least: float = -math.inf) -> Any:
+        """A key's value, which must be of the kind and at least so much; the default where it is not there."""
+        if key not in self.metadata and default is not NEEDED:
+            return default
+        value = self.metadata.get(key)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+            got = "nothing" if value is None else repr(value)[:60]
+            raise self.wrong(key, f"{kind.__name__} is needed, got {got}")
+        if isinstance(value, (int, float)) and value < least:
+            raise self.wrong(key, f"it must be at least {least}, got {value}")
+        return value
 
 
 class _Reader:
-    """Reads a file from its beginning on."""
+    """Takes values from the bytes of a file, one behind the other."""
 
-    def __init__(self, path: Path, data: mmap.mmap) -> None:
-        self.path, self.data, self.size, self.at = path, data, len(data), 0
+    def __init__(self, path: Path, view: memoryview) -> None:
+        self.path, self.view, self.at = path, view, 0
 
-    def wrong(self, field: str, what: str, at: int | None = None) -> FormatError:
-        return FormatError(f"{self.path}: {field} at {self.at if at is None else at}: {what}")
+    def wrong(self, field: str, text: str, at: int | None = None) -> FormatError:
+        return FormatError(self.path, field, self.at if at is None else at, text)
 
-    def contents(self) -> tuple[Mapping[str, Any], Mapping[str, Entry]]:
-        if self.data[:4] != MAGIC:
-            raise self.wrong("magic", f"must be {MAGIC!r}, got {self.data[:4]!r}")
-        self.at = 4
-        version = self.number("I", "version")
-        if version not in VERSIONS:
-            raise self.wrong("version", f"must be one of {VERSIONS}, got {version}", 4)
-        tensors = self.count("number of tensors", 24)
-        pairs = self.count("number of metadata", 13)
-        metadata: dict[str, Any] = {}
-        for _ in range(pairs):
-            key, at = self.string("metadata key"), self.at
-            if key in metadata:
-                raise self.wrong(key, "stands twice", at)
-            metadata[key] = self.value(key, self.number("I", f"type of {key}"))
-        found = [self.entry() for _ in range(tensors)]
-        return MappingProxyType(metadata), MappingProxyType(self.placed(found, metadata))
-
-    def number(self, code: str, field: str) -> Any:
-        size = struct.calcsize(code)
-        if self.size - self.at < size:
-            raise self.wrong(field, f"{size} bytes are needed, and the file ends after {self.size - self.at}")
-        (value,) = struct.unpack_from(f"<{code}", self.data, self.at)
+    def take(self, size: int, field: str) -> memoryview:
+        """The next bytes."""
+        left = len(self.view) - self.at
+        if size > left:
+            raise self.wrong(field, f"{size} bytes are needed, the file has {left} left")
         self.at += size
-        return value
+        return self.view[self.at - size : self.at]
 
-    def count(self, field: str, least: int) -> int:
-        """How many of something follow, each of at least so many bytes."""
-        value, left = self.number("Q", field), self.size - self.at
-        if value * least > left:
-            raise self.wrong(field, f"{value} need {value * least} bytes, and {left} are left", self.at - 8)
-        return value
+    def number(self, form: str, field: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form), field))[0]
 
-    def string(self, field: str) -> str:
-        size, at = self.count(f"length of {field}", 1), self.at
-        self.at += size
-        try:
-            return self.data[at : self.at].decode()
-        except UnicodeDecodeError as error:
-            raise self.wrong(field, f"is not UTF-8: {error.reason}", at + error.start) from None
-
-    def value(self, key: str, kind: int) -> Any:
-        if kind in NUMBERS:
-            return self.number(NUMBERS[kind], key)
-        if kind == BOOL:
-            value = self.number("B", key)
-            if value > 1:
-                raise self.wrong(key, f"a bool must be 0 or 1, got {value}", self.at - 1)
-            return bool(value)
-        if kind == STRING:
-            return self.string(key)
-        if kind != ARRAY:
-            raise self.wrong(key, f"unknown type {kind}", self.at - 4)
-        return self.array(key)
-
-    def array(self, key: str) -> list[Any]:
-        kind, at = self.number("I", f"element type of {key}"), self.at - 4
-        if kind == STRING:
-            return [self.string(key) for _ in range(self.count(f"length of {key}", 8))]
-        if kind not in NUMBERS and kind != BOOL:
-            raise self.wrong(key, f"arrays hold numbers, bools or strings, got type {kind}", at)
-        code = NUMBERS.get(kind, "B")
-        size = self.count(f"length of {key}", struct.calcsize(code))
-        values = np.frombuffer(self.data, np.dtype(f"<{code}"), size, self.at).tolist()
-        self.at += size * struct.calcsize(code)
-        return [bool(x) for x in values] if kind == BOOL else values
-
-    def entry(self) -> Entry:
-        """A tensor, its offset counted from where the data begins."""
-        name = self.string("tensor name")
-        axes, at = self.number("I", f"axes of {name}"), self.at - 4
-        if axes > MOST_AXES:
-            raise self.wrong(f"axes of {name}", f"must be at most {MOST_AXES}, got {axes}", at)
-        shape = tuple(self.number("Q", f"shape of {name}") for _ in range(axes))[::-1]
-        kind, at = self.number("I", f"kind of {name}"), self.at - 4
-        if kind not in KINDS:
-            raise self.wrong(f"kind of {name}", f"must be one of {', '.join(KINDS.values())}, got {kind}", at)
-        nbytes = self.nbytes(name, KINDS[kind], shape, at)
-        return Entry(name, KINDS[kind], shape, self.number("Q", f"offset of {name}"), nbytes)
-
-    def nbytes(self, name: str, kind: str, shape: tuple[int, ...], at: int) -> int:
-        if kind in FLOATS:
-            columns, size = 1, FLOATS[kind].itemsize
-        else:
-            columns, size = BLOCKS[kind].size, BLOCKS[kind].nbytes
-        if not all(shape) or not shape or shape[-1] % columns:
-            raise self.wrong(f"shape of {name}", f"rows of {kind} are blocks of {columns}, got {shape}", at)
-        nbytes = math.prod(shape) // columns * size
-        if nbytes > self.size:
-            raise self.wrong(f"shape of {name}", f"{shape} of {kind} are more bytes than the file has", at)
-        return nbytes
-
-    def placed(self, found: list[Entry], metadata: Mapping[str, Any]) -> dict[str, Entry]:
-        """The tensors by name, with offsets in the file."""
-        alignment = metadata.get("general.alignment", 32)
-        if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1) or alignment > 1 << 20:
-            raise self.wrong("general.alignment", f"must be a power of two, got {alignment!r}")
-        start = -(-self.at // alignment) * alignment
-        placed: dict[str, Entry] = {}
-        for entry in found:
-            field = f"offset of {entry.name}"
-            if entry.name in placed:
-                raise self.wrong(f"tensor {entry.name}", "stands twice")
-            if entry.offset % alignment:
-                raise self.wrong(field, f"must be a multiple of {alignment}, got {entry.offset}")
-            if start + entry.offset + entry.nbytes > self.size:
-                left = self.size - start
-                raise self.wrong(
-                    field, f"{entry.offset} and {entry.nbytes} bytes go beyond the {left} of the data"
-                )
-            placed[entry.name] = Entry(
-                entry.name, entry.kind, entry.shape, start + entry.offset, entry.nbytes
+    def count(self, least: int, field: str) -> int:
+        """How many things follow of at least so many bytes each."""
+        at, count = self.at, self.number("<Q", field)
+        if count * least > len(self.view) - self.at:
+            left = len(self.view) - self.at
+            raise self.wrong(
+                field, f"{count} things of {least} bytes are promised, the file has {left} left", at
             )
-        return placed
+        return count
+
+    def text(self, field: str) -> str:
+        at = self.at
+        raw = bytes(self.take(self.number("<Q", field), field))
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise self.wrong(field, f"it must be UTF-8: {error.reason}", at) from error
+
+    def value(self, key: str) -> Any:
+        """A value of the metadata, behind the number of its type."""
+        at = self.at
+        return self._of(self.number("<I", key), key, at)()
+
+    def _of(self, kind: int, key: str, at: int) -> Callable[[], Any]:
+        if kind in SCALARS:
+            return lambda: self.number(SCALARS[kind], key)
+        if kind == FLAG:
+            return lambda: self.number("<B", key) != 0
+        if kind == STRING:
+            return lambda: self.text(key)
+        if kind == ARRAY:
+            return lambda: self.array(key)
+        raise self.wrong(key, f"types of values are 0 to 12, got {kind}", at)
+
+    def array(self, key: str) -> Any:
+        """A list of strings or bools, or an array of numbers."""
+        at, kind = self.at, self.number("<I", key)
+        if kind in SCALARS:
+            dtype = np.dtype(SCALARS[kind])
+            count = self.count(dtype.itemsize, key)
+            return np.frombuffer(self.take(count * dtype.itemsize, key), dtype).copy()
+        if kind == ARRAY:
+            raise self.wrong(key, "arrays of arrays are not known", at)
+        one = self._of(kind, key, at)
+        return [one() for _ in range(self.count(8 if kind == STRING else 1, key))]
+
+
+def _header(reader: _Reader) -> tuple[int, int]:
+    """How many tensors and how many keys there are."""
+    magic = bytes(reader.take(4, "magic"))
+    if magic != MAGIC:
+        raise reader.wrong("magic", f"a GGUF file begins with {MAGIC!r}, this one with {magic!r}", 0)
+    version = reader.number("<I", "version")
+    if version not in VERSIONS:
+        swapped = int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS
+        got = f"{version}, which is big-endian" if swapped else version
+        raise reader.wrong("version", f"it must be 2 or 3, got {got}", 4)
+    return reader.count(LEAST_TENSOR, "tensors"), reader.count(LEAST_KEY, "keys")
+
+
+def _tensor(reader: _Reader) -> tuple[str, tuple[Described, int]]:
+    """A tensor's name, and what it is with the place that says so; its offset counts from where data begins."""
+    at = reader.at
+    name = reader.text("a tensor's name")
+    who = f"tensor {name!r}"
+    axes = reader.number("<I", who)
+    if not 1 <= axes <= AXES:
+        raise reader.wrong(who, f"it must have 1 to {AXES} axes, got {axes}", at)
+    shape = tuple(reader.number("<Q", who) for _ in range(axes))[::-1]
+    number = reader.number("<I", who)
+    kind = NUMBERS.get(number)
+    if kind is None:
+        known = ", ".join(NUMBERS.values())
+        raise reader.wrong(who, f"its kind must be one of {known}, got number {number}", at)
+    size, nbytes = (KINDS[kind].size, KINDS[kind].nbytes) if kind in KINDS else (1, PLAIN[kind].itemsize)
+    if not all(shape) or shape[-1] % size:
+        raise reader.wrong(who, f"rows of {kind} must be whole blocks of {size}, got shape {shape}", at)
+    total = math.prod(shape) // size * nbytes
+    return name, (Described(kind, shape, reader.number("<Q", who), total), at)

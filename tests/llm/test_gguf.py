@@ -1,8 +1,7 @@
-"""GGUF files: what the package gguf writes is read, and what lies is refused before memory is taken for it."""
+"""Files that are cut short, lie or hold what is not known are refused by name and place."""
 
 from __future__ import annotations
 
-import resource
 import struct
 from pathlib import Path
 from typing import Any
@@ -12,129 +11,137 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.llm.gguf import GgufFile
-from tests.packed.blocks import blocks, reference
+from hologram.llm.architecture import architecture
+from hologram.llm.gguf import GGUF, KINDS, NUMBERS, PLAIN
+from tests.llm import models
 
-METADATA: dict[str, Any] = {
-    "tokenizer.ggml.tokens": ["<s>", "a", "ü", ""],
-    "tokenizer.ggml.scores": [0.5, -1.0, 3.0],
-    "llama.block_count": 3,
-    "llama.rope.freq_base": 10000.0,
-    "llama.flag": True,
-    "llama.flags": [True, False],
-    "general.name": "toy",
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("gguf") / "model.gguf"
+    models.write(path, models.FAMILIES["packed"])
+    return path
+
+
+def test_what_is_read_is_what_the_package_gguf_reads(model: Path) -> None:
+    ours, theirs = GGUF(model), gguf.GGUFReader(model)
+    assert list(ours.tensors) == [t.name for t in theirs.tensors]
+    for tensor in theirs.tensors:
+        found = ours.tensors[tensor.name]
+        assert (found.kind, found.shape) == (
+            tensor.tensor_type.name,
+            tuple(int(n) for n in tensor.shape[::-1]),
+        )
+        assert np.array_equal(ours.data(tensor.name), tensor.data.reshape(-1).view(np.uint8))
+    for key, field in theirs.fields.items():
+        if not key.startswith("GGUF."):
+            assert np.array_equal(ours.metadata[key], field.contents())
+
+
+def test_kinds_have_the_format_s_numbers_and_sizes() -> None:
+    for number, name in NUMBERS.items():
+        kind = gguf.GGMLQuantizationType(number)
+        assert kind.name == name
+        size = (KINDS[name].size, KINDS[name].nbytes) if name in KINDS else (1, PLAIN[name].itemsize)
+        assert gguf.GGML_QUANT_SIZES[kind] == size
+
+
+def header(tensors: int = 0, keys: int = 0, version: int = 3, magic: bytes = b"GGUF") -> bytes:
+    return magic + struct.pack("<IQQ", version, tensors, keys)
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack("<Q", len(value)) + value
+
+
+def tensor(*shape: int, kind: int = 0, offset: int = 0) -> bytes:
+    return text(b"t") + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, offset)
+
+
+BAD = {
+    "empty": (b"", "header", 0),
+    "another format": (header(magic=b"GGML"), "magic", 0),
+    "version": (header(version=9), "version", 4),
+    "big-endian": (header(version=3 << 24), "version", 4),
+    "2^63 tensors": (header(tensors=1 << 63), "tensors", 8),
+    "2^63 keys": (header(keys=1 << 63), "keys", 16),
+    "long key": (header(keys=1) + struct.pack("<Q", 1 << 63) + bytes(20), "a key", 32),
+    "key of no text": (header(keys=1) + text(b"\xff\xfe") + bytes(20), "a key", 24),
+    "type": (header(keys=1) + text(b"a") + struct.pack("<I", 77), "a", 33),
+    "2^62 strings": (header(keys=1) + text(b"a") + struct.pack("<IIQ", 9, 8, 1 << 62), "a", 41),
+    "2^62 numbers": (header(keys=1) + text(b"a") + struct.pack("<IIQ", 9, 4, 1 << 62), "a", 41),
+    "arrays of arrays": (header(keys=1) + text(b"a") + struct.pack("<IIQ", 9, 9, 1), "a", 37),
+    "twice": (header(keys=2) + 2 * (text(b"a") + struct.pack("<IB", 0, 1)), "a", 47),
+    "no axes": (header(tensors=1) + tensor(), "tensor 't'", 24),
+    "5 axes": (header(tensors=1) + tensor(1, 1, 1, 1, 1), "tensor 't'", 24),
+    "2^63 wide": (header(tensors=1) + tensor(1 << 63, 1 << 63), "tensor 't'", 24),
+    "kind": (header(tensors=1) + tensor(32, kind=99), "tensor 't'", 24),
+    "broken block": (header(tensors=1) + tensor(33, kind=8), "tensor 't'", 24),
+    "far away": (header(tensors=1) + tensor(32, offset=1 << 63), "tensor 't'", 24),
+    "askew": (header(tensors=1) + tensor(1, offset=3) + bytes(99), "tensor 't'", 24),
 }
 
 
-def write(path: Path) -> dict[str, np.ndarray]:
-    """A small model, and its tensors as f32."""
-    writer = gguf.GGUFWriter(str(path), "llama")
-    for key, value in METADATA.items():
-        if isinstance(value, list):
-            writer.add_array(key, value)
-        elif isinstance(value, bool):
-            writer.add_bool(key, value)
-        elif isinstance(value, str):
-            writer.add_string(key, value)
-        else:
-            (writer.add_uint32 if isinstance(value, int) else writer.add_float32)(key, value)
-    rng = np.random.default_rng(0)
-    norm, halves = rng.standard_normal(64, np.float32), rng.standard_normal((3, 64)).astype(np.float16)
-    writer.add_tensor("norm", norm)
-    writer.add_tensor("halves", halves)
-    tensors = {"norm": norm, "halves": halves.astype(np.float32)}
-    for kind, columns in (("Q8_0", 64), ("Q4_1", 32), ("Q4_K", 256), ("MXFP4", 32)):
-        data = blocks(rng, kind, 5, columns).reshape(5, -1)
-        writer.add_tensor(kind, data, raw_dtype=getattr(gguf.GGMLQuantizationType, kind))
-        tensors[kind] = reference(data, kind, (5, columns))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return tensors
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_by_name_and_place(tmp_path: Path, name: str) -> None:
+    content, field, offset = BAD[name]
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(content)
+    with pytest.raises(hg.FormatError) as caught:
+        GGUF(path)
+    assert (caught.value.file, caught.value.field, caught.value.offset) == (str(path), field, offset)
+    assert str(path) in str(caught.value)
 
 
-def test_a_file_gives_what_was_written(tmp_path: Path, executor: hg.Executor) -> None:
-    tensors = write(tmp_path / "toy.gguf")
-    file = GgufFile(tmp_path / "toy.gguf")
-    assert {key: file.metadata[key] for key in METADATA} == METADATA
-    assert file.metadata["general.architecture"] == "llama"
-    assert set(file.tensors) == set(tensors)
-    for name, wanted in tensors.items():
-        assert file.tensors[name].shape == wanted.shape
-        found = file.tensor(name, device=executor)
-        numbers = found.dequantize() if isinstance(found, hg.Packed) else found.astype("f32")
-        np.testing.assert_array_equal(numbers.to_numpy(), wanted)
-
-
-def test_what_is_mutated_is_read_or_refused(tmp_path: Path) -> None:
-    """10,000 files with bytes changed, cut off, put in, or with 64 bits of lies: no other error, no memory for them."""
-    write(tmp_path / "toy.gguf")
-    whole = (tmp_path / "toy.gguf").read_bytes()
-    header = len(whole) - 5 * (68 + 20 + 144 + 17) - 1000
-    rng = np.random.default_rng(2)
-    lies = [0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refused: list[str] = []
-    path = tmp_path / "mutated.gguf"
-    for number in range(10_000):
-        data, at = bytearray(whole), int(rng.integers(header))
-        if number % 4 == 0:
-            data[at] = int(rng.integers(256))
-        elif number % 4 == 1:
-            data[at : at + 8] = struct.pack("<Q", lies[number // 4 % len(lies)])
-        elif number % 4 == 2:
-            del data[int(rng.integers(len(data))) :]
-        else:
-            data[at:at] = rng.bytes(int(rng.integers(1, 9)))
-        path.write_bytes(data)
+@pytest.mark.slow
+def test_mutated_files_are_read_or_refused(model: Path, tmp_path: Path) -> None:
+    whole, rng = model.read_bytes(), np.random.default_rng(24)
+    described = 6000  # bytes with what is not weights
+    path, refused = tmp_path / "mutated.gguf", 0
+    outside = 0  # errors whose place is none
+    extremes = [struct.pack("<Q", n) for n in (1 << 63, (1 << 64) - 1, 1 << 32, 0)]
+    for turn in range(10_000):
+        content = bytearray(whole[: described + int(rng.integers(4000))] if turn % 3 else whole)
+        for _ in range(int(rng.integers(1, 4))):
+            at = int(rng.integers(described))
+            if rng.random() < 0.5:
+                content[at] = int(rng.integers(256))
+            else:
+                content[at : at + 8] = extremes[int(rng.integers(4))]
+        path.write_bytes(content if turn % 2 else content[: int(rng.integers(1, len(content) + 1))])
         try:
-            file = GgufFile(path)
-            for name in file.tensors:
-                assert file.bytes_of(name).size == file.tensors[name].nbytes
+            found = GGUF(path)
+            architecture(found)
         except hg.FormatError as error:
-            refused.append(str(error))
-    assert 3_000 < len(refused) < 10_000
-    assert all(message.startswith(f"{path}: ") and " at " in message for message in refused)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+            refused += 1
+            outside += not 0 <= error.offset <= path.stat().st_size
+        else:
+            assert all(len(found.data(n)) == t.nbytes for n, t in found.tensors.items())
+    assert refused > 5000
+    assert not outside
 
 
-def altered(whole: bytes, old: bytes, new: bytes) -> bytes:
-    assert whole.count(old) == 1
-    return whole.replace(old, new)
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "family": ({"general.architecture": "mamba"}, "llama, qwen2"),
+    "blocks": ({"llama.block_count": 1 << 31}, "tensors"),
+    "no heads": ({"llama.attention.head_count": 0}, "at least 1"),
+    "heads": ({"llama.attention.head_count_kv": 3}, "divide"),
+    "epsilon": ({"llama.attention.layer_norm_rms_epsilon": float("nan")}, "float is needed"),
+    "missing": ({"llama.context_length": None}, "nothing"),
+    "text for a number": ({"llama.embedding_length": "64"}, "int is needed"),
+    "turns": ({"llama.rope.dimension_count": 15}, "even"),
+    "positions": ({"llama.rope.scaling.type": "yarn"}, "linear"),
+}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (b"GGUF", b"GGML", r"magic at 0: must be b'GGUF', got b'GGML'"),
-        (b"GGUF\x03", b"GGUF\x09", "version at 4: must be one of"),
-        (
-            b"GGUF\x03\0\0\0\x06",
-            b"GGUF\x03\0\0\0\xff\xff\xff\xff\xff\xff\xff\x7f"[:9],
-            "number of tensors|type of",
-        ),
-        (b"general.name\x08", b"general.name\x63", "general.name at .*: unknown type 99"),
-        (b"llama.flag\x07\0\0\0\x01", b"llama.flag\x07\0\0\0\x02", "a bool must be 0 or 1, got 2"),
-        (
-            b"\x04\0\0\0\0\0\0\0norm\x01",
-            b"\x04\0\0\0\0\0\0\0norm\x09",
-            "axes of norm at .*: must be at most 4, got 9",
-        ),
-        (b"norm\x01\0\0\0\x40", b"norm\x01\0\0\0\0", "shape of norm"),
-    ],
-)
-def test_lies_are_named(old: bytes, new: bytes, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "toy.gguf"
-    write(path)
-    path.write_bytes(altered(path.read_bytes(), old, new))
-    with pytest.raises(hg.FormatError, match=message):
-        GgufFile(path)
-
-
-def test_no_file_and_an_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        GgufFile(tmp_path / "none.gguf")
-    (tmp_path / "empty.gguf").touch()
-    with pytest.raises(hg.FormatError, match="the file is empty"):
-        GgufFile(tmp_path / "empty.gguf")
+@pytest.mark.parametrize("name", WRONG)
+def test_metadata_that_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
+    metadata, said = WRONG[name]
+    path = tmp_path / "wrong.gguf"
+    family = models.FAMILIES["llama"]
+    if "general.architecture" in metadata:
+        family = models.Family(metadata["general.architecture"])
+        metadata = {}
+    models.write(path, family, **metadata)
+    with pytest.raises(hg.FormatError, match=said):
+        architecture(GGUF(path))

@@ -1,0 +1,90 @@
+"""`hologram chat MODEL.gguf`: a conversation with a language model, or one answer."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import hologram as hg
+from hologram.cli.display import BACKENDS, errors, output, print_json
+from hologram.llm.runner import Runner, Speed, bandwidth
+from hologram.llm.sampling import Sampling
+from hologram.runtime import selector
+
+LEAVE = ("/exit", "/quit")
+
+
+def chat(
+    model: Annotated[Path, typer.Argument(help="A GGUF file.", exists=True, dir_okay=False)],
+    prompt: Annotated[str | None, typer.Option(help="Answer this and leave.")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="What the model is told before anything is said.")
+    ] = None,
+    backend: Annotated[str, typer.Option(help=f"{BACKENDS}.")] = "auto",
+    device: Annotated[str | None, typer.Option(help="A device's number, or part of its name.")] = None,
+    context: Annotated[
+        int | None, typer.Option(help="Tokens of a conversation; the model's own unless given.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Tokens of an answer.")] = None,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
+    top_k: Annotated[int, typer.Option(help="How many likely tokens count; 0: all.")] = 40,
+    top_p: Annotated[
+        float, typer.Option(help="The probability that tokens which count reach together.")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 0,
+    stop: Annotated[list[str] | None, typer.Option(help="A text that ends answers; may be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print an answer as JSON, with times.")] = False,
+) -> None:
+    """Talk with a language model; its weights stay packed as they are in the file."""
+    if as_json and prompt is None:
+        raise typer.BadParameter("--json goes with --prompt")
+    sampling = Sampling(temperature, top_k, top_p, seed)
+    with hg.Executor(backend=backend, device=selector.number_or_name(device)) as executor:
+        with errors.status(f"Loading {model.name}"):
+            runner = Runner(model, executor, context)
+            copied = bandwidth(executor)
+        where = f"{executor.backend} on {executor.device.info.name}"
+        messages = [] if system is None else [{"role": "system", "content": system}]
+        if not as_json:
+            errors.print(
+                f"{model.name}: {runner.architecture.family}, {where}", markup=False, highlight=False
+            )
+        while (said := prompt if prompt is not None else _asked()) is not None:
+            messages.append({"role": "user", "content": said})
+            answer = ""
+            for piece in runner.chat(messages, sampling, limit=limit, stop=stop or ()):
+                answer += piece
+                if not as_json:
+                    output.print(piece, end="", markup=False, highlight=False, soft_wrap=True)
+            messages.append({"role": "assistant", "content": answer})
+            if as_json:
+                share = runner.speed.share(copied)
+                print_json(
+                    {"answer": answer, "where": where, **asdict(runner.speed), "bandwidth_share": share}
+                )
+            else:
+                output.print()
+                errors.print(told(runner.speed, copied), style="dim", markup=False, highlight=False)
+            if prompt is not None:
+                return
+
+
+def _asked() -> str | None:
+    """What the user says next; nothing at the end."""
+    while True:
+        try:
+            said = output.input("[bold]> [/]").strip()
+        except (EOFError, KeyboardInterrupt):
+            return None
+        if said:
+            return None if said in LEAVE else said
+
+
+def told(speed: Speed, copied: float) -> str:
+    """How fast an answer was, in a line."""
+    share = f"{speed.share(copied):.0%} of the {copied / 1e9:.1f} GB/s that copies reach"
+    prefill = f"prompt {speed.prefill_tokens} tokens at {speed.prefill:.1f} a second"
+    return f"{prefill}; answer {speed.decode_tokens} at {speed.decode:.1f} ({share})"

@@ -1,0 +1,230 @@
+"""A decoder as three compiled functions: tokens become features, a block (the same for all), features become logits.
+
+A block is compiled once and called for each layer with the layer's weights, so that tracing takes as long for 80
+layers as for one. Positions are data: only a new number of tokens or a larger cache is traced again.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import hologram as hg
+from hologram.frontend.executor import Executor
+from hologram.frontend.packed import Packed
+from hologram.frontend.tensor import Tensor
+from hologram.llm.architecture import Architecture, Sight
+from hologram.llm.weights import Block, Matrix, Weights
+
+LEAST_CAPACITY = 256  # tokens; caches grow by doubling
+Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
+
+
+class Decoder:
+    """A model on a device with its keys and values of up to `capacity` tokens."""
+
+    def __init__(self, a: Architecture, weights: Weights, executor: Executor) -> None:
+        self.a, self.weights, self.executor = a, weights, executor
+        self.capacity = 0
+        self.caches: list[tuple[Tensor, Tensor]] = []
+        self._begin = hg.jit(partial(begin, a))
+        self._block = hg.jit(partial(block, a), donate=(2, 3))
+        self._finish = hg.jit(partial(finish, a))
+
+    def reserve(self, tokens: int) -> None:
+        """Makes room for so many tokens; what is cached stays."""
+        capacity = max(self.capacity, LEAST_CAPACITY)
+        while capacity < tokens:
+            capacity *= 2
+        if capacity == self.capacity:
+            return
+        a, make = self.a, self.executor.tensor
+        more = self.executor.zeros((a.key_heads, capacity - self.capacity, a.head_size), "f32")
+        if not self.caches:
+            self.caches = [(more.clone(), more.clone()) for _ in range(a.layers)]
+        else:
+            self.caches = [tuple(hg.concat([c, more], axis=1) for c in pair) for pair in self.caches]  # type: ignore
+        self.capacity = capacity
+        self._counted = make(np.arange(capacity, dtype=np.int32))
+        tables = [rotations(a, sight, self.weights.divisors, capacity) for sight in a.sights]
+        self._tables = [(make(cos), make(sin)) for cos, sin in tables]
+
+    def __call__(self, tokens: Tensor, start: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits (words) behind token `last` (1) of tokens (n) that stand at `start` (1); and where the next does.
+
+        All of i32. Room must be reserved, for tokens behind the last too.
+        """
+        w = self.weights
+        x, at, rotated, masks, following = self._begin(
+            tokens, start, w.embedding, self._counted, self._tables
+        )
+        for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
+            keys, values = self.caches[layer]
+            x, keys, values = self._block(x, weights, keys, values, at, rotated[sight], masks[sight])
+            self.caches[layer] = (keys, values)
+        return self._finish(x, last, w.norm, w.head), following
+
+    def launches(self) -> tuple[int, int]:
+        """How many launches a token takes: in one block, and beside blocks."""
+        one = self.executor.tensor(np.zeros(1, np.int32))
+        begun = (one, one, self.weights.embedding, self._counted, self._tables)
+        x, at, rotated, masks, _ = self._begin(*begun)
+        given = (x, self.weights.blocks[0], *(c.clone() for c in self.caches[0]), at, rotated[0], masks[0])
+        ended = (x, one, self.weights.norm, self.weights.head)
+        return self._block.dispatches(*given), self._begin.dispatches(*begun) + self._finish.dispatches(
+            *ended
+        )
+
+
+def rotations(
+    a: Architecture, sight: Sight, divisors: tuple[np.ndarray, np.ndarray] | None, capacity: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cosines and sines (capacity, rotated / 2) of rotary embeddings (Su et al. 2021)."""
+    frequencies = sight.base ** (-np.arange(0, a.rotated, 2) / a.rotated) / sight.divisor
+    factor = 1.0
+    if divisors is not None:
+        frequencies = frequencies / divisors[capacity > a.short_context]
+        factor = a.rotation_scale
+    angles = np.arange(capacity)[:, None] * frequencies
+    return (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)
+
+
+def begin(
+    a: Architecture, tokens: Tensor, start: Tensor, embedding: Any, counted: Tensor, tables: list[Rotation]
+) -> Any:
+    """Features (n, width) of tokens (n), their positions, and by sight their rotations and what they may look at."""
+    n = tokens.shape[0]
+    x = hg.embedding(tokens, embedding)
+    x = x if a.embedding_scale == 1 else x * a.embedding_scale
+    at = start + counted[:n]
+    rotated = [tuple(hg.take(t, at, axis=0).reshape(n, 1, a.rotated // 2) for t in table) for table in tables]
+    rows, columns = at.reshape(n, 1), counted.reshape(1, -1)
+    masks = []
+    for sight in a.sights:
+        mask = columns <= rows
+        masks.append(mask if sight.window is None else mask & (columns > rows - sight.window))
+    return x, at, rotated, masks, start + n
+
+
+def block(
+    a: Architecture,
+    x: Tensor,
+    w: Block,
+    keys: Tensor,
+    values: Tensor,
+    at: Tensor,
+    rotated: Rotation,
+    mask: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A block's features (n, width) of features, and its keys and values (key heads, capacity, size) with theirs."""
+    n, (heads, kept, size) = x.shape[0], (a.heads, a.key_heads, a.head_size)
+    y = product(norm(a, x, w["attn_norm"]), w["qkv"], w.get("qkv_bias")).reshape(n, heads + 2 * kept, size)
+    q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
+    if "attn_q_norm" in w:
+        q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
+        q, k = rotate(q, rotated), rotate(k, rotated)
+    else:
+        both = rotate(y[:, : heads + kept], rotated)
+        q, k = both[:, :heads], both[:, heads:]
+    place = at.reshape(1, n, 1).expand((kept, n, size))
+    keys = hg.scatter(keys, place, k.permute(1, 0, 2), dim=1)
+    values = hg.scatter(values, place, v.permute(1, 0, 2), dim=1)
+    y = product(attention(a, q, keys, values, mask), w["attn_output"])
+    x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
+    y = norm(a, x, w["ffn_norm"])
+    y = mixture(a, y, w) if a.experts else gated(a, y, w["gate_up"], w["down"])
+    return x + (norm(a, y, w["post_ffw_norm"]) if "post_ffw_norm" in w else y), keys, values
+
+
+def finish(a: Architecture, x: Tensor, last: Tensor, weight: Tensor, head: Any) -> Tensor:
+    """The logits (words) of one of the tokens."""
+    logits = product(norm(a, hg.take(x, last, axis=0), weight), (head,)).reshape(-1)
+    return hg.tanh(logits / a.logit_cap) * a.logit_cap if a.logit_cap else logits
+
+
+def norm(a: Architecture, x: Tensor, weight: Tensor) -> Tensor:
+    return hg.rms_norm(x, weight, eps=a.epsilon)
+
+
+def product(x: Tensor, parts: Matrix, bias: Tensor | None = None) -> Tensor:
+    """x times matrices that stand one below the other."""
+    y = [hg.linear(x, part) for part in parts]
+    whole = y[0] if len(y) == 1 else hg.concat(y, axis=-1)
+    return whole if bias is None else whole + bias
+
+
+def rotate(x: Tensor, rotated: Rotation) -> Tensor:
+    """Heads (n, heads, size), pairs half of what is rotated apart."""
+    (cos, sin), half = rotated, rotated[0].shape[-1]
+    first, second = x[..., :half], x[..., half : 2 * half]
+    rest = [x[..., 2 * half :]] if x.shape[-1] > 2 * half else []
+    return hg.concat([first * cos - second * sin, second * cos + first * sin, *rest], axis=-1)
+
+
+def attention(a: Architecture, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    """What queries (n, heads, size) find: (n, heads * size). Heads that share keys are rows of one product."""
+    n, group = q.shape[0], a.heads // a.key_heads
+    q = q.permute(1, 0, 2)
+    if n == 1:
+        q = q.reshape(a.key_heads, group, a.head_size)
+    else:
+        q = q.reshape(a.key_heads, group, n, a.head_size)
+        keys, values = keys.unsqueeze(1), values.unsqueeze(1)
+    if a.attention_cap:
+        scores = hg.tanh(q @ keys.mT * (a.attention_scale / a.attention_cap)) * a.attention_cap
+        y = hg.softmax(hg.where(mask, scores, -math.inf), dim=-1) @ values
+    else:
+        y = hg.scaled_dot_product_attention(q, keys, values, mask, scale=a.attention_scale)
+    return y.reshape(a.heads, n, a.head_size).permute(1, 0, 2).reshape(n, a.heads * a.head_size)
+
+
+def gated(a: Architecture, x: Tensor, gate_up: Matrix, down: Matrix) -> Tensor:
+    """A gated network (Shazeer 2020)."""
+    y = product(x, gate_up)
+    return product(gate(a, y[:, : y.shape[1] // 2], y[:, y.shape[1] // 2 :]), down)
+
+
+def gate(a: Architecture, opened: Tensor, y: Tensor) -> Tensor:
+    return (hg.gelu(opened, approximate="tanh") if a.gelu else hg.silu(opened)) * y
+
+
+def mixture(a: Architecture, x: Tensor, w: Block) -> Tensor:
+    """What the experts say that a token is sent to, by their shares (Shazeer et al. 2017); and the one for all."""
+    n, used = x.shape[0], a.experts_used
+    shares, chosen = hg.topk(hg.softmax(product(x, w["router"]), dim=-1), used)
+    if a.shares_sum_to_one:
+        shares = shares / hg.sum(shares, axis=-1, keepdims=True)
+    experts = [w[f"{name}_experts"] for name in ("gate", "up", "down")]
+    if n == 1:  # the rows of those that are used
+        gates, ups, downs = (chosen_rows(m, chosen.reshape(-1), a.experts) for m in experts)
+        y = gate(a, gates @ x.reshape(-1, 1), ups @ x.reshape(-1, 1))
+        y = hg.sum((downs @ y).reshape(used, -1) * shares.reshape(used, 1), axis=0, keepdims=True)
+    else:
+        y = x * 0.0
+        for expert in range(a.experts):
+            gates, ups, downs = (sliced(m, expert, a.experts) for m in experts)
+            share = hg.sum(hg.where(chosen == expert, shares, 0.0), axis=-1, keepdims=True)
+            y = y + hg.linear(gate(a, hg.linear(x, gates), hg.linear(x, ups)), downs) * share
+    if "shared_gate" in w:
+        shared = gated(a, x, w["gate_up_shexp"], w["down_shexp"])
+        y = y + shared * hg.sigmoid(hg.sum(x * w["shared_gate"], axis=-1, keepdims=True))
+    return y
+
+
+def chosen_rows(matrix: Any, chosen: Tensor, experts: int) -> Tensor:
+    """The matrices (used, rows, columns) of some experts as floats."""
+    rows = matrix.shape[0] // experts
+    inner = hg.cumsum(hg.full_like(chosen, 1).reshape(-1, 1).expand((chosen.shape[0], rows)), axis=1) - 1
+    return hg.embedding(chosen.reshape(-1, 1) * rows + inner, matrix)
+
+
+def sliced(matrix: Any, expert: int, experts: int) -> Any:
+    """One expert's rows."""
+    rows = matrix.shape[0] // experts
+    own = slice(expert * rows, (expert + 1) * rows)
+    if isinstance(matrix, Packed):
+        return Packed(matrix.format, matrix.columns, {n: plane[own] for n, plane in matrix.planes.items()})
+    return matrix[own]

@@ -1,0 +1,187 @@
+"""The weights of a decoder on a device: blocks of codes stay packed, everything else is f32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.frozen import frozen
+from hologram.frontend.executor import Executor
+from hologram.frontend.packed import Packed
+from hologram.frontend.tensor import Tensor
+from hologram.llm.architecture import Architecture
+from hologram.llm.gguf import GGUF, PLAIN
+
+Matrix = tuple[Any, ...]  # tensors or Packed, which stand one below the other
+Block = dict[str, Any]
+
+
+@frozen(eq=False, repr=False)
+class Weights:
+    """All of a model's; `block` by block, and what divides the frequencies of rotations."""
+
+    embedding: Any
+    blocks: tuple[Block, ...]
+    norm: Tensor
+    head: Any
+    divisors: tuple[np.ndarray, np.ndarray] | None  # up to the context of training, and beyond
+
+    @property
+    def read_bytes(self) -> int:
+        """What one token reads of them."""
+        return sum(map(_nbytes, (*self.blocks, self.norm, self.head)))
+
+
+def load(model: GGUF, a: Architecture, executor: Executor) -> Weights:
+    """Puts a file's weights on a device. Raises FormatError where one is missing or of another shape."""
+    return _Loader(model, a, executor).weights()
+
+
+class _Loader:
+    def __init__(self, model: GGUF, a: Architecture, executor: Executor) -> None:
+        self.model, self.a, self.executor = model, a, executor
+
+    def weights(self) -> Weights:
+        a, tensors = self.a, self.model.tensors
+        words = tensors["token_embd.weight"].shape[0] if "token_embd.weight" in tensors else 1
+        embedding = self.matrix("token_embd", words)[0]
+        tied = "output.weight" not in tensors
+        divisors = [n for n in ("rope_factors_short.weight", "rope_factors_long.weight") if n in tensors]
+        divisors = divisors or [n for n in ("rope_freqs.weight",) if n in tensors]
+        found = [self._numbers(n, (a.rotated // 2,)) for n in divisors]
+        return Weights(
+            embedding,
+            tuple(self.block(n) for n in range(a.layers)),
+            self.vector("output_norm", a.width),
+            embedding if tied else self.matrix("output", words)[0],
+            (found[0], found[-1]) if found else None,
+        )
+
+    def block(self, layer: int) -> Block:
+        """A block's weights, named as in its file but for those that are joined: qkv, gate_up."""
+        a, at = self.a, f"blk.{layer}."
+        queries, keys = a.heads * a.head_size, a.key_heads * a.head_size
+        if self._has(f"{at}attn_qkv.weight"):
+            qkv, parts = self.matrix(f"{at}attn_qkv", queries + 2 * keys), ("attn_qkv",)
+        else:
+            sizes, parts = {"attn_q": queries, "attn_k": keys, "attn_v": keys}, ("attn_q", "attn_k", "attn_v")
+            qkv = self._joined([self._rows(at + n, size, a.width) for n, size in sizes.items()], self._turned)
+        block: Block = {"qkv": qkv, "attn_output": self.matrix(f"{at}attn_output", a.width, queries)}
+        biases = [self._bias(f"{at}{n}", self.model.tensors[f"{at}{n}.weight"].shape[0]) for n in parts]
+        if any(b is not None for b in biases):
+            sizes = [self.model.tensors[f"{at}{n}.weight"].shape[0] for n in parts]
+            whole = [np.zeros(s, np.float32) if b is None else b for b, s in zip(biases, sizes, strict=True)]
+            if len(parts) > 1:
+                whole[:2] = [b[self._order(b.size)] for b in whole[:2]]
+            block["qkv_bias"] = self.executor.tensor(np.concatenate(whole))
+        norms = {"attn_norm": a.width, "attn_q_norm": a.head_size, "attn_k_norm": a.head_size}
+        norms |= {"post_attention_norm": a.width, "ffn_norm": a.width, "post_ffw_norm": a.width}
+        needed = ("attn_norm", "ffn_norm")
+        block |= {
+            n: self.vector(at + n, size)
+            for n, size in norms.items()
+            if n in needed or self._has(f"{at}{n}.weight")
+        }
+        return block | (self._experts(at) if a.experts else self._gated(at))
+
+    def _gated(self, at: str, suffix: str = "") -> Block:
+        """A gated network; `suffix` is of the one that all tokens share beside experts."""
+        width = self.a.width
+        up, down = f"{at}ffn_up{suffix}", f"{at}ffn_down{suffix}"
+        rows = self._shape(up)[0]
+        if self._has(f"{at}ffn_gate{suffix}.weight"):
+            gate_up = self._joined(
+                [self._rows(f"{at}ffn_gate{suffix}", rows, width), self._rows(up, rows, width)]
+            )
+        else:
+            gate_up, rows = self.matrix(up, rows), rows // 2
+        return {f"gate_up{suffix}": gate_up, f"down{suffix}": self.matrix(down, width, rows)}
+
+    def _experts(self, at: str) -> Block:
+        """Experts, each matrix of all of them below one another, and what chooses among them."""
+        width, experts = self.a.width, self.a.experts
+        hidden = self._shape(f"{at}ffn_up_exps")[-2]
+        block: Block = {"router": self.matrix(f"{at}ffn_gate_inp", experts)}
+        for name, rows, columns in (("gate", hidden, width), ("up", hidden, width), ("down", width, hidden)):
+            part = self._rows(f"{at}ffn_{name}_exps", experts * rows, columns, (experts, rows, columns))
+            (block[f"{name}_experts"],) = self._joined([part])
+        if self._has(f"{at}ffn_up_shexp.weight"):
+            block |= self._gated(at, "_shexp")
+            block["shared_gate"] = self.vector(f"{at}ffn_gate_inp_shexp", width)
+        return block
+
+    # How one comes from the file.
+
+    def matrix(self, name: str, rows: int, columns: int | None = None) -> Matrix:
+        return self._joined([self._rows(name, rows, self.a.width if columns is None else columns)])
+
+    def vector(self, name: str, size: int) -> Tensor:
+        return self.executor.tensor(self._numbers(f"{name}.weight", (size,)))
+
+    def _bias(self, name: str, size: int) -> np.ndarray | None:
+        return self._numbers(f"{name}.bias", (size,)) if self._has(f"{name}.bias") else None
+
+    def _has(self, name: str) -> bool:
+        return name in self.model.tensors
+
+    def _shape(self, name: str, shape: tuple[int, ...] | None = None) -> tuple[int, ...]:
+        """A matrix's shape, which must be the given one."""
+        found = self.model.tensors.get(f"{name}.weight")
+        if found is None or len(found.shape) < 2 or (shape is not None and found.shape != shape):
+            got = "it is missing" if found is None else f"got {found.shape}"
+            wanted = "a matrix" if shape is None else f"shape {shape}"
+            raise self.model.wrong(f"tensor '{name}.weight'", f"{wanted} is needed, {got}")
+        return found.shape
+
+    def _rows(
+        self, name: str, rows: int, columns: int, shape: tuple[int, ...] = ()
+    ) -> tuple[str, int, np.ndarray]:
+        """A matrix's kind, its columns, and its rows as bytes."""
+        self._shape(name, shape or (rows, columns))
+        full = f"{name}.weight"
+        return self.model.tensors[full].kind, columns, self.model.data(full).reshape(rows, -1)
+
+    def _numbers(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """A vector as f32, which it must be in the file, or a half of it."""
+        found = self.model.tensors.get(name)
+        if found is None or found.shape != shape or found.kind not in PLAIN:
+            got = "it is missing" if found is None else f"got {found.kind} of shape {found.shape}"
+            raise self.model.wrong(f"tensor {name!r}", f"floats of shape {shape} are needed, {got}")
+        return self.model.data(name).view(PLAIN[found.kind].numpy).astype(np.float32)
+
+    def _joined(self, parts: Sequence[tuple[str, int, np.ndarray]], order: Any = None) -> Matrix:
+        """Matrices below one another: one where all are of a kind."""
+        turned = [
+            (kind, columns, order(n, rows) if order else rows)
+            for n, (kind, columns, rows) in enumerate(parts)
+        ]
+        if len({kind for kind, *_ in turned}) == 1:
+            kind, columns, first = turned[0]
+            rows = first if len(turned) == 1 else np.concatenate([rows for *_, rows in turned])
+            turned = [(kind, columns, rows)]
+        return tuple(self._placed(*part) for part in turned)
+
+    def _placed(self, kind: str, columns: int, rows: np.ndarray) -> Any:
+        if kind in PLAIN:
+            return self.executor.tensor(np.ascontiguousarray(rows).view(PLAIN[kind].numpy).astype(np.float32))
+        return Packed.from_gguf(rows.reshape(-1), kind, (len(rows), columns), self.executor)
+
+    def _turned(self, part: int, rows: np.ndarray) -> np.ndarray:
+        """The rows of queries and keys, pairs half a head apart."""
+        return rows[self._order(len(rows))] if part < 2 and self.a.paired else rows
+
+    def _order(self, rows: int) -> np.ndarray:
+        """Where rows of whole heads are, once the pairs that are rotated together lie half of them apart."""
+        a, order = self.a, np.arange(rows).reshape(-1, self.a.head_size)
+        if a.paired:
+            pairs = order[:, : a.rotated]
+            order = np.concatenate([pairs[:, ::2], pairs[:, 1::2], order[:, a.rotated :]], axis=1)
+        return order.reshape(-1)
+
+
+def _nbytes(tree: Any) -> int:
+    if isinstance(tree, dict):
+        return sum(map(_nbytes, tree.values()))
+    return sum(map(_nbytes, tree)) if isinstance(tree, tuple) else tree.nbytes

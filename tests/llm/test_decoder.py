@@ -1,0 +1,73 @@
+"""Decoders of every family against NumPy's float64, in pieces and a token at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.llm.runner import Runner
+from tests.llm import models
+
+TEXT = [5, 90, 17, 3, 3, 64, 91, 33, 8, 72, 11, 50, 2, 41, 77, 29, 60, 13, 5, 19]
+# Products with packed weights may round activations to integers of 8 bits on some devices.
+BOUND, PACKED_BOUND = 2e-4, 6e-2
+
+
+def opened(tmp_path: Path, executor: hg.Executor, name: str) -> tuple[Runner, np.ndarray]:
+    """A runner, and the logits of TEXT."""
+    family = models.FAMILIES[name]
+    weights = models.write(tmp_path / "model.gguf", family)
+    return Runner(tmp_path / "model.gguf", executor), models.logits(family, weights, TEXT)
+
+
+@pytest.mark.parametrize("name", models.FAMILIES)
+def test_logits_are_the_reference_s(tmp_path: Path, executor: hg.Executor, name: str) -> None:
+    runner, wanted = opened(tmp_path, executor, name)
+    bound = BOUND if models.FAMILIES[name].kind == "F32" else PACKED_BOUND
+    for length in (len(TEXT) - 3, 1):  # a prompt, and one of a token
+        logits, place, _ = runner.prefill(TEXT[:length])
+        np.testing.assert_allclose(logits.to_numpy(), wanted[length - 1], atol=bound)
+    logits, place, _ = runner.prefill(TEXT[:-3])
+    for at in range(len(TEXT) - 3, len(TEXT)):  # a token at a time
+        token = executor.tensor(np.array(TEXT[at : at + 1], np.int32))
+        logits, place = runner.decoder(token, place, executor.tensor(np.zeros(1, np.int32)))
+        np.testing.assert_allclose(logits.to_numpy(), wanted[at], atol=bound)
+
+
+def test_a_prompt_in_pieces_and_a_cache_that_grows(tmp_path: Path, executor: hg.Executor) -> None:
+    family = models.FAMILIES["mistral"]
+    weights = models.write(tmp_path / "model.gguf", family)
+    runner = Runner(tmp_path / "model.gguf", executor)
+    text = np.random.default_rng(1).integers(0, models.WORDS - 2, 700).tolist()
+    wanted = models.logits(family, weights, text)
+    assert runner.prefill(text[:200])[2] == 200
+    assert runner.decoder.capacity == 256
+    logits, _, computed = runner.prefill(text)  # 512 and a rest of 188 with what is known, 500
+    assert computed == 500
+    assert runner.decoder.capacity == 1024
+    np.testing.assert_allclose(logits.to_numpy(), wanted[-1], atol=BOUND)
+    logits, _, computed = runner.prefill(text[:300])  # a shorter one: what lay behind is not seen
+    assert computed == 1
+    np.testing.assert_allclose(logits.to_numpy(), wanted[299], atol=BOUND)
+
+
+def test_a_token_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> None:
+    runner, _ = opened(tmp_path, executor, "packed")
+    runner.prefill(TEXT)
+    layer, rest = runner.decoder.launches()
+    assert layer <= 13
+    assert rest <= 6
+
+
+def test_nothing_is_traced_again_from_token_to_token(tmp_path: Path, executor: hg.Executor) -> None:
+    runner, _ = opened(tmp_path, executor, "llama")
+    written = runner.tokens(TEXT, limit=9)
+    next(written)
+    next(written)
+    traced = len(runner.decoder._block._compiled)
+    assert traced == 2  # the prompt's and a token's
+    assert len(list(written)) == 7
+    assert len(runner.decoder._block._compiled) == traced

