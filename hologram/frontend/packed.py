@@ -137,10 +137,14 @@ class Packed:
         """The rows that index (...) names, as (..., columns); negative: from the end; out of range: zeros."""
         return packed_rows(index, *self._planes(), **self._settings(dtype))
 
-    def linear(self, x: Any, bias: Any = None, *, activation: str = "none") -> Tensor:
-        """activation(x @ self.T + bias), for x (..., columns) of f32, f16 or bf16, in its dtype."""
-        settings = {"format": self.format.name, "columns": self.columns, "activation": activation}
-        return packed_linear(x, *self._planes(), bias, **settings)
+    def linear(self, x: Any, bias: Any = None, *, activation: str = "none", gated: bool = False) -> Tensor:
+        """activation(x @ self.T + bias), for x (..., columns) of f32, f16 or bf16, in its dtype.
+
+        Where it is `gated`, the first half of the rows are gates of the second, which then give half as many columns:
+        activation(x @ gates.T) * (x @ others.T), without a bias (Shazeer 2020).
+        """
+        settings = {"format": self.format.name, "columns": self.columns}
+        return packed_linear(x, *self._planes(), bias, **settings, activation=activation, gated=gated)
 
     def _planes(self) -> tuple[Tensor | None, ...]:
         return tuple(self.planes.get(name) for name in PLANES)

@@ -18,6 +18,7 @@ from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
 from hologram.llm.architecture import Architecture, Sight
 from hologram.llm.weights import Block, Matrix, Weights
+from hologram.runtime.launches.captured import Captured
 
 LEAST_CAPACITY = 256  # tokens; caches grow by doubling
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
@@ -30,8 +31,11 @@ class Decoder:
         self.a, self.weights, self.executor = a, weights, executor
         self.capacity = 0
         self.caches: list[tuple[Tensor, Tensor]] = []
+        self.place, self._token, self._zero = (executor.zeros((1,), "i32") for _ in range(3))
+        self._captured: Captured[Tensor] | None = None
+        self._captured_for: list[int] = []
         self._begin = hg.jit(partial(begin, a))
-        self._block = hg.jit(partial(block, a), donate=(2, 3))
+        self._block = hg.jit(partial(block, a), donate=(3, 4))
         self._finish = hg.jit(partial(finish, a))
 
     def reserve(self, tokens: int) -> None:
@@ -52,31 +56,46 @@ class Decoder:
         tables = [rotations(a, sight, self.weights.divisors, capacity) for sight in a.sights]
         self._tables = [(make(cos), make(sin)) for cos, sin in tables]
 
+    def next(self, token: Tensor) -> Tensor:
+        """The logits (words) behind one more token (1) of i32, which stands where `place` says; that counts on.
+
+        All launches of it are one call, captured when it is first needed on these caches.
+        """
+        where = [tensor.buffer.live_block().place for pair in self.caches for tensor in pair]
+        if self._captured is None or self._captured_for != where:
+            self._captured, self._captured_for = Captured(self.executor, self._one_more), where
+        self.executor.copy(token, self._token)
+        self._captured.replay()
+        return self._captured.results
+
+    def _one_more(self) -> Tensor:
+        logits, following = self(self._token, self.place, self._zero)
+        self.executor.copy(following, self.place)
+        return logits
+
     def __call__(self, tokens: Tensor, start: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (words) behind token `last` (1) of tokens (n) that stand at `start` (1); and where the next does.
 
         All of i32. Room must be reserved, for tokens behind the last too.
         """
         w = self.weights
-        x, at, rotated, masks, following = self._begin(
+        x, y, at, rotated, masks, following = self._begin(
             tokens, start, w.embedding, self._counted, self._tables
         )
         for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
             keys, values = self.caches[layer]
-            x, keys, values = self._block(x, weights, keys, values, at, rotated[sight], masks[sight])
+            x, y, keys, values = self._block(x, y, weights, keys, values, at, rotated[sight], masks[sight])
             self.caches[layer] = (keys, values)
-        return self._finish(x, last, w.norm, w.head), following
+        return self._finish(x, y, last, w.norm, w.head), following
 
     def launches(self) -> tuple[int, int]:
         """How many launches a token takes: in one block, and beside blocks."""
-        one = self.executor.tensor(np.zeros(1, np.int32))
-        begun = (one, one, self.weights.embedding, self._counted, self._tables)
-        x, at, rotated, masks, _ = self._begin(*begun)
-        given = (x, self.weights.blocks[0], *(c.clone() for c in self.caches[0]), at, rotated[0], masks[0])
-        ended = (x, one, self.weights.norm, self.weights.head)
-        return self._block.dispatches(*given), self._begin.dispatches(*begun) + self._finish.dispatches(
-            *ended
-        )
+        one, w = self._zero, self.weights
+        begun = (one, one, w.embedding, self._counted, self._tables)
+        x, y, at, rotated, masks, _ = self._begin(*begun)
+        given = (x, y, w.blocks[0], *(c.clone() for c in self.caches[0]), at, rotated[0], masks[0])
+        around = self._begin.dispatches(*begun) + self._finish.dispatches(x, y, one, w.norm, w.head)
+        return self._block.dispatches(*given), around
 
 
 def rotations(
@@ -95,7 +114,7 @@ def rotations(
 def begin(
     a: Architecture, tokens: Tensor, start: Tensor, embedding: Any, counted: Tensor, tables: list[Rotation]
 ) -> Any:
-    """Features (n, width) of tokens (n), their positions, and by sight their rotations and what they may look at."""
+    """Features (n, width) of tokens (n) as two terms, positions, and by sight rotations and what may be looked at."""
     n = tokens.shape[0]
     x = hg.embedding(tokens, embedding)
     x = x if a.embedding_scale == 1 else x * a.embedding_scale
@@ -106,29 +125,31 @@ def begin(
     for sight in a.sights:
         mask = columns <= rows
         masks.append(mask if sight.window is None else mask & (columns > rows - sight.window))
-    return x, at, rotated, masks, start + n
+    return x, hg.zeros_like(x), at, rotated, masks, start + n
 
 
 def block(
     a: Architecture,
     x: Tensor,
+    y: Tensor,
     w: Block,
     keys: Tensor,
     values: Tensor,
     at: Tensor,
     rotated: Rotation,
     mask: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """A block's features (n, width) of features, and its keys and values (key heads, capacity, size) with theirs."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A block's features (n, width) of features, and its keys and values (key heads, capacity, size) with theirs.
+
+    Features are given as two terms, whose sum is then part of the kernel that normalises it.
+    """
+    x = x + y
     n, (heads, kept, size) = x.shape[0], (a.heads, a.key_heads, a.head_size)
     y = product(norm(a, x, w["attn_norm"]), w["qkv"], w.get("qkv_bias")).reshape(n, heads + 2 * kept, size)
     q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
     if "attn_q_norm" in w:
         q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
-        q, k = rotate(q, rotated), rotate(k, rotated)
-    else:
-        both = rotate(y[:, : heads + kept], rotated)
-        q, k = both[:, :heads], both[:, heads:]
+    q, k = rotate(q, rotated), rotate(k, rotated)
     place = at.reshape(1, n, 1).expand((kept, n, size))
     keys = hg.scatter(keys, place, k.permute(1, 0, 2), dim=1)
     values = hg.scatter(values, place, v.permute(1, 0, 2), dim=1)
@@ -136,12 +157,13 @@ def block(
     x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
     y = norm(a, x, w["ffn_norm"])
     y = mixture(a, y, w) if a.experts else gated(a, y, w["gate_up"], w["down"])
-    return x + (norm(a, y, w["post_ffw_norm"]) if "post_ffw_norm" in w else y), keys, values
+    return x, norm(a, y, w["post_ffw_norm"]) if "post_ffw_norm" in w else y, keys, values
 
 
-def finish(a: Architecture, x: Tensor, last: Tensor, weight: Tensor, head: Any) -> Tensor:
+def finish(a: Architecture, x: Tensor, y: Tensor, last: Tensor, weight: Tensor, head: Any) -> Tensor:
     """The logits (words) of one of the tokens."""
-    logits = product(norm(a, hg.take(x, last, axis=0), weight), (head,)).reshape(-1)
+    x = hg.take(x, last, axis=0) + hg.take(y, last, axis=0)
+    logits = product(norm(a, x, weight), (head,)).reshape(-1)
     return hg.tanh(logits / a.logit_cap) * a.logit_cap if a.logit_cap else logits
 
 
@@ -183,6 +205,8 @@ def attention(a: Architecture, q: Tensor, keys: Tensor, values: Tensor, mask: Te
 
 def gated(a: Architecture, x: Tensor, gate_up: Matrix, down: Matrix) -> Tensor:
     """A gated network (Shazeer 2020)."""
+    if len(gate_up) == 1 and isinstance(gate_up[0], Packed) and not a.gelu:
+        return product(gate_up[0].linear(x, activation="silu", gated=True), down)
     y = product(x, gate_up)
     return product(gate(a, y[:, : y.shape[1] // 2], y[:, y.shape[1] // 2 :]), down)
 

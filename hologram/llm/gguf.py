@@ -93,7 +93,7 @@ class GGUF:
         for name, (tensor, at) in found.items():
             end = first + tensor.offset + tensor.nbytes
             if tensor.offset % alignment or end > size:
-                text = f"its {tensor.nbytes} bytes must lie within {size}, at a multiple of {alignment}, and end at {end}"
+                text = f"{tensor.nbytes} bytes must lie within {size} at a multiple of {alignment}, they end at {end}"
                 raise FormatError(self.path, f"tensor {name!r}", at, text)
         return {n: Described(t.kind, t.shape, first + t.offset, t.nbytes) for n, (t, _) in found.items()}
 

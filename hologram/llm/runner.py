@@ -116,7 +116,7 @@ class Runner:
     def tokens(self, prompt: list[int], sampling: Sampling = GREEDY, limit: int = 1 << 62) -> Iterator[int]:
         """The tokens that follow a prompt, up to one that ends texts."""
         sampler, begun = Sampler(sampling), time.perf_counter()
-        logits, place, computed = self.prefill(prompt)
+        logits, computed = self.prefill(prompt)
         token = sampler(logits)
         number, first, count = _number(token), time.perf_counter(), 0
         try:
@@ -125,7 +125,7 @@ class Runner:
                 count += 1
                 if count == limit:
                     break
-                logits, place = self.decoder(token, place, self._zero)
+                logits = self.decoder.next(token)
                 self.past.append(number)
                 token = sampler(logits)
                 number = _number(token)
@@ -133,8 +133,8 @@ class Runner:
             seconds = time.perf_counter() - first
             self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
 
-    def prefill(self, prompt: list[int]) -> tuple[Tensor, Tensor, int]:
-        """The logits behind a prompt, the position that comes next, and how many tokens were computed."""
+    def prefill(self, prompt: list[int]) -> tuple[Tensor, int]:
+        """The logits behind a prompt, and how many tokens were computed."""
         known = 0
         while known < min(len(self.past), len(prompt) - 1) and self.past[known] == prompt[known]:
             known += 1
@@ -153,7 +153,8 @@ class Runner:
             known += len(piece)
             self.past += piece
             if known == len(prompt):
-                return logits, self._whole(known), computed
+                self.executor.copy(self._whole(known), self.decoder.place)
+                return logits, computed
 
     def _whole(self, numbers: Any) -> Tensor:
         return self.executor.tensor(np.atleast_1d(np.asarray(numbers, np.int32)))
@@ -161,10 +162,6 @@ class Runner:
     def _token_bytes(self) -> int:
         a = self.architecture
         return self.decoder.weights.read_bytes + len(self.past) * a.layers * a.key_heads * a.head_size * 8
-
-    @property
-    def _zero(self) -> Tensor:
-        return self._whole(0)
 
 
 def _number(token: Tensor) -> int:

@@ -28,12 +28,12 @@ def test_logits_are_the_reference_s(tmp_path: Path, executor: hg.Executor, name:
     runner, wanted = opened(tmp_path, executor, name)
     bound = BOUND if models.FAMILIES[name].kind == "F32" else PACKED_BOUND
     for length in (len(TEXT) - 3, 1):  # a prompt, and one of a token
-        logits, place, _ = runner.prefill(TEXT[:length])
+        logits, _ = runner.prefill(TEXT[:length])
         np.testing.assert_allclose(logits.to_numpy(), wanted[length - 1], atol=bound)
-    logits, place, _ = runner.prefill(TEXT[:-3])
+    runner.prefill(TEXT[:-3])
     for at in range(len(TEXT) - 3, len(TEXT)):  # a token at a time
         token = executor.tensor(np.array(TEXT[at : at + 1], np.int32))
-        logits, place = runner.decoder(token, place, executor.tensor(np.zeros(1, np.int32)))
+        logits = runner.decoder.next(token)
         np.testing.assert_allclose(logits.to_numpy(), wanted[at], atol=bound)
 
 
@@ -43,13 +43,13 @@ def test_a_prompt_in_pieces_and_a_cache_that_grows(tmp_path: Path, executor: hg.
     runner = Runner(tmp_path / "model.gguf", executor)
     text = np.random.default_rng(1).integers(0, models.WORDS - 2, 700).tolist()
     wanted = models.logits(family, weights, text)
-    assert runner.prefill(text[:200])[2] == 200
+    assert runner.prefill(text[:200])[1] == 200
     assert runner.decoder.capacity == 256
-    logits, _, computed = runner.prefill(text)  # 512 and a rest of 188 with what is known, 500
+    logits, computed = runner.prefill(text)  # 512 and a rest of 188 with what is known, 500
     assert computed == 500
     assert runner.decoder.capacity == 1024
     np.testing.assert_allclose(logits.to_numpy(), wanted[-1], atol=BOUND)
-    logits, _, computed = runner.prefill(text[:300])  # a shorter one: what lay behind is not seen
+    logits, computed = runner.prefill(text[:300])  # a shorter one: what lay behind is not seen
     assert computed == 1
     np.testing.assert_allclose(logits.to_numpy(), wanted[299], atol=BOUND)
 
@@ -58,7 +58,7 @@ def test_a_token_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> No
     runner, _ = opened(tmp_path, executor, "packed")
     runner.prefill(TEXT)
     layer, rest = runner.decoder.launches()
-    assert layer <= 13
+    assert layer <= (12 if executor.backend == "cpu" else 10)
     assert rest <= 6
 
 

@@ -169,6 +169,34 @@ def test_gradient_of_the_activations(executor):
         assert np.abs(one.to_numpy() - wanted).max() < 1e-3 * np.abs(wanted).max()
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16"])
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_gates_and_what_they_open_are_one_product(rows, dtype, executor):
+    packed, weights = packed_of("Q4_1", 10, 96, executor)
+    x, exact = random(executor, rows, 96)
+    exact = x.astype(dtype).to_numpy().astype(np.float64)
+    y = exact @ weights.T
+    gates = y[:, :5] / (1 + np.exp(-y[:, :5]))
+    found = packed.linear(x.astype(dtype), activation="silu", gated=True)
+    assert found.shape == (rows, 5)
+    jitted = hg.jit(lambda x, p: p.linear(x, activation="silu", gated=True) * 2.0)(x.astype(dtype), packed)
+    bound = (2e-3 if dtype == "f16" else 1e-4) * np.abs(gates * y[:, 5:]).max()
+    np.testing.assert_allclose(found.astype("f32").to_numpy(), gates * y[:, 5:], atol=bound)
+    np.testing.assert_allclose(jitted.astype("f32").to_numpy(), 2 * gates * y[:, 5:], atol=2 * bound)
+    plain = packed.linear(x.astype(dtype), gated=True)
+    np.testing.assert_allclose(plain.astype("f32").to_numpy(), y[:, :5] * y[:, 5:], atol=4 * bound)
+
+
+def test_gradient_through_gates(executor):
+    packed, weights = packed_of("Q8_0", 6, 64, executor)
+    x, exact = random(executor, 3, 64)
+    found = hg.grad(lambda x: hg.sum(packed.linear(x, activation="tanh", gated=True)))(x)
+    y = exact @ weights.T
+    gates, opened = np.tanh(y[:, :3]), y[:, 3:]
+    wanted = ((1 - gates**2) * opened) @ weights[:3] + gates @ weights[3:]
+    assert np.abs(found.to_numpy() - wanted).max() < 1e-3 * np.abs(wanted).max()
+
+
 def test_what_does_not_fit_is_refused(executor):
     packed, _ = packed_of("Q4_0", 5, 64, executor)
     with pytest.raises(hg.ShapeError, match=r"x \(\.\.\., 64\) is needed beside .*, got \(2, 32\)"):
@@ -179,5 +207,7 @@ def test_what_does_not_fit_is_refused(executor):
         hg.linear(executor.zeros((2, 64), hg.int32), packed)
     with pytest.raises(hg.UnsupportedDType, match=r"matmul: packed weights are the second operand of linear"):
         hg.matmul(executor.zeros((2, 64)), packed)  # type: ignore[arg-type]
+    with pytest.raises(hg.ShapeError, match="must be even and go without a bias, got 5 rows"):
+        packed.linear(executor.zeros((2, 64)), gated=True)
     with pytest.raises(ValueError, match="activation must be one of"):
         hg.linear(executor.zeros((2, 64)), packed, activation="selu")

@@ -19,7 +19,8 @@ from hologram.foundation import dtypes
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Step
 
-TINY = 512  # lanes that may be dealt out by division
+# Lanes that may be dealt out by division, where launches are cheap and where they are not.
+TINY, SMALL = 512, 1 << 14
 CHEAP = 4096  # instructions, one lane after the other, that cost no more than a cheap launch: branches have no vectors
 MOST_LANES = 1 << 18  # of a launch that is short beside what a launch costs
 _UNFIT = ATOMICS | {Opcode.BARRIER, Opcode.WORKGROUP, Opcode.THREAD}
@@ -60,7 +61,9 @@ def _small(step: Step, limits: Limits) -> bool:
         return False
     if limits.cheap_launches and lanes * sum(map(cost.instructions, program.body.walk())) > CHEAP:
         return False
-    return lanes <= (TINY if limits.cheap_launches or program.rank != 1 else MOST_LANES)
+    if limits.cheap_launches:
+        return lanes <= TINY
+    return lanes <= (MOST_LANES if program.rank == 1 else SMALL)
 
 
 def _shared(a: Step, b: Step) -> bool:

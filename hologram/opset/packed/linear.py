@@ -19,6 +19,7 @@ from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operatio
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.math import add
 from hologram.opset.matmul import ACTIVATIONS, epilogue_program, matmul
+from hologram.opset.movement import concat
 from hologram.opset.packed.formats import format_of
 from hologram.opset.packed.product import packed_product
 from hologram.opset.packed.weights import PLANES, packed_numbers, weights_reference
@@ -39,6 +40,11 @@ class PackedLinear(Operation):
             raise ValueError(
                 f"linear: activation must be one of {', '.join(ACTIVATIONS)}, got {attributes['activation']!r}"
             )
+        if attributes["gated"] and (bias is not None or codes.shape[0] % 2):
+            raise ShapeError(
+                f"linear: weights whose rows are gates, then what they open, must be even and go without a bias, "
+                f"got {codes.shape[0]} rows" + ("" if bias is None else " and a bias")
+            )
         if not isinstance(x, Layout) or not x.ndim or x.shape[-1] != columns:
             raise ShapeError(
                 f"linear: x (..., {columns}) is needed beside packed weights ({codes.shape[0]}, {columns}), "
@@ -58,7 +64,8 @@ class PackedLinear(Operation):
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, codes = self._checked(inputs, attributes), inputs[1]
         assert isinstance(codes, Layout)
-        return (Layout.contiguous(x.dtype, (*x.shape[:-1], codes.shape[0])),)
+        rows = codes.shape[0] // 2 if attributes["gated"] else codes.shape[0]
+        return (Layout.contiguous(x.dtype, (*x.shape[:-1], rows)),)
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         columns = result.shape[-1]
@@ -71,9 +78,10 @@ class PackedLinear(Operation):
         bias, reads = inputs[-1], []
         if isinstance(bias, Layout):
             reads = [steps.gathered(Place(len(inputs) - 1, bias)).position]
-        epilogue = epilogue_program(
-            final.layout.dtype, bias.dtype if isinstance(bias, Layout) else None, attributes["activation"]
-        )
+        epilogue = None
+        if not attributes["gated"]:
+            stored = bias.dtype if isinstance(bias, Layout) else None
+            epilogue = epilogue_program(final.layout.dtype, stored, attributes["activation"])
         places = [Place(k, i) if isinstance(i, Layout) else None for k, i in enumerate(inputs[:-1])]
         return self._planned(steps, places, final, attributes, target, epilogue, reads)
 
@@ -106,35 +114,54 @@ class PackedLinear(Operation):
         assert x is not None
         weights = {n: p for n, p in zip(PLANES, planes, strict=True) if p is not None}
         format = format_of(attributes["format"])
-        packed_product(steps, format, x, weights, final, target, epilogue, reads)
+        gate = attributes["activation"] if attributes["gated"] else None
+        packed_product(steps, format, x, weights, final, target, epilogue, reads, gate)
         return steps.plan()
 
 
-def _linear_reference(x, codes, scales, high, factors, bias, format, columns, activation):
+def _linear_reference(x, codes, scales, high, factors, bias, format, columns, activation, gated):
     y = np.matmul(
         x, weights_reference(codes, scales, high, factors, format, columns, "f32").T.astype(x.dtype)
     )
+    if gated:
+        gates, y = np.split(y, 2, axis=-1)
+        return (gates if activation == "none" else ACTIVATIONS[activation].reference(gates)) * y
     y = y if bias is None else y + bias
     return y if activation == "none" else ACTIVATIONS[activation].reference(y)
 
 
 def _linear(
-    x, codes, scales, high=None, factors=None, bias=None, *, format, columns, activation="none"
+    x, codes, scales, high=None, factors=None, bias=None, *, format, columns, activation="none", gated=False
 ) -> Any:
-    """activation(x @ weights.T + bias), for x (..., columns) and packed weights (rows, columns)."""
+    """activation(x @ weights.T + bias), for x (..., columns) and packed weights (rows, columns).
+
+    Where they are `gated`, the first half of the rows are gates: activation(x @ gates.T) * (x @ others.T).
+    """
 
 
-def _parts(operation, x, codes, scales, high, factors, bias, *, format, columns, activation):
+def _parts(operation, x, codes, scales, high, factors, bias, *, format, columns, activation, gated):
     """In a graph bias and activation are what follows, which fuses."""
-    if x.dtype.computed != x.dtype or (bias is None and activation == "none"):
+    if x.dtype.computed != x.dtype or gated or (bias is None and activation == "none"):
         return None  # 16-bit floats are rounded once, at the end
     product = operation(x, codes, scales, high, factors, None, format=format, columns=columns)
     return ACTIVATIONS[activation](product if bias is None else add(product, bias))
 
 
-def _gradient(cotangent, result, x, codes, scales, high, factors, bias, format, columns, activation, wanted):
+def _gradient(
+    cotangent, result, x, codes, scales, high, factors, bias, format, columns, activation, gated, wanted
+):
     settings = {"format": format, "columns": columns}
     planes = (codes, scales, high, factors)
+    if gated:
+        function, half = ACTIVATIONS[activation], codes.shape[0] // 2
+        y = packed_linear(x, *planes, **settings)
+        gates, opened = y[..., :half], y[..., half:]
+        gate = function(gates)
+        of_gates = cotangent * opened
+        if activation != "none":
+            rule = rule_of(function, (gates.layout,), gate.layout, "x")
+            (of_gates,) = rule.apply({"cotangent": of_gates, "result": gate, "x": gates})
+        cotangent, activation = concat([of_gates, cotangent * gate], axis=-1), "none"
     if activation != "none":
         rule = rule_of(ACTIVATIONS[activation], (result.layout,), result.layout, "x")
         before = packed_linear(x, *planes, bias, **settings) if "x" in rule.reads else None

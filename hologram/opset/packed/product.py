@@ -20,6 +20,7 @@ from hologram.opset.forms.epilogue import add_epilogue, identity, storing
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.matmul import ACTIVATIONS
 from hologram.opset.packed.formats import UNIT, Format
 from hologram.opset.packed.own import own, own_product
 from hologram.opset.packed.reading import Weights
@@ -43,47 +44,52 @@ def packed_product(
     target: Target,
     epilogue: Program | None,
     reads: Sequence[int],
+    gate: str | None = None,
 ) -> None:
-    """Appends final = epilogue(x @ weights.T); `reads` are the positions of what else the epilogue reads."""
+    """Appends final = epilogue(x @ weights.T); `reads` are the positions of what else the epilogue reads.
+
+    Where there is a `gate`, an activation by its name, the epilogue's value is gate(x @ one half.T) * (x @ the other.T).
+    """
     m, n = final.layout.size // final.layout.shape[-1], final.layout.shape[-1]
     rows = Layout.contiguous(x.layout.dtype, (m, x.layout.shape[-1]))
     x = Place(steps.gathered(x).position, rows)
     few = m <= FEW or not rows.shape[1]
     bound = 1 + len(planes) + len(reads) + 1 <= target.limits.max_bindings
-    if _own(steps, format, x, planes, final, target, epilogue, reads):
+    held = _own(format, x, planes, target)
+    if few and bound and not held:
+        _dots(steps, format, x, planes, final, epilogue or identity(f32), reads, gate)
         return
-    if few and bound:
-        _dots(steps, format, x, planes, final, epilogue or identity(f32), reads)
-        return
-    value = steps.place(f32, (m, n))
-    if few:
+    direct = held and not (epilogue or gate) and final.layout == Layout.contiguous(f32, final.layout.shape)
+    value = final if direct else steps.place(f32, (m, n if gate is None else 2 * n))
+    if held:
+        steps.add(*own_product(format, x, planes, value))
+    elif few:
         _dots(steps, format, x, planes, value, identity(f32), ())
     else:
         _slabs(steps, format, x, planes, value, target)
-    add_epilogue(steps, epilogue or identity(f32), value, reads, final, n)
-
-
-def _own(
-    steps: Steps,
-    format: Format,
-    x: Place,
-    planes: Planes,
-    final: Place,
-    target: Target,
-    epilogue: Program | None,
-    reads: Sequence[int],
-) -> bool:
-    """Appends the product of few rows by the backend's own kernel, and the epilogue; False where it has none."""
-    m, columns = x.layout.shape
-    n = final.layout.shape[-1]
-    if m > OWN_ROWS or not columns or not own(format, [p.layout for p in planes.values()], columns, target):
-        return False
-    direct = epilogue is None and final.layout == Layout.contiguous(f32, final.layout.shape)
-    value = final if direct else steps.place(f32, (m, n))
-    steps.add(*own_product(format, x, planes, value))
     if not direct:
-        add_epilogue(steps, epilogue or identity(f32), value, reads, final, n)
-    return True
+        program = epilogue or identity(f32)
+        add_epilogue(steps, program if gate is None else _opening(program, gate), value, reads, final, n)
+
+
+@lru_cache(maxsize=64)
+def _opening(epilogue: Program, gate: str) -> Program:
+    """The epilogue of gates and what they open, which lie beside each other in each row of values."""
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode is not Opcode.LOAD or i.attribute != "value":
+            return None
+        columns, value = b.extent(1), epilogue.buffer("value")
+        place = b.coordinate(0) * (columns * 2) + b.coordinate(1)
+        return ACTIVATIONS[gate](b.load(value, place)) * b.load(value, place + columns)
+
+    return replace(rewrite(epilogue, rule), name=f"{epilogue.name}_{gate}_opening")
+
+
+def _own(format: Format, x: Place, planes: Planes, target: Target) -> bool:
+    """Whether the backend has a kernel of its own for a product of so few rows."""
+    m, columns = x.layout.shape
+    return m <= OWN_ROWS and columns > 0 and own(format, [p.layout for p in planes.values()], columns, target)
 
 
 def _dots(
@@ -94,6 +100,7 @@ def _dots(
     final: Place,
     epilogue: Program,
     reads: Sequence[int],
+    gate: str | None = None,
 ) -> None:
     """Every result as a row of its own: a sum over words of codes, and the epilogue."""
     stored = final.layout.dtype
@@ -104,7 +111,7 @@ def _dots(
     names, layouts = tuple(planes), [p.layout for p in planes.values()]
     m, columns = x.layout.shape
     addresses = tuple(map(Address.of, layouts))
-    program = _dot_program(format, x.layout.dtype, names, addresses, epilogue, bool(columns % UNIT))
+    program = _dot_program(format, x.layout.dtype, names, addresses, epilogue, bool(columns % UNIT), gate)
     ends = {"x": x.position, "result": result.position} | {n: p.position for n, p in planes.items()}
     further = iter(reads)
     places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
@@ -123,8 +130,12 @@ def _dot_program(
     addresses: tuple[Address, ...],
     epilogue: Program,
     ragged: bool,
+    gate: str | None,
 ) -> Program:
-    """The epilogue, whose value is the dot product of a row of x and a row of weights, word of codes by word."""
+    """The epilogue, whose value is the dot product of a row of x and a row of weights, word of codes by word.
+
+    Or of two rows of weights: one result is the gate of the other.
+    """
 
     def buffer(parameter: BufferParameter) -> BufferParameter:
         return replace(parameter, name="x", dtype=x) if parameter.name == "value" else parameter
@@ -136,17 +147,21 @@ def _dot_program(
             name: IndexedOperand(b, name, address, Access.READ, address.dtype.computed)
             for name, address in zip(names, addresses, strict=True)
         }
-        return _dot(b, buffer(epilogue.buffer("value")), Weights(format, **planes), ragged)
+        x, weights, column = buffer(epilogue.buffer("value")), Weights(format, **planes), b.coordinate(1)
+        value = _dot(b, x, weights, column, ragged)
+        if gate is None:
+            return value
+        return ACTIVATIONS[gate](value) * _dot(b, x, weights, column + b.extent(1), ragged)
 
     tall = replace(epilogue, rank=3, reduced=1)
     program = rewrite(tall, rule, parameters=Parameters(buffer=buffer))
-    return replace(program, name=f"atlas_packed_{format.name.lower()}_{x}")
+    return replace(program, name=f"atlas_packed_{format.name.lower()}_{x}{'' if gate is None else '_gated'}")
 
 
-def _dot(b: Builder, x: BufferParameter, weights: Weights, ragged: bool) -> Value:
-    """The sum over one word of codes of the row, folded over all of them."""
+def _dot(b: Builder, x: BufferParameter, weights: Weights, column: Value, ragged: bool) -> Value:
+    """The sum over one word of codes of a row of weights, which gives a column, folded over all of them."""
     columns = b.scalar("columns", index)
-    row, column, word = (b.coordinate(axis) for axis in range(3))
+    row, word = b.coordinate(0), b.coordinate(2)
     bits = weights.format.bits
     unit, within = word / bits, word % bits
     total = None

@@ -117,6 +117,31 @@ def joined(
     return Joined(Structure(launches, steps, sizes, arenas, held=held), tuple(numbers))
 
 
+def repeated(
+    launches: Launches, recorded: Sequence[tuple[Structure, list[Any]]]
+) -> tuple[Structure, list[Any]]:
+    """What was recorded as one launch, and its arguments, which are the same each time."""
+    arguments: list[Any] = []
+    at: dict[int, int] = {}  # of each place
+    sizes: list[int | None] = []
+    calls: list[list[Any]] = []
+    for structure, given in recorded:
+        moved: list[Any] = []
+        for size, argument in zip(structure.sizes, given, strict=True):
+            number = len(arguments) if size is None else at.setdefault(argument, len(arguments))
+            if number == len(arguments):
+                arguments.append(argument)
+                sizes.append(None if size is None else 0)
+            moved.append(number if size is None else Area(number, 0, size))
+        calls.append(moved)
+    arenas: list[int] = []
+    steps: list[Placed] = []
+    for (structure, _), moved in zip(recorded, calls, strict=True):
+        moved += _in_turns(structure.arenas, arenas, 0, len(arguments))
+        steps += [_moved(placed, moved) for placed in structure.steps]
+    return Structure(launches, steps, sizes, arenas), arguments
+
+
 def _in_turns(needed: Sequence[int], arenas: list[int], own: int, first: int) -> Iterator[Area]:
     """A launch's scratch memory: that of the launches before it, behind those arenas that are all their `own`."""
     for k, nbytes in enumerate(needed, own):

@@ -61,11 +61,14 @@ class Recording:
         self.open[threading.get_ident()] = self
         return self
 
-    def end(self) -> None:
-        """What was recorded in it is part of one that was open before it as well."""
+    def end(self, keep: bool = False) -> None:
+        """What was recorded in it is part of one that was open before it as well.
+
+        Who keeps the blocks of a dry one, so that nobody else is given them, calls `release` in the end.
+        """
         before = self._before
-        if before is None or not before.dry:
-            self._shelf.clear()
+        if not keep and (before is None or not before.dry):
+            self.release()
         if before is None:
             self.open.pop(threading.get_ident(), None)
             return
@@ -76,6 +79,10 @@ class Recording:
         before.constants |= self.constants
         for block, nbytes in self.blocks.items():
             before.given(block, nbytes)
+
+    def release(self) -> None:
+        """Has the blocks of a dry one be anybody's, once their holders are done with them."""
+        self._shelf.clear()
 
     def given(self, block: Block, nbytes: int) -> None:
         """Notes a block for a buffer, and how many bytes of it that asked for."""
