@@ -48,7 +48,7 @@ def packed_product(
 ) -> None:
     """Appends final = epilogue(x @ weights.T); `reads` are the positions of what else the epilogue reads.
 
-    Where there is a `gate`, an activation by its name, the epilogue's value is gate(x @ one half.T) * (x @ the other.T).
+    Where there is a `gate`, an activation by its name, its value is gate(x @ one half.T) * (x @ the other.T).
     """
     m, n = final.layout.size // final.layout.shape[-1], final.layout.shape[-1]
     rows = Layout.contiguous(x.layout.dtype, (m, x.layout.shape[-1]))
@@ -102,7 +102,7 @@ def _dots(
     reads: Sequence[int],
     gate: str | None = None,
 ) -> None:
-    """Every result as a row of its own: a sum over words of codes, and the epilogue."""
+    """Every result as a row of its own: a sum over units of codes, and the epilogue."""
     stored = final.layout.dtype
     direct = final.layout.is_contiguous and not final.layout.offset
     result = final if direct else steps.place(stored, final.layout.shape)
@@ -115,7 +115,7 @@ def _dots(
     ends = {"x": x.position, "result": result.position} | {n: p.position for n, p in planes.items()}
     further = iter(reads)
     places = [ends[b.name] if b.name in ends else next(further) for b in program.buffers]
-    grid = (m, result.layout.size // max(m, 1), -(-columns // UNIT) * format.bits)
+    grid = (m, result.layout.size // max(m, 1), -(-columns // UNIT))
     step = step_of(program, range(len(places)), numbers_of(names, layouts, {"columns": columns}), grid)
     steps.add(step, places)
     if result is not final:
@@ -132,7 +132,7 @@ def _dot_program(
     ragged: bool,
     gate: str | None,
 ) -> Program:
-    """The epilogue, whose value is the dot product of a row of x and a row of weights, word of codes by word.
+    """The epilogue, whose value is the dot product of a row of x and a row of weights, unit by unit.
 
     Or of two rows of weights: one result is the gate of the other.
     """
@@ -159,22 +159,15 @@ def _dot_program(
 
 
 def _dot(b: Builder, x: BufferParameter, weights: Weights, column: Value, ragged: bool) -> Value:
-    """The sum over one word of codes of a row of weights, which gives a column, folded over all of them."""
+    """The sum over one unit of a row of weights, which gives a column, folded over all of them."""
     columns = b.scalar("columns", index)
-    row, word = b.coordinate(0), b.coordinate(2)
-    bits = weights.format.bits
-    unit, within = word / bits, word % bits
-    total = None
-    for part in range(8 // bits):
-        quad = within + part * bits
-        first = unit * UNIT + quad * 4
-        for k, weight in enumerate(weights.four(column, unit, quad)):
-            term = b.load(x, row * columns + first + k).to(f32) * weight
-            if ragged:
-                term = select(first + k < columns, term, 0.0)
-            total = term if total is None else total + term
-    assert total is not None
-    return reduce_add(total)
+    row, unit = b.coordinate(0), b.coordinate(2)
+
+    def neighbour(k: int) -> Value:
+        value = b.load(x, row * columns + unit * UNIT + k).to(f32)
+        return select(unit * UNIT + k < columns, value, 0.0) if ragged else value
+
+    return reduce_add(weights.dot(column, unit, neighbour))
 
 
 def _slabs(steps: Steps, format: Format, x: Place, planes: Planes, value: Place, target: Target) -> None:

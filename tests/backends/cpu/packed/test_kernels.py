@@ -39,7 +39,7 @@ def steps_of(operation, cpu, packed, x=None) -> Any:
         settings["dtype"] = "f32"
     else:
         layouts = [x.layout, *layouts, None]
-        settings["activation"] = "none"
+        settings |= {"activation": "none", "gated": False}
     outputs = operation.infer(layouts, settings)
     return operation.plan(layouts, outputs, settings, Target(cpu.limits)).steps
 
