@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from hologram.opset.tiles.attention import Attended, attention_plan, masked, sof
 class Attention(Operation):
     """softmax(q kᵀ scale + mask) v."""
 
-    def _checked(self, inputs: Inputs) -> Attended:
+    def _checked(self, inputs: Inputs, attributes: Attributes) -> Attended:
         q, k, v, mask = inputs
         if not all(isinstance(i, Layout) and i.ndim >= 2 for i in (q, k, v)):
             raise ShapeError(f"{self.name}: q, k and v must have at least two axes")
@@ -46,35 +47,64 @@ class Attention(Operation):
             raise UnsupportedDType(
                 f"{self.name}: q, k and v must have one float dtype, got {q.dtype}, {k.dtype}, {v.dtype}"
             )
-        batches = [i.shape[:-2] for i in (q, k, v)]
         if isinstance(mask, Layout):
             if mask.dtype.kind != "bool" and not mask.dtype.is_float:
                 raise UnsupportedDType(f"{self.name}: the mask must be bool or a float, got {mask.dtype}")
-            batches.append(mask.shape[:-2])
         elif mask is not None:
             raise ShapeError(f"{self.name}: the mask must be a tensor, got {mask}")
-        batch = broadcast(batches, self.name)
+        own = self._shared(q, k, v) if attributes["enable_gqa"] else 0
+        if own:
+            q, mask = apart(q, own), None if mask is None else apart(mask, own)
+            k, v = (i.unsqueeze(i.ndim - 2) for i in (k, v))
+        batch = broadcast([i.shape[:-2] for i in (q, k, v, mask) if i is not None], self.name)
         q, k, v = (i.expand((*batch, *i.shape[-2:])) for i in (q, k, v))
         scores = (*batch, q.shape[-2], k.shape[-2])
-        return Attended(q, k, v, None if mask is None else mask.expand(scores))
+        return Attended(q, k, v, None if mask is None else mask.expand(scores), own)
+
+    def _shared(self, q: Layout, k: Layout, v: Layout) -> int:
+        """How many heads have keys of their own, where several share them; 0 where that is broadcasting alone."""
+        heads = [i.shape[-3] if i.ndim > 2 else 0 for i in (q, k, v)]
+        of_q, own, of_v = heads
+        if own != of_v or not own or of_q % own:
+            raise ShapeError(
+                f"{self.name}: enable_gqa needs q (..., heads, l, e), k (..., own, s, e) and v (..., own, s, ev) "
+                f"of which `own` divides `heads`, got {q.shape}, {k.shape} and {v.shape}"
+            )
+        return own if 1 < own < of_q else 0
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        attended = self._checked(inputs)
+        attended = self._checked(inputs, attributes)
         return (Layout.contiguous(attended.dtype, attended.shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not outputs[0].size:
             return Plan(())
-        attended = self._checked(inputs)
+        attended = self._checked(inputs, attributes)
         given = attributes["scale"]
         if not isinstance(given, (int, float, type(None))):
             raise TypeError(f"{self.name}: scale must be a number, got {given!r}")
         scale = 1.0 / math.sqrt(max(attended.q.shape[-1], 1)) if given is None else float(given)
-        return attention_plan(attended, outputs[0], bool(attributes["causal"]), scale, target)
+        out = apart(outputs[0], attended.own) if attended.own else outputs[0]
+        return attention_plan(attended, out, bool(attributes["causal"]), scale, target)
 
 
-def _attention_reference(q, k, v, mask=None, causal=False, scale=None):
+def apart(layout: Layout, own: int) -> Layout:
+    """Heads along the last axis but two as two axes: those with keys of their own, and those that share them."""
+    if layout.ndim < 3:
+        return layout
+    *batch, heads, rows, columns = layout.shape
+    *lead, step, of_rows, of_columns = layout.strides
+    if heads == 1:
+        return layout.unsqueeze(layout.ndim - 2)
+    each = heads // own
+    shape, strides = (*batch, own, each, rows, columns), (*lead, each * step, step, of_rows, of_columns)
+    return Layout(layout.dtype, shape, strides, layout.offset)
+
+
+def _attention_reference(q, k, v, mask=None, causal=False, scale=None, enable_gqa=False):
+    if enable_gqa:
+        k, v = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=-3) for x in (k, v))
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
@@ -103,6 +133,10 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
     yield Sample((*operands((3,), 5, 9, 8, 8), bias), {"causal": True})
     yield Sample((*operands((1,), 1, 130, 64, 64), None))
     yield Sample((*operands((2,), 3, 0, 4, 4), None))
+    for rows, causal, of_mask in ((1, False, (2, 6, 1, 9)), (5, True, (1, 5, 9)), (7, False, (7, 9))):
+        q, (_, k, v) = array(rng, dtype, (2, 6, rows, 8), -1, 1), operands((2, 3), rows, 9, 8, 5)
+        keep = rng.random(of_mask) < 0.7
+        yield Sample((q, k, v, keep), {"causal": causal, "enable_gqa": True})
 
 
 def _weights_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
@@ -139,8 +173,13 @@ def _counted(q, k, mask, causal):
     return where(tril(ones), mask, -math.inf)
 
 
-def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
+def _gradient(cotangent, q, k, v, mask, causal, scale, enable_gqa, wanted):
     """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
+    if enable_gqa:
+        found = _gradient(*_heads_apart(cotangent, q, k, v, mask), causal, scale, False, wanted)
+        return tuple(
+            g if g is None else g.reshape(x.shape) for g, x in zip(found, (q, k, v, mask), strict=True)
+        )
     if attention_gradient.taken(cotangent, q, k, v, wanted):
         given = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
         by_parts = attention_gradient.attention_gradient
@@ -167,12 +206,26 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
     return tuple(map(grown.get, ("q", "k", "v", "mask")))
 
 
+def _heads_apart(cotangent, q, k, v, mask) -> tuple[Any, Any, Any, Any, Any]:
+    """Operands whose heads are two axes, the second of which keys and values have not."""
+    own = k.shape[-3]
+
+    def split(x):
+        heads = x.shape[-3]
+        each = 1 if heads == 1 else heads // own
+        return x.reshape((*x.shape[:-3], heads // each, each, *x.shape[-2:]))
+
+    k, v = (x.reshape((*x.shape[:-2], 1, *x.shape[-2:])) for x in (k, v))
+    return split(cotangent), split(q), k, v, mask if mask is None or mask.ndim < 3 else split(mask)
+
+
 @declared(Attention, reference=_attention_reference, samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0,
           aten=("scaled_dot_product_attention",), gradient={("q", "k", "v", "mask"): _gradient})  # fmt: skip
-def scaled_dot_product_attention(q, k, v, mask=None, *, causal=False, scale=None):
+def scaled_dot_product_attention(q, k, v, mask=None, *, causal=False, scale=None, enable_gqa=False):
     """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
 
     A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
-    column <= row. Rows where nothing counts give zeros, as in torch.
+    column <= row. Rows where nothing counts give zeros, as in torch. With `enable_gqa` neighbouring heads of q
+    (..., heads, l, e) share one of k (..., own, s, e) and of v, which are not repeated for them.
     Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
     """

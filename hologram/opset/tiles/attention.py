@@ -34,10 +34,15 @@ class Attended:
     k: Layout  # (batch..., s, e)
     v: Layout  # (batch..., s, ev)
     mask: Layout | None  # (batch..., l, s)
+    own: int = 0  # heads with keys of their own, where the last batch axis is of heads that share them
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (*self.q.shape[:-1], self.v.shape[-1])
+        """The result's, of which heads are one axis."""
+        *batch, rows, _ = self.q.shape
+        if self.own:
+            batch[-2:] = (batch[-2] * batch[-1],)
+        return (*batch, rows, self.v.shape[-1])
 
     @property
     def dtype(self) -> DType:
@@ -169,11 +174,22 @@ def _composed(
         masked_by = None if mask is None else block.of(Place(3, mask), rows=-2, columns=-1).layout
         part = Place(scores.position, Layout.contiguous(computed, block.shape))
         if part.layout.size:
-            plan = product_plan(of_q.layout, of_keys.layout, part.layout, computed, target)
-            steps.extend(plan, (q.position, k.position, part.position))
+            multiply(steps, of_q, of_keys, part, target)
             weigh(steps, part, masked_by, block.rows[0] if causal else None, scale)
-        plan = product_plan(part.layout, of_v.layout, of_result.layout, computed, target)
-        steps.extend(plan, (part.position, v.position, result.position))
+        multiply(steps, part, of_v, of_result, target)
+
+
+def multiply(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> None:
+    """out = a @ b; entries along the last batch axis that share b give rows of one product, where they lie so."""
+    left, right, result = a.layout, b.layout, out.layout
+    if left.ndim > 2 and left.shape[-3] > 1 and right.strides[-3] == 0:
+        *batch, entries, rows, inner = left.shape
+        joined = left.reshape((*batch, entries * rows, inner))
+        written = result.reshape((*batch, entries * rows, result.shape[-1])) if result.size else None
+        if joined is not None and written is not None:
+            left, right, result = joined, right.select(-3, 0), written
+    plan = product_plan(left, right, result, result.dtype, target)
+    steps.extend(plan, (a.position, b.position, out.position))
 
 
 def weigh(steps: Steps, scores: Place, mask: Layout | None, first: int | None, scale: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, reduce_add
@@ -14,8 +14,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attention import Block, blocks, weigh
-from hologram.opset.tiles.product import product_plan
+from hologram.opset.tiles.attention import blocks, multiply, weigh
 
 Q, K, V, MASK, COTANGENT, DQ, DK, DV = range(8)  # the operands
 
@@ -33,8 +32,10 @@ def gradient_plan(
         place if place.layout.dtype is computed else steps.converted(place, computed)
         for place in (Place(p, given[p]) for p in (Q, K, V, COTANGENT))
     )
+    if shared > 1:  # rows of heads that share keys are rows of one product
+        q, cotangent = (steps.gathered(place) for place in (q, cotangent))
     shape = (*q.layout.shape[:-1], k.layout.shape[-2])
-    parts = [p for block in blocks(shape, computed, causal, target.limits) for p in _apart(block, shared)]
+    parts = list(blocks(shape, computed, causal, target.limits))
     scores = max(math.prod(part.shape) for part in parts)
     rows = max(math.prod(part.shape[:-2]) * part.columns for part in parts)
     weights, slopes = steps.place(computed, (scores,)), steps.place(computed, (scores,))
@@ -43,12 +44,14 @@ def gradient_plan(
     dk, dv = _sums(steps, DK, k.layout, shared), _sums(steps, DV, v.layout, shared)
 
     def product(a: Place, b: Place, out: Place) -> None:
-        plan = product_plan(a.layout, b.layout, out.layout, computed, target)
-        steps.extend(plan, (a.position, b.position, out.position))
+        multiply(steps, a, b, out, target)
 
     def add(a: Place, b: Place, out: Place) -> None:
+        """Adds aᵀ b; where heads share what is added to, the sum over their rows is one product's."""
+        if shared > 1 and a.layout.ndim > 2:
+            a, b, out = _joined(a), _joined(b), Place(out.position, out.layout.select(-3, 0))
         part = Place(grown.position, Layout.contiguous(computed, out.layout.shape))
-        product(a, b, part)
+        product(_turned(a), b, part)
         _run(steps, added_program, (out, part, out), out.layout.shape)
 
     for part in parts:
@@ -58,22 +61,20 @@ def gradient_plan(
         of_mask = part.of(Place(MASK, given[MASK]), rows=-2, columns=-1).layout if masked else None
         product(of_q, _turned(of_k), w)
         weigh(steps, w, of_mask, part.rows[0] if causal else None, scale)
-        add(_turned(w), of_cotangent, part.of(dv, columns=-2))
+        add(w, of_cotangent, part.of(dv, columns=-2))
         product(of_cotangent, _turned(of_v), s)
         _run(steps, slopes_program, (w, s, s), part.shape, {"scale": scale})
         product(s, of_k, part.of(dq, rows=-2))
-        add(_turned(s), of_q, part.of(dk, columns=-2))
+        add(s, of_q, part.of(dk, columns=-2))
     return steps.plan()
 
 
-def _apart(block: Block, shared: int) -> Iterator[Block]:
-    """A block, or where heads share keys one of each head, as they add to the same places."""
-    if shared == 1 or block.heads is None:
-        yield block
-        return
-    first, count = block.heads
-    for n in range(count):
-        yield Block(block.outer, (first + n, 1), block.rows, block.columns, (1, *block.shape[-2:]))
+def _joined(place: Place) -> Place:
+    """Rows of the entries along the last batch axis, as rows of one."""
+    *batch, entries, rows, columns = place.layout.shape
+    layout = place.layout.reshape((*batch, entries * rows, columns))
+    assert layout is not None  # a block is of whole heads, or of one
+    return Place(place.position, layout)
 
 
 def _sums(steps: Steps, position: int, operand: Layout, shared: int) -> Place:
