@@ -78,9 +78,10 @@ def _attention_reference(
 
 
 def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    def operands(batch, rows, columns, e, ev):
+    def operands(batch, rows, columns, e, ev) -> tuple[Any, Any, Any]:
         shapes = ((*batch, rows, e), (*batch, columns, e), (*batch, columns, ev))
-        return tuple(array(rng, dtype, s, -1, 1) for s in shapes)
+        q, k, v = (array(rng, dtype, s, -1, 1) for s in shapes)
+        return q, k, v
 
     def sample(q, k, v, mask=None, lengths=None, slopes=None, sinks=None, **settings):
         return Sample((q, k, v, mask, lengths, slopes, sinks), settings)

@@ -11,6 +11,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.tiles.attended import BEHIND, Attended, K, Q, V
 from hologram.opset.tiles.attention_blocks import Block, blocks, is_large
+from hologram.opset.tiles.attention_few import few_steps
 from hologram.opset.tiles.attention_tile import tile_steps, tile_ways
 from hologram.opset.tiles.attention_units import unit_steps, unit_ways
 from hologram.opset.tiles.attention_weights import weigh
@@ -37,9 +38,14 @@ def ways(asked: Problem, limits: Limits) -> tuple[Candidate, ...]:
 
 
 def attention_plan(found: Attended, out: Layout, target: Target) -> Plan:
-    """By matrix units where they take it; else in the computing dtype, by the tile where it applies, or composed."""
+    """By a kernel for few queries, or matrix units, where they apply; else by the tile, or composed.
+
+    The last two are in the computing dtype.
+    """
     steps = Steps(BEHIND + 1)
     final = Place(BEHIND, out)
+    if few_steps(steps, found, final, target.limits):
+        return steps.plan()
     asked = problem(found)
     possible = ways(asked, target.limits) if found.is_plain else (COMPOSED,)
     units = unit_ways(asked.dtype, asked.sizes[-1], target.limits)
