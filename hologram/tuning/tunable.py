@@ -16,6 +16,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.neural.norm import softmax
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles import attention, convolution, product_tile
+from hologram.opset.tiles.attended import BEHIND, MASK, Attended, Look
 from hologram.opset.tiles.product import product_plan
 
 
@@ -89,11 +90,11 @@ def _attention_trial(problem: Problem) -> Trial:
     causal, masked = problem.lines
     q, k, v = (Layout.contiguous(problem.dtype, (batch, n, head)) for n in (rows, keys, keys))
     mask = Layout.contiguous(dtypes.f32, (batch, rows, keys) if masked else (1,))
-    attended = attention.Attended(q, k, v, mask if masked else None)
+    attended = Attended(q, k, v, mask if masked else None, Look(causal, head**-0.5))
     return Trial(
-        (q, k, v, mask),
+        (q, k, v, mask, *(Layout.contiguous(dtypes.f32, (1,)) for _ in range(BEHIND - MASK - 1))),
         q,
-        lambda target: attention.attention_plan(attended, q, causal, head**-0.5, target),
+        lambda target: attention.attention_plan(attended, q, target),
         4 * math.prod(problem.sizes) // (2 if causal else 1),
     )
 

@@ -1,11 +1,7 @@
-"""Heads that share keys, in graphs: PyTorch repeats keys and values for each, and one query a head needs no copies.
-
-Queries that share a key become rows of one product instead; see aten/neural/attention.py, which does so outside.
-"""
+"""Heads that share keys, in graphs: PyTorch repeats keys and values for each, and attention needs no copies."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
@@ -26,30 +22,11 @@ def folded(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 
 def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
-    query, key, value, mask, dropout, causal = (*node.args, None, 0.0, False)[:6]
-    shape: tuple[Any, ...] = query.meta["val"].shape  # pyright: ignore
-    users = [(user.target, user.args[1:]) for user in node.users]
+    query, key, value = node.args[:3]
     own = _repeated(key), _repeated(value)
-    if dropout or causal or users != [(operator.getitem, (0,))] or None in own:
+    if None in own or own[0].meta["val"].shape[1] != own[1].meta["val"].shape[1]:  # pyright: ignore
         return False
-    (item,) = node.users
-    batch, heads, rows, width = shape
-    shared = own[0].meta["val"].shape[1]  # pyright: ignore
-    masked: tuple[Any, ...] = () if mask is None else mask.meta["val"].shape  # pyright: ignore
-    of_heads = len(masked) > 2 and masked[-3] == heads
-    sizes = (batch, heads, shared, width, *(masked[:-1] if of_heads else ()))
-    if rows != 1 or own[1].meta["val"].shape[1] != shared or not all(type(n) is int for n in sizes):  # pyright: ignore
-        return False
-    each = heads // shared
-    with graph.inserting_before(node):
-        rows_of = graph.call_function(aten.reshape.default, (query, [batch, shared, each, width]))
-        if of_heads:
-            mask = graph.call_function(aten.reshape.default, (mask, [*masked[:-3], shared, each, -1]))
-        node.args = (rows_of, *own, mask, *node.args[4:])
-    with graph.inserting_after(item):
-        back = graph.call_function(aten.reshape.default, (item, [batch, heads, 1, -1]))
-    back.meta["val"] = item.meta["val"]
-    item.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
+    node.args = (query, *own, *node.args[3:])
     for left in (key, value):
         _erase(graph, left)
     return True

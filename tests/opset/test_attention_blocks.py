@@ -12,7 +12,7 @@ import hologram as hg
 from hologram.backends import cuda
 from hologram.opset import OPERATIONS
 from hologram.opset.neural import attention_gradient
-from hologram.opset.tiles import attention
+from hologram.opset.tiles import attention_blocks
 
 SHAPES = {  # of queries, keys and values, the mask
     "no batch": ((50, 8), (37, 8), (37, 5), (50, 37)),
@@ -26,7 +26,7 @@ SHAPES = {  # of queries, keys and values, the mask
 def by_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     settings = {"MOST_BLOCKS": 0, "BLOCK_BYTES": block, "BLOCK_BYTES_OF_GPUS": block, "LEAST_ROWS": 3}
     for constant, value in settings.items():
-        monkeypatch.setattr(attention, constant, value)
+        monkeypatch.setattr(attention_blocks, constant, value)
 
 
 @pytest.mark.parametrize("block", [64, 1000, 100_000])
@@ -109,9 +109,9 @@ def test_the_gradient_s_kernels_are_for_the_device_that_plans_ask_about(executor
     target = executor.target
     try:
         executor.target = replace(target, limits=replace(target.limits, copies_ahead=False))
-        assert not attention_gradient.taken(q, q, q, q, ("q",))
+        assert not attention_gradient.taken(q, q, q, q, ("q",), plain=True)
         executor.target = replace(target, limits=cuda.reference_limits())
-        assert attention_gradient.taken(q, q, q, q, ("q",))
+        assert attention_gradient.taken(q, q, q, q, ("q",), plain=True)
     finally:
         executor.target = target
 

@@ -17,6 +17,7 @@ from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset.tiles import attention, convolution
+from hologram.opset.tiles.attended import Attended, Look
 from hologram.tuning.tunable import TUNABLES
 from tests.backends import emulated
 from tests.devices import limits
@@ -50,15 +51,15 @@ def attended(
     scores = np.where(np.tril(np.ones((rows, keys), bool)) | (not causal), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     wanted = weights / weights.sum(-1, keepdims=True) @ v.astype(np.float64)
-    found = attention.Attended(q_layout, k_layout, v_layout, mask)
-    asked = attention.problem(found, causal)
+    found = Attended(q_layout, k_layout, v_layout, mask, Look(causal, head**-0.5))
+    asked = attention.problem(found)
     ways = attention.ways(asked, executor.target.limits)
     for way in ways:
         target = Target(executor.target.limits, partial(only, way))
-        plan = attention.attention_plan(found, q_layout, causal, head**-0.5, target)
+        plan = attention.attention_plan(found, q_layout, target)
         stems = [s.kernel.stem for s in plan.steps if isinstance(s.kernel, Tile)]
         assert (way.stem in stems) or way == attention.COMPOSED
-        got = run(executor, plan, [q, k, v, more], q_layout)
+        got = run(executor, plan, [q, k, v, more, *[np.zeros(1, np.float32)] * 3], q_layout)
         np.testing.assert_allclose(got, wanted, atol=4e-6 if dtype is dtypes.f32 else 3e-2, err_msg=str(way))
     return list(ways)
 

@@ -21,12 +21,13 @@ from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
-from hologram.machine.plan import ORDER, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
+from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
+    from hologram.backends.cpu.attending import kernel as attending
     from hologram.backends.cpu.packed import kernel as packed
     from hologram.backends.cpu.products import tiles
     from hologram.backends.cpu.sorting import kernel as ordering
@@ -36,6 +37,7 @@ else:  # needed to launch, not to open
     interpret = lazy.module("hologram.backends.cpu.interpret")
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
+    attending = lazy.module("hologram.backends.cpu.attending.kernel")
     packed = lazy.module("hologram.backends.cpu.packed.kernel")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
@@ -73,6 +75,7 @@ def describe() -> DeviceInfo:
         cheap_launches=True,
         own_products=True,
         own_orders=True,
+        own_attention=True,
         own_packed=True,
         serial_workgroups=True,
         binding_alignment=1,
@@ -108,6 +111,7 @@ def _compiles() -> bool:
 # Hand-written kernels, by stem.
 KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host | None], Kernel]] = {
     ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
+    ATTENTION_FEW: lambda tile, compile_program, host: attending.FewKernel(tile, host),
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
     PACKED_WEIGHTS: lambda tile, compile_program, host: packed.WeightsKernel(tile, host),
     **dict.fromkeys(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hologram.atlas.builder import reduce_add
 from hologram.foundation.dtypes import FLOATS, DType, bool_
-from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.errors import GradientError
 from hologram.foundation.frozen import frozen
-from hologram.machine.axes import broadcast
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.arrange import tril
@@ -23,86 +23,100 @@ from hologram.opset.forms.samples import array
 from hologram.opset.logic import logical_and, where
 from hologram.opset.matmul import matmul, transposed_product
 from hologram.opset.neural import attention_gradient
-from hologram.opset.tiles.attention import Attended, attention_plan, masked, softmax_or_zero
+from hologram.opset.neural.attending import apart, attended, scale_of
+from hologram.opset.reduce import sum_
+from hologram.opset.tiles.attention import attention_plan
+from hologram.opset.tiles.attention_weights import masked, softmax_or_zero
 
 
 @frozen(eq=False, repr=False)
 class Attention(Operation):
     """softmax(q kᵀ scale + mask) v."""
 
-    def _checked(self, inputs: Inputs) -> Attended:
-        q, k, v, mask = inputs
-        if not all(isinstance(i, Layout) and i.ndim >= 2 for i in (q, k, v)):
-            raise ShapeError(f"{self.name}: q, k and v must have at least two axes")
-        assert isinstance(q, Layout)
-        assert isinstance(k, Layout)
-        assert isinstance(v, Layout)
-        if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-            raise ShapeError(
-                f"{self.name}: q (..., l, e), k (..., s, e) and v (..., s, ev) are needed, "
-                f"got {q.shape}, {k.shape} and {v.shape}"
-            )
-        if len({q.dtype, k.dtype, v.dtype}) > 1 or not q.dtype.is_float:
-            raise UnsupportedDType(
-                f"{self.name}: q, k and v must have one float dtype, got {q.dtype}, {k.dtype}, {v.dtype}"
-            )
-        batches = [i.shape[:-2] for i in (q, k, v)]
-        if isinstance(mask, Layout):
-            if mask.dtype.kind != "bool" and not mask.dtype.is_float:
-                raise UnsupportedDType(f"{self.name}: the mask must be bool or a float, got {mask.dtype}")
-            batches.append(mask.shape[:-2])
-        elif mask is not None:
-            raise ShapeError(f"{self.name}: the mask must be a tensor, got {mask}")
-        batch = broadcast(batches, self.name)
-        q, k, v = (i.expand((*batch, *i.shape[-2:])) for i in (q, k, v))
-        scores = (*batch, q.shape[-2], k.shape[-2])
-        return Attended(q, k, v, None if mask is None else mask.expand(scores))
-
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        attended = self._checked(inputs)
-        return (Layout.contiguous(attended.dtype, attended.shape),)
+        found = attended(self.name, inputs, attributes)
+        return (Layout.contiguous(found.dtype, found.shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         if not outputs[0].size:
             return Plan(())
-        attended = self._checked(inputs)
-        given = attributes["scale"]
-        if not isinstance(given, (int, float, type(None))):
-            raise TypeError(f"{self.name}: scale must be a number, got {given!r}")
-        scale = 1.0 / math.sqrt(max(attended.q.shape[-1], 1)) if given is None else float(given)
-        return attention_plan(attended, outputs[0], bool(attributes["causal"]), scale, target)
+        found = attended(self.name, inputs, attributes)
+        return attention_plan(found, apart(outputs[0], found.own) if found.own else outputs[0], target)
 
 
-def _attention_reference(q, k, v, mask=None, causal=False, scale=None):
+def _attention_reference(
+    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, causal=False, scale=None, enable_gqa=False,
+    window=None, softcap=None,
+):  # fmt: skip
+    if enable_gqa:
+        k, v = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=-3) for x in (k, v))
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    scores = scores if softcap is None else softcap * np.tanh(scores / softcap)
+    lengths, slopes, sinks = (
+        None if x is None else np.asarray(x)[..., None, None] for x in (lengths, slopes, sinks)
+    )
+    row, column = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
+    if lengths is not None:
+        row = row + lengths - q.shape[-2]
+    if slopes is not None:
+        scores = scores + slopes * (column - row)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    seen = np.ones((), bool) if lengths is None else column < lengths
     if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        seen = seen & (column <= row)
+    if window is not None:
+        seen = seen & (column > row - window) & (causal | (column < row + window))
+    scores = np.where(seen, scores, -np.inf)
     top = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
-    weights = np.exp(scores - np.where(np.isneginf(top), 0, top))
-    total = weights.sum(axis=-1, keepdims=True)
+    top = top if sinks is None else np.maximum(top, sinks)
+    top = np.where(np.isneginf(top), 0, top)
+    weights = np.exp(scores - top)
+    total = weights.sum(axis=-1, keepdims=True) + (0 if sinks is None else np.exp(sinks - top))
     return np.matmul(weights / np.where(total == 0, 1, total), v)
 
 
 def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    def operands(batch, rows, columns, e, ev):
+    def operands(batch, rows, columns, e, ev) -> tuple[Any, Any, Any]:
         shapes = ((*batch, rows, e), (*batch, columns, e), (*batch, columns, ev))
-        return tuple(array(rng, dtype, s, -1, 1) for s in shapes)
+        q, k, v = (array(rng, dtype, s, -1, 1) for s in shapes)
+        return q, k, v
 
-    yield Sample((*operands((2, 3), 5, 7, 4, 6), None))
-    yield Sample((*operands((), 67, 67, 32, 32), None), {"causal": True})
+    def sample(q, k, v, mask=None, lengths=None, slopes=None, sinks=None, **settings):
+        return Sample((q, k, v, mask, lengths, slopes, sinks), settings)
+
+    yield sample(*operands((2, 3), 5, 7, 4, 6))
+    yield sample(*operands((), 67, 67, 32, 32), causal=True)
     keep = rng.random((2, 1, 9, 70)) < 0.5
     keep[0, 0, 3] = False  # a row without anything to look at
-    yield Sample((*operands((2, 2), 9, 70, 16, 8), keep), {"scale": 0.3})
+    yield sample(*operands((2, 2), 9, 70, 16, 8), keep, scale=0.3)
     bias = array(rng, dtype, (5, 9), -1, 1)
     bias[2] = -np.inf
     if dtype.itemsize > 2:
         bias[4] = np.finfo(np.float32).min  # hides nothing: all are alike
-    yield Sample((*operands((3,), 5, 9, 8, 8), bias), {"causal": True})
-    yield Sample((*operands((1,), 1, 130, 64, 64), None))
-    yield Sample((*operands((2,), 3, 0, 4, 4), None))
+    yield sample(*operands((3,), 5, 9, 8, 8), bias, causal=True)
+    yield sample(*operands((1,), 1, 130, 64, 64))
+    yield sample(*operands((2,), 3, 0, 4, 4))
+    for rows, causal, of_mask in ((1, False, (2, 6, 1, 9)), (5, True, (1, 5, 9)), (7, False, (7, 9))):
+        q, (_, k, v) = array(rng, dtype, (2, 6, rows, 8), -1, 1), operands((2, 3), rows, 9, 8, 5)
+        keep = rng.random(of_mask) < 0.7
+        yield sample(q, k, v, keep, causal=causal, enable_gqa=True)
+    lengths = np.array([[9], [4]], np.int32)
+    slopes, sinks = (array(rng, dtype, (6,), -1, 1) for _ in range(2))
+    for rows, settings in (
+        (1, {"window": 3}),
+        (4, {"causal": True, "softcap": 0.5}),
+        (9, {"causal": True, "window": 4}),
+    ):
+        q, (_, k, v) = array(rng, dtype, (2, 6, rows, 8), -1, 1), operands((2, 3), rows, 9, 8, 8)
+        for given in (
+            {"sinks": sinks},
+            {"lengths": lengths},
+            {"lengths": lengths.astype(np.int64), "slopes": slopes, "sinks": sinks},
+            {"mask": rng.random((rows, 9)) < 0.7, "slopes": slopes},
+        ):
+            yield sample(q, k, v, **given, **settings, enable_gqa=True)
 
 
 def _weights_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
@@ -139,21 +153,38 @@ def _counted(q, k, mask, causal):
     return where(tril(ones), mask, -math.inf)
 
 
-def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
+def _gradient(
+    cotangent, q, k, v, mask, lengths, slopes, sinks, causal, scale, enable_gqa, window, softcap, wanted
+):
     """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
-    if attention_gradient.taken(cotangent, q, k, v, wanted):
-        given = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
-        by_parts = attention_gradient.attention_gradient
-        return (*by_parts(q, k, v, mask, cotangent, causal=bool(causal), scale=given), None)
+    numbers, look = (lengths, slopes, sinks), {"causal": bool(causal), "window": window, "softcap": softcap}
+    if enable_gqa:
+        split, numbers = _heads_apart(cotangent, q, k, v, mask), _numbers_apart(k.shape[-3], *numbers)
+        found = _gradient(*split, *numbers, causal, scale, False, window, softcap, wanted)
+        axes = (-4, -4, -4, -4, -2)  # where heads are two
+        return tuple(g if g is None else _joined(g, axis) for g, axis in zip(found, axes, strict=True))
+    of_sinks = (
+        _gradient_of_sinks(cotangent, q, k, v, mask, numbers, scale, look) if "sinks" in wanted else None
+    )
+    plain = window is None and softcap is None and all(x is None for x in numbers)
+    if attention_gradient.taken(cotangent, q, k, v, wanted, plain):
+        by_parts, given = attention_gradient.attention_gradient, scale_of(scale, q.shape[-1])
+        return (*by_parts(q, k, v, mask, *numbers, cotangent, scale=given, **look), None, of_sinks)
+    if not plain:
+        raise GradientError(
+            "scaled_dot_product_attention: with lengths, slopes, sinks, window or softcap there is no derivative with "
+            "respect to the mask, nor of the derivative, and k and v must have the batch of q, or one entry along its "
+            f"last axis; wanted: {', '.join(wanted)}; got {q.shape}, {k.shape} and {v.shape}"
+        )
     mask, batch = _counted(q, k, mask, causal), cotangent.shape[:-2]
-    scale = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
+    scale = scale_of(scale, q.shape[-1])
     shapes = [x.shape[:-2] for x in (k, v)]
     computed = q.dtype.computed
     cotangent, q, k, v = (x.astype(computed, copy=False) for x in (cotangent, q, k, v))
     probabilities = weights(matmul(q.expand((*batch, *q.shape[-2:])), k.mT), mask, scale=scale)
     grown = {"v": transposed_product(probabilities, cotangent, shapes[1])} if "v" in wanted else {}
     if wanted == ("v",):
-        return None, None, grown["v"], None
+        return None, None, grown["v"], None, None
     inputs = (probabilities.layout, None if mask is None else mask.layout)
     known = {"cotangent": matmul(cotangent, v.mT), "result": probabilities}
     if "mask" in wanted:
@@ -164,15 +195,65 @@ def _gradient(cotangent, q, k, v, mask, causal, scale, wanted):
             grown["q"] = matmul(scores, k)
         if "k" in wanted:
             grown["k"] = transposed_product(scores, q.expand((*batch, *q.shape[-2:])), shapes[0])
-    return tuple(map(grown.get, ("q", "k", "v", "mask")))
+    return tuple(map(grown.get, ("q", "k", "v", "mask", "sinks")))
+
+
+def _heads_apart(cotangent, q, k, v, mask) -> tuple[Any, Any, Any, Any, Any]:
+    """Operands whose heads are two axes, the second of which keys and values have not."""
+    own = k.shape[-3]
+
+    def split(x):
+        heads = x.shape[-3]
+        each = 1 if heads == 1 else heads // own
+        return x.reshape((*x.shape[:-3], heads // each, each, *x.shape[-2:]))
+
+    k, v = (x.reshape((*x.shape[:-2], 1, *x.shape[-2:])) for x in (k, v))
+    return split(cotangent), split(q), k, v, mask if mask is None or mask.ndim < 3 else split(mask)
+
+
+def _joined(x, axis):
+    """Two axes as one."""
+    shape, axis = x.shape, axis + x.ndim
+    return x.reshape((*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def _numbers_apart(own, *numbers) -> tuple[Any, Any, Any]:
+    """Numbers of heads, likewise."""
+
+    def split(x):
+        each = 1 if x.shape[-1] == 1 else x.shape[-1] // own
+        return x.reshape((*x.shape[:-1], x.shape[-1] // each, each))
+
+    lengths, slopes, sinks = (x if x is None or not x.ndim else split(x) for x in numbers)
+    return lengths, slopes, sinks
+
+
+def _gradient_of_sinks(cotangent, q, k, v, mask, numbers, scale, look):
+    """What a sink takes from each row's sum of weights, 1 less it, times what that row would have given."""
+    attend = scaled_dot_product_attention
+    value = attend(q, k, v, mask, *numbers, scale=scale, **look)
+    ones = k.executor.full((*k.shape[:-1], 1), 1.0, k.dtype)
+    rest = 1.0 - attend(q, k, ones, mask, *numbers, scale=scale, **look).astype(q.dtype.computed)
+    of_rows = sum_(cotangent.astype(q.dtype.computed) * value.astype(q.dtype.computed), axis=-1)
+    of_heads = sum_(of_rows * rest.reshape(rest.shape[:-1]), axis=-1)
+    return -of_heads
 
 
 @declared(Attention, reference=_attention_reference, samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0,
-          aten=("scaled_dot_product_attention",), gradient={("q", "k", "v", "mask"): _gradient})  # fmt: skip
-def scaled_dot_product_attention(q, k, v, mask=None, *, causal=False, scale=None):
+          aten=("scaled_dot_product_attention",), gradient={("q", "k", "v", "mask", "sinks"): _gradient})  # fmt: skip
+def scaled_dot_product_attention(
+    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, *, causal=False, scale=None, enable_gqa=False,
+    window=None, softcap=None,
+):  # fmt: skip
     """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
 
     A bool mask says which scores count, a float one is added; it broadcasts to (..., l, s). `causal` keeps
-    column <= row. Rows where nothing counts give zeros, as in torch.
+    column <= row. Rows where nothing counts give zeros, as in torch. With `enable_gqa` neighbouring heads of q
+    (..., heads, l, e) share one of k (..., own, s, e) and of v, which are not repeated for them.
+
+    Numbers of heads broadcast to the batch axes, (batch, heads): of `lengths` keys alone count, and queries are the
+    last of so many; `slopes` times how far a key is behind its query is added (ALiBi); `sinks` are scores that take
+    part of a row's sum and have no value. `window` keeps the nearest keys, the own one among them: as many behind,
+    and where it is not causal ahead. `softcap` bounds scores: softcap * tanh(score / softcap).
     Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
     """

@@ -8,6 +8,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attended import BEHIND, MASK, Attended, K, Q, V
 from hologram.opset.tiles.attention_operands import additive, batch_of
 from hologram.opset.tiles.attention_units import AXES, whole
 
@@ -31,14 +32,14 @@ def head_of(e: int, ev: int) -> int:
     return next((n for n in STEPS if max(e, ev) <= n), 0)
 
 
-def gradient_plan(
-    given: list[Layout], masked: bool, shared: int, causal: bool, scale: float, limits: Limits
-) -> Plan:
-    """dq, and then dk and dv, in f32: q, k, v, mask and cotangent, broadcast, and three contiguous results."""
-    steps = Steps(8)
-    places = [Place(p, i) for p, i in enumerate(given)]
+def gradient_plan(found: Attended, cotangent: Layout, shared: int, limits: Limits) -> Plan:
+    """dq, and then dk and dv, in f32: of operands that are broadcast, and three contiguous results."""
+    steps = Steps(BEHIND + 4)
+    masked, look = found.mask is not None, found.look
+    given = [found.q, found.k, found.v, found.mask or found.q, cotangent]
+    places = [Place(p, i) for p, i in zip((Q, K, V, MASK, BEHIND), given, strict=True)]
     if not masked:
-        places[3] = Place(0, given[0])
+        places[3] = places[0]
     elif given[3].dtype is not f32:
         places[3] = additive(steps, given[3])
     batches = collapse([batch_of(p.layout) for p in places])
@@ -46,16 +47,16 @@ def gradient_plan(
         places = [steps.converted(p, p.layout.dtype) for p in places]
         batches = collapse([batch_of(p.layout) for p in places])
     outer, heads, groups = (*(1,) * (3 - batches[0].ndim), *batches[0].shape)
-    q, k, v, _, cotangent = (p.layout for p in places)
+    q, k, v, _, given_back = (p.layout for p in places)
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
     dtype, head = q.dtype, head_of(e, ev)
-    scalars: list[int | float] = [rows, keys, e, ev, heads * groups, groups, shared, scale]
+    scalars: list[int | float] = [rows, keys, e, ev, heads * groups, groups, shared, look.scale]
     for place, batch in zip(places, batches, strict=True):
         lead = (*(0,) * (3 - batch.ndim), *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
     constants = (
-        ("STEP", STEPS[head]), ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked),
-        ("Q_WHOLE", whole(q)), ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v)), ("C_WHOLE", whole(cotangent)),
+        ("STEP", STEPS[head]), ("HEAD", head), ("CAUSAL", look.causal), ("MASKED", masked),
+        ("Q_WHOLE", whole(q)), ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v)), ("C_WHOLE", whole(given_back)),
     )  # fmt: skip
     mask = reading(f32 if masked else dtype, "mask")
     read = (*reading(dtype, "q", "k", "v"), *mask, *reading(dtype, "cotangent"))
@@ -63,8 +64,8 @@ def gradient_plan(
     lines = [steps.place(f32, (*q.shape[:-1], 2)), steps.place(f32, q.shape[:-1])]
     block = 16 * SUBGROUPS
     for name, buffers, results, count, folded in (
-        ("queries", ("lse", "mean", "dq"), (*(i.position for i in lines), 5), rows, heads * groups),
-        ("keys", ("dk", "dv"), (6, 7), keys, heads * groups // shared),
+        ("queries", ("lse", "mean", "dq"), (*(i.position for i in lines), BEHIND + 1), rows, heads * groups),
+        ("keys", ("dk", "dv"), (BEHIND + 2, BEHIND + 3), keys, heads * groups // shared),
     ):
         kept = () if name == "queries" else reading(f32, "lse", "mean")
         tile = Tile(

@@ -14,6 +14,7 @@ from hologram.machine.layout import Layout
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attended import MASK
 
 
 def batch_of(layout: Layout) -> Layout:
@@ -27,7 +28,7 @@ def additive(steps: Steps, mask: Layout) -> Place:
     target = steps.place(f32, own.shape)
     address = Address.of(own)
     step = step_of(additive_program(address), (0, 1), numbers_of(("mask",), (own,), {}), own.shape)
-    steps.add(step, (3, target.position))
+    steps.add(step, (MASK, target.position))
     return Place(target.position, target.layout.expand(mask.shape))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hologram.foundation.dtypes import DType, f32, u32
 from hologram.machine.choices import Candidate
-from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attended import MASK, Attended
 from hologram.opset.tiles.attention_operands import additive, batch_of
 
 LARGEST_HEAD = 64  # elements of a row that the tile keeps in registers
@@ -44,10 +44,8 @@ def tile_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
 def tile_steps(
     steps: Steps,
     operands: tuple[Place, Place, Place],
-    mask: Layout | None,
+    found: Attended,
     result: Place,
-    causal: bool,
-    scale: float,
     limits: Limits,
     way: Candidate,
 ) -> bool:
@@ -56,11 +54,12 @@ def tile_steps(
     Large heads, other dtypes, batches of many strides, and strides backward, which it counts in unsigned words.
     """
     q, k, v = operands
+    mask, look = found.mask, found.look
     e, ev, keys = q.layout.shape[-1], v.layout.shape[-1], k.layout.shape[-2]
     dtype = q.layout.dtype
     if min(e, keys) == 0:
         return False
-    masking = Place(3, mask) if mask is not None else Place(q.position, q.layout)
+    masking = Place(MASK, mask) if mask is not None else Place(q.position, q.layout)
     places = [q, k, v, masking, result]
     batches = collapse([batch_of(p.layout) for p in places])
     if batches[0].ndim > 2 or min(step for p in places for step in p.layout.strides) < 0:
@@ -75,7 +74,7 @@ def tile_steps(
     grid = (-(-rows // way.threads[0]), heads, outer)
     if max(grid) > limits.max_workgroups:
         return False
-    scalars: list[int | float] = [rows, keys, e, ev, scale]
+    scalars: list[int | float] = [rows, keys, e, ev, look.scale]
     for place, batch in zip(places, batches, strict=True):
         lead = batch.strides if batch.ndim == 2 else (0, *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
@@ -84,7 +83,7 @@ def tile_steps(
         buffers=(*reading(dtype, "q", "k", "v", "mask"), *writing(dtype, "out")),
         scalars=TILE_SCALARS,
         types=(("T", dtype),),
-        constants=(*way.constants, ("CAUSAL", causal), ("MASKED", mask is not None)),
+        constants=(*way.constants, ("CAUSAL", look.causal), ("MASKED", mask is not None)),
         workgroup=(*way.threads, 1),
     )
     step = Step(tile, tuple(range(5)), tuple(scalars), grid)

@@ -9,6 +9,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.tiles.attended import MASK, Attended, K, Q, V
 from hologram.opset.tiles.attention_operands import additive, batch_of
 
 UNITS = "attention_units"  # the kernel's stem
@@ -61,24 +62,15 @@ def _padded(head: int) -> int:
     return next((n for n in HEADS if head <= n), 0)
 
 
-def unit_steps(
-    steps: Steps,
-    operands: tuple[Layout, Layout, Layout],
-    mask: Layout | None,
-    out: Layout,
-    causal: bool,
-    scale: float,
-    limits: Limits,
-    way: Candidate,
-) -> bool:
+def unit_steps(steps: Steps, found: Attended, result: Place, limits: Limits, way: Candidate) -> bool:
     """Appends the kernel; False, and nothing appended, where it does not apply.
 
     Large heads, other dtypes, batches of more than three strides (grouped queries have three), strides backward.
     """
-    q, k, v = operands
+    q, k, v, mask, look, out = found.q, found.k, found.v, found.mask, found.look, result.layout
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
     head = _padded(max(e, ev))
-    if {i.dtype for i in (*operands, out)} - exact_dtypes(limits) or not head or min(e, keys) == 0:
+    if {i.dtype for i in (q, k, v, out)} - exact_dtypes(limits) or not head or min(e, keys) == 0:
         return False
     given = [q, k, v, q if mask is None else mask, out]
     # A mask that is made additive keeps the axes along which it is the same.
@@ -87,7 +79,7 @@ def unit_steps(
         or min(s for i in given for s in i.strides) < 0
     ):
         return False
-    places = [Place(p, i) for p, i in enumerate(given)]
+    places = [Place(p, i) for p, i in zip((Q, K, V, MASK, result.position), given, strict=True)]
     if mask is None:
         places[3] = places[0]
     elif mask.dtype is not f32:
@@ -96,11 +88,11 @@ def unit_steps(
     outer, heads, groups = (*(1,) * (3 - batches[0].ndim), *batches[0].shape)
     if max(outer, heads * groups) > limits.max_workgroups:
         return False
-    scalars: list[int | float] = [rows, keys, e, ev, groups, scale]
+    scalars: list[int | float] = [rows, keys, e, ev, groups, look.scale]
     for place, batch in zip(places, batches, strict=True):
         lead = (*(0,) * (3 - batch.ndim), *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    tile = _tile(way, k, v, head, causal=causal, masked=mask is not None)
+    tile = _tile(way, k, v, head, causal=look.causal, masked=mask is not None)
     grid = (-(-rows // (ROWS * way.constant("SUBGROUPS"))), heads * groups, outer)
     steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
     return True

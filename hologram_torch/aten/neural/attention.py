@@ -71,10 +71,9 @@ def _composed(
         )
     wrapped = any(map(is_functorch_wrapped_tensor, (query, key, value)))
     if enable_gqa and not (dropout_p or wrapped) and _shares(query, key, value):
-        if query.shape[-2] == 1 and not is_causal:
-            return _folded(query, key, value, attn_mask, scale)
-        key, value = (_repeated(x, query.shape[1]) for x in (key, value))
-        enable_gqa = False
+        if key.shape[1] != value.shape[1]:
+            key, value = (_repeated(x, query.shape[1]) for x in (key, value))
+        return _fused(query, key, value, attn_mask, is_causal, scale)
     if dropout_p or enable_gqa or wrapped:  # vmap has no rule for the one operation
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # which the operator below would add
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
@@ -111,21 +110,6 @@ def _repeated(x: torch.Tensor, heads: int) -> torch.Tensor:
     """Keys or values with one for every head."""
     batch, own, rows, width = x.shape
     return x[:, :, None].expand(batch, own, heads // own, rows, width).reshape(batch, heads, rows, width)
-
-
-def _folded(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None, scale: Any
-) -> torch.Tensor:
-    """Of one query a head: those that share a key are rows of one product, and no key is copied."""
-    batch, heads, _, width = query.shape
-    own = key.shape[1]
-    if value.shape[1] != own:
-        key, value = (_repeated(x, heads) for x in (key, value))
-        return _fused(query, key, value, mask, False, scale)
-    if mask is not None and mask.ndim > 2 and mask.shape[-3] == heads:
-        mask = mask.reshape(*mask.shape[:-3], own, heads // own, mask.shape[-1])
-    result = _fused(query.reshape(batch, own, heads // own, width), key, value, mask, False, scale)
-    return result.reshape(batch, heads, 1, value.shape[-1])
 
 
 def _fused(
@@ -173,7 +157,10 @@ def attention(
     scale: float | None = None,
 ) -> Any:
     """The result, and what other devices keep for the way back: here the weights are computed once more."""
-    result = hg.scaled_dot_product_attention(query, key, value, attn_bias, causal=is_causal, scale=scale)
+    shared = query.shape[1] != key.shape[1]
+    result = hg.scaled_dot_product_attention(
+        query, key, value, attn_bias, causal=is_causal, scale=scale, enable_gqa=shared
+    )
     result = laid_like(result, query)
     executor = query.executor
 
@@ -189,7 +176,8 @@ def attention(
 def _pulled(
     cotangent: Tensor, given: list[Any], wanted: tuple[bool, ...], causal: bool, scale: float | None
 ) -> list[Any]:
-    attention = partial(hg.scaled_dot_product_attention, causal=causal, scale=scale)
+    shared = given[0].shape[1] != given[1].shape[1]
+    attention = partial(hg.scaled_dot_product_attention, causal=causal, scale=scale, enable_gqa=shared)
     return pulled(attention, given, wanted, cotangent)
 
 

@@ -20,6 +20,7 @@ from hologram.foundation.dtypes import DType, f32
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Tile
 from hologram.opset.neural.attention_gradient import attention_gradient
+from hologram.opset.tiles.attended import Attended, Look
 from hologram.opset.tiles.attention_gradient_units import STEPS, gradient_plan
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, COMPILED
@@ -67,9 +68,12 @@ def test_the_gradient(
             mask[:, :, 6] > -2, np.finfo(np.float32).min, -np.inf
         )  # counts: all are alike
     chosen = executor.tensor(mask) if masked else None
-    found = [x.to_numpy() for x in attention_gradient(q, k, v, chosen, cotangent, causal=causal, scale=0.3)]
+    found = [
+        x.to_numpy()
+        for x in attention_gradient(q, k, v, chosen, None, None, None, cotangent, causal=causal, scale=0.3)
+    ]
     exact = [x.astype(hg.float32).to_numpy().astype(np.float64) for x in given]
-    asked = (*exact[:3], mask if masked else None, exact[3])
+    asked = (*exact[:3], mask if masked else None, None, None, None, exact[3])
     wanted_all = attention_gradient.reference(*asked, causal=causal, scale=0.3)
     for got, wanted in zip(found, wanted_all, strict=True):
         np.testing.assert_allclose(got, wanted, atol=BOUND[dtype] * abs(wanted).max())
@@ -78,9 +82,8 @@ def test_the_gradient(
 @pytest.mark.parametrize(("dtype", "architecture"), COMPILED, ids=str)
 def test_nvrtc_compiles_the_gradient(dtype: DType, architecture: int) -> None:
     head = list(STEPS)[architecture // 5 % len(STEPS)]
-    layouts = [Layout.contiguous(dtype, (2, 70, head)) for _ in range(5)]
-    layouts[3] = Layout.contiguous(f32, (2, 70, 70))
-    for step in gradient_plan(layouts, True, 1, True, 1.0, CARD).steps:
+    rows, mask = Layout.contiguous(dtype, (2, 70, head)), Layout.contiguous(f32, (2, 70, 70))
+    for step in gradient_plan(Attended(rows, rows, rows, mask, Look(causal=True)), rows, 1, CARD).steps:
         assert isinstance(step.kernel, Tile)
         text = load(step.kernel, cuda()).text
         assert step.kernel.name.encode() in NVRTC(architecture).compile(step.kernel.name, text)

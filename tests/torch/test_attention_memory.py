@@ -1,0 +1,52 @@
+"""Memory of attention, measured by the system in processes of their own: beside the host's, and by length."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+PREFILL = """
+import sys
+import torch
+if sys.argv[1] == "hologram":
+    import hologram_torch
+
+
+def known(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name))
+
+
+def attend(length):
+    q, k, v = (torch.randn(1, heads, length, 64).to(sys.argv[1]) for heads in (32, 4, 4))
+    with torch.no_grad():
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).sum().item()
+
+
+attend(64)
+before = known("VmRSS")
+attend(int(sys.argv[2]))
+print(known("VmHWM") - before)
+"""
+
+
+def peak_kib(program: str, *arguments: object) -> int:
+    """What a process takes beyond what it has after its first, small call."""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    return int(run.stdout)
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the system's figures are read as Linux has them"
+)
+def test_a_prefill_of_heads_that_share_keys_takes_no_more_than_the_host_s() -> None:
+    """Of 4,096 tokens and 8 heads a key: scores of all would be 2 GiB, keys for each head 64 MiB."""
+    theirs, mine = (peak_kib(PREFILL, device, 4096) for device in ("cpu", "hologram"))
+    assert mine < 1.2 * theirs, (mine, theirs)
