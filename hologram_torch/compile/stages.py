@@ -25,6 +25,8 @@ BRANCHES = (
     torch.ops.higher_order.while_loop,
     torch.ops.higher_order.while_loop_stack_output,
 )
+# How many rows each of their products has, an element says.
+GROUPED = ("aten::_grouped_mm", "transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback_backward")
 WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 Apart = Callable[[Node], bool]  # whether an operator runs as it is
@@ -50,6 +52,8 @@ def depends(node: Node) -> bool:
         return True
     if not isinstance(node.target, OpOverload):
         return False
+    if node.target._schema.name in GROUPED:
+        return True
     listed = [
         k for k, a in enumerate(node.target._schema.arguments) if str(a.type) == "List[Optional[Tensor]]"
     ]

@@ -56,14 +56,19 @@ def test_codes_are_unpacked_as_they_were_packed(bits):
     assert np.array_equal(unpacked_codes(words, bits), codes)
 
 
-@pytest.mark.parametrize("name", ["Q5_K", "int4g20", "uint8", "f8e4m3g64"])
+@pytest.mark.parametrize("name", ["Q5_K", "int4g20", "uint8", "f8e4m3g64", "i8", "int4mbf16g32"])
 def test_planes_are_what_the_format_says(name):
     made = format_of(name).planes(3, 512)
     bits = 8 * sum(dtype.itemsize * np.prod(shape) for dtype, shape in made.values()) / (3 * 512)
-    assert bits < {"Q5_K": 5.7, "int4g20": 5.7, "uint8": 8.2, "f8e4m3g64": 8.6}[name]
+    assert (
+        bits
+        < {"Q5_K": 5.7, "int4g20": 5.7, "uint8": 8.2, "f8e4m3g64": 8.6, "i8": 8.2, "int4mbf16g32": 5.1}[name]
+    )
 
 
-@pytest.mark.parametrize("name", ["Q4", "int4g3", "int4g0", "f8e4m2", "int8g", "", "int5g32"])
+@pytest.mark.parametrize(
+    "name", ["Q4", "int4g3", "int4g0", "f8e4m2", "int8g", "", "int5g32", "int8f32", "Q4_0f16"]
+)
 def test_unknown_formats_are_refused(name):
     with pytest.raises(hg.UnsupportedDType, match="packed: "):
         format_of(name)
@@ -71,7 +76,15 @@ def test_unknown_formats_are_refused(name):
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("int8", 254), ("int4", 14), ("uint8", 255), ("uint4", 15), ("int4g32", 14), ("uint4g20", 15)],
+    [
+        ("int8", 254),
+        ("i8", 254),
+        ("int4", 14),
+        ("uint8", 255),
+        ("uint4", 15),
+        ("int4g32", 14),
+        ("uint4g20", 15),
+    ],
 )
 @pytest.mark.parametrize("columns", [96, 77, 1])
 def test_integers_are_the_nearest(name, steps, columns, executor):

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.opset.packed.formats import format_of
 from hologram.opset.packed.gguf import KINDS
+from hologram.opset.packed.repacking import planes_of
 from tests.packed.blocks import blocks, reference
 
 DTYPES = {"float32": 2.0**-15, "float16": 2.0**-9, "bfloat16": 2.0**-6}
@@ -43,7 +45,9 @@ def close(found, x, weights, added=0.0, dtype="float32"):
     assert (np.abs(found - wanted) <= bound).all(), np.nanmax(np.abs(found - wanted) / bound)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "int8", "int4g32", "uint4g32", "uint8g64", "f8e4m3", "f8e5m2g32"])
+@pytest.mark.parametrize(
+    "kind", [*KINDS, "int8", "int4g32", "uint4g32", "uint8g64", "i8", "f8e4m3", "f8e5m2g32"]
+)
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_every_format(kind, rows, executor):
     packed, weights = packed_of(kind, 37, 512, executor)
@@ -211,3 +215,18 @@ def test_what_does_not_fit_is_refused(executor):
         packed.linear(executor.zeros((2, 64)), gated=True)
     with pytest.raises(ValueError, match="activation must be one of"):
         hg.linear(executor.zeros((2, 64)), packed, activation="selu")
+
+
+@pytest.mark.parametrize("scale", ["", "f16", "bf16"])
+@pytest.mark.parametrize("rows", [1, 20])
+def test_minima_beside_a_centre(rows, scale, executor):
+    rng = np.random.default_rng(7)
+    format = f"int4m{scale}g64"
+    codes, pairs = rng.integers(0, 16, (37, 256), dtype=np.uint8), rng.normal(0, 1, (37, 4, 2))
+    pairs = pairs.astype(format_of(format).scale.numpy)
+    packed = hg.Packed.from_planes(planes_of(format_of(format), codes, pairs), format, (37, 256), executor)
+    each = pairs.astype(np.float64).repeat(64, axis=1)
+    weights = (codes.astype(np.float64) - 8) * each[..., 0] - each[..., 1]
+    assert np.allclose(packed.dequantize().to_numpy(), weights, rtol=1e-6, atol=1e-6)
+    x, exact = random(executor, rows, 256)
+    close(hg.linear(x, packed), exact, weights)

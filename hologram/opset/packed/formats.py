@@ -4,15 +4,15 @@ A weight is
 
     scale * factor * (code - centre) - minimum * offset
 
-where `code` is an integer of few bits (or its entry in a table, or a float of 8 bits), `scale` and `minimum` are
+where `code` is an integer of few bits (or its entry in a table, or a number of 8 bits), `scale` and `minimum` are
 floats that a block of neighbours along a row shares, and `factor` and `offset` integers that a group within it shares.
 What a format has not is 1 or 0. Of integers with zero points, `centre` is an integer of each group.
 
 Planes, the memory of a packed matrix, each with a row for each of its rows:
 
 - `codes`, words of 32 bits. Of 32 neighbours with `bits` bits each, code k lies in byte k % (4 bits), shifted by
-  bits * (k // (4 bits)): a word, shifted and masked, has four neighbours in its four bytes. Floats of 8 bits lie one
-  after the other.
+  bits * (k // (4 bits)): a word, shifted and masked, has four neighbours in its four bytes. Codes with a dtype of their
+  own, floats and integers of 8 bits, lie one after the other.
 - `high`, of codes with a number of bits that is no power of two: the upper bits, in the same order.
 - `factors`, words of four signed bytes: factors, (factor, offset) pairs, or zero points.
 - `scales`, floats: scales, or (scale, minimum) pairs.
@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from hologram.foundation.dtypes import DType, bf16, f8e4m3fn, f8e5m2, f16, f32, u32
+from hologram.foundation.dtypes import DType, bf16, f8e4m3fn, f8e5m2, f16, f32, i8, u32
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 
@@ -40,7 +40,7 @@ class Format:
     high: int = 0  # and above them in the plane `high`
     centre: int = 0
     table: tuple[int, ...] = ()  # what codes stand for, where that is not themselves
-    code: DType | None = None  # of codes that are floats
+    code: DType | None = None  # of codes that are elements of 8 bits
     group: int = 32  # neighbours that share a factor, an offset or a zero point; a multiple of 4
     block: int = 32  # neighbours that share a scale; a multiple of `group`; 0: a row
     scale: DType = f16
@@ -56,7 +56,7 @@ class Format:
     @property
     def signed(self) -> bool:
         """Whether codes are signed bytes."""
-        return self.bits == 8 and self.code is None
+        return self.bits == 8 and (self.code is None or self.code.is_integer)
 
     @property
     def constants(self) -> tuple[tuple[str, int | float | bool], ...]:
@@ -103,16 +103,20 @@ FORMATS: dict[str, Format] = {
         Format("MXFP4", table=_E2M1, scale=bf16),
     )
 }
-# What arrays are quantised to: the rest of the name is the number of neighbours that share a scale, or nothing (a row).
+# What arrays are quantised to. Behind it a name may say the scales' dtype, where that is not f32, and the number of
+# neighbours that share a scale, where that is not a row.
 _MADE = {
     "int8": Format("int8", bits=8, scale=f32),
     "int4": Format("int4", centre=8, scale=f32),
     "uint8": Format("uint8", bits=8, scale=f32, zeros=True),
     "uint4": Format("uint4", scale=f32, zeros=True),
+    "int4m": Format("int4m", centre=8, scale=f32, minima=True),
+    "i8": Format("i8", bits=8, code=i8, scale=f32),
     "f8e4m3": Format("f8e4m3", bits=8, code=f8e4m3fn, scale=f32),
     "f8e5m2": Format("f8e5m2", bits=8, code=f8e5m2, scale=f32),
 }
-_NAME = re.compile(r"(u?int[48]|f8e\dm\d)(?:g(\d{1,5}))?")
+_NAME = re.compile(r"(u?int[48]|int4m|i8|f8e\dm\d)(b?f16)?(?:g(\d{1,5}))?")
+_SCALES = {None: f32, "f16": f16, "bf16": bf16}
 
 
 @lru_cache(maxsize=256)
@@ -125,11 +129,11 @@ def format_of(name: str) -> Format:
     if match is None or made is None:
         known = ", ".join((*FORMATS, *_MADE))
         raise UnsupportedDType(f"packed: the format must be one of {known}, got {name!r}")
-    size = int(match[2] or 0)
-    if match[2] and (size < 4 or size % 4):
+    size = int(match[3] or 0)
+    if match[3] and (size < 4 or size % 4):
         raise UnsupportedDType(f"packed: a group must be a multiple of 4, got {name!r}")
-    values = {n: getattr(made, n) for n in ("bits", "centre", "code", "scale", "zeros")}
-    return Format(name, **values, group=size or _WHOLE, block=size)
+    values = {n: getattr(made, n) for n in ("bits", "centre", "code", "minima", "zeros")}
+    return Format(name, **values, scale=_SCALES[match[2]], group=size or _WHOLE, block=size)
 
 
 _WHOLE = 1 << 30  # a group as long as any row

@@ -18,7 +18,8 @@ def own(format: Format, planes: Sequence[Layout], columns: int, target: Target) 
     """Whether the backend has kernels for a matrix: of integers, in whole units, whose groups are halves or units."""
     along = all(p.strides[1] == 1 or p.shape[1] == 1 for p in planes)
     grouped = format.group == UNIT // 2 or not format.group % UNIT
-    return target.limits.own_packed and format.code is None and not columns % UNIT and grouped and along
+    integers = format.code is None or format.code.is_integer
+    return target.limits.own_packed and integers and not columns % UNIT and grouped and along
 
 
 def own_product(format: Format, x: Place, planes: Planes, out: Place) -> tuple[Step, list[int]]:

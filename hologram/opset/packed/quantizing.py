@@ -14,8 +14,8 @@ def quantized(weights: np.ndarray, format: Format) -> Planes:
 
     Symmetric formats take the largest magnitude of a group for their scale; those with zero points its range with 0.
     """
-    if format.scale.bits != 32:
-        raise UnsupportedDType(f"packed: arrays are quantised to int8, int4, uint8, uint4, f8e4m3 or f8e5m2, got "
+    if format.scale.bits != 32 or format.minima:
+        raise UnsupportedDType(f"packed: arrays are quantised to int8, i8, int4, uint8, uint4, f8e4m3 or f8e5m2, got "
                                f"{format.name}; Packed.from_gguf takes what is quantised already")  # fmt: skip
     if weights.ndim != 2:
         raise ShapeError(f"packed: weights must have two axes, got shape {weights.shape}")
@@ -30,7 +30,7 @@ def quantized(weights: np.ndarray, format: Format) -> Planes:
 
 def _rounded(groups: np.ndarray, format: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Codes (rows, groups, size), scales and zero points (rows, groups)."""
-    if format.code is not None:
+    if format.code is not None and format.code.is_float:
         scales = np.abs(groups).max(axis=2) / np.float32(format.code.largest)
         return (groups / _nonzero(scales)[..., None]).astype(format.code.numpy), scales, None
     if not format.zeros:

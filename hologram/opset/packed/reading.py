@@ -130,7 +130,7 @@ def sum_of(values: Sequence[Value]) -> Value:
 
 def _plane(plane: Any, bits: int, row: Value, unit: Value, quad: Value) -> Value:
     """Four codes of `bits` bits from a plane, as the bytes of a word."""
-    word = plane.at(row, unit * bits + quad % bits)
+    word = plane.at(row, unit * bits + quad % bits).to(u32)
     if bits == 8:
         return word
     return (word >> ((quad / bits).to(u32) * bits)) & (BYTES * ((1 << bits) - 1))

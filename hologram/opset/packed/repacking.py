@@ -34,7 +34,7 @@ def planes_of(
 ) -> Planes:
     """Planes of codes (rows, columns), scales (rows, blocks[, 2]) and bytes of groups (rows, groups[, 2]).
 
-    Codes are bytes, signed or not as the format's are, or floats of 8 bits; columns may be any number.
+    Codes are bytes, signed or not as the format's are, or elements of 8 bits; columns may be any number.
     """
     rows, columns = codes.shape
     padded = np.zeros((rows, -(-columns // UNIT) * UNIT), codes.dtype)
@@ -82,7 +82,7 @@ def weights_of(format: Format, planes: Mapping[str, np.ndarray], columns: int) -
 
 
 def _codes(format: Format, planes: Mapping[str, np.ndarray]) -> np.ndarray:
-    """What the codes stand for: integers, or floats of 8 bits."""
+    """What the codes stand for: integers, or elements of 8 bits."""
     if format.code is not None:
         return planes["codes"]
     codes = unpacked_codes(planes["codes"], format.bits)

@@ -49,8 +49,10 @@ def format_of(tile: Tile) -> Format:
     """The format that a tile's constants and buffers say."""
     known: dict[str, Any] = dict(tile.constants)
     table = tuple(known.pop(f"ENTRY_{k}") for k in range(16)) if "ENTRY_0" in known else ()
-    (scale,) = (b.dtype for b in tile.buffers if b.name == "scales")
-    return Format("", scale=scale, table=table, **{name.lower(): x for name, x in known.items()})
+    dtypes = {b.name: b.dtype for b in tile.buffers}
+    code = dtypes["codes"] if dtypes["codes"].itemsize == 1 else None
+    settings = {name.lower(): x for name, x in known.items()}
+    return Format("", scale=dtypes["scales"], code=code, table=table, **settings)
 
 
 @frozen

@@ -212,8 +212,9 @@ class Rows(Decoding):
                 scale, *minimum = self.scales(w, places, e, count)
                 offset = minimum[0] if minimum else None
                 centre = self.centre(w, places, e, count, "float")
-                if centre is not None:  # where formats have one they have no minima
-                    offset = w(f"fmul {type_} {scale}, {centre}")
+                if centre is not None:
+                    below = w(f"fmul {type_} {scale}, {centre}")
+                    offset = below if offset is None else w(f"fadd {type_} {offset}, {below}")
                 after = []
                 for r in range(rows):
                     at = w(f"add i64 {w(f'mul i64 {total}, {r}')}, {e}")
