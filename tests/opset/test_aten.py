@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 ENTRIES = [pytest.param(o, name, id=f"{o.name}-{name}") for o in OPERATIONS.values() for name in o.aten]
 LOSSES = ("none", "mean", "sum")  # by ATen's number
 REFUSALS = (RuntimeError, IndexError, TypeError, ZeroDivisionError, NotImplementedError)  # ATen's
+KINDS = ("Tensor", "number", "List[Tensor]", "Optional[Tensor]", "Optional[number]")  # of operands
 OVERFLOWING = ("cosh", "fmod", "remainder", "sinh")  # before their result does, in ATen's vectorised forms
 
 
@@ -73,7 +74,7 @@ def call(operation: Operation, name: str, sample: Sample) -> Any:
     for argument in found._schema.arguments:
         if argument.name in by_name:
             value = held(attributes[by_name[argument.name]], argument)
-        elif waiting:
+        elif waiting and str(argument.type) in KINDS:
             value = tensor(waiting.pop(0))
         else:
             value = argument.default_value if argument.has_default_value() else no_default(argument)
@@ -85,6 +86,8 @@ def call(operation: Operation, name: str, sample: Sample) -> Any:
             keywords[argument.name] = value
         else:
             positional.append(value)
+    if any(x is not None for x in waiting):
+        raise Inexpressible("more operands")
     return found(*positional, **keywords)
 
 
@@ -100,14 +103,14 @@ def test_schemas_agree(operation: Operation, name: str) -> None:
     assert [str(r.type) for r in schema.returns] == ["Tensor"] * operation.results
     by_name = named(operation, schema)
     free = [a for a in schema.arguments if a.name not in by_name]
-    taken = free[: len(operation.operands)]
-    assert len(taken) == len(operation.operands), f"{name} has no place for {operation.operands}"
-    for own, argument in zip(operation.operands, taken, strict=True):
-        optional = own in operation.optional
-        kinds = ("Optional[Tensor]", "Optional[number]") if optional else ("Tensor", "number", "List[Tensor]")
-        assert str(argument.type) in kinds, f"{own} cannot be {argument.name}"
-    for argument in free[len(taken) :]:
-        if not argument.has_default_value():
+    taken = [a for a in free if str(a.type) in KINDS][: len(operation.operands)]
+    beyond = operation.operands[len(taken) :]
+    assert set(beyond) <= set(operation.optional), f"{name} has no place for {beyond}"
+    for own, argument in zip(operation.operands, taken, strict=False):
+        optional = str(argument.type).startswith("Optional")
+        assert optional == (own in operation.optional), f"{own} cannot be {argument.name}"
+    for argument in free:
+        if argument not in taken and not argument.has_default_value():
             no_default(argument)
     for argument in schema.arguments:
         own = by_name.get(argument.name)
