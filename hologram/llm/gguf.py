@@ -8,6 +8,7 @@ there before memory is taken for it.
 from __future__ import annotations
 
 import math
+import mmap
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,9 @@ class GGUF:
         self.path = Path(path)
         if not self.path.stat().st_size:
             raise FormatError(self.path, "header", 0, "a GGUF file is needed, got an empty one")
-        self.bytes = np.memmap(self.path, np.uint8, "r")
+        with self.path.open("rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.bytes = np.frombuffer(self._map, np.uint8)
         self.metadata: dict[str, Any] = {}
         self.places: dict[str, int] = {}  # of keys, in the file
         reader = _Reader(self.path, memoryview(self.bytes))
@@ -101,6 +104,11 @@ class GGUF:
         """The bytes of a tensor as they lie in the file: no memory is taken."""
         tensor = self.tensors[name]
         return self.bytes[tensor.offset : tensor.offset + tensor.nbytes]
+
+    def put_aside(self) -> None:
+        """Has what was read so far take no memory, where the system can be told; it is read anew when needed."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def wrong(self, key: str, text: str) -> FormatError:
         """An error about a key of the metadata."""

@@ -133,20 +133,25 @@ class Runner:
             seconds = time.perf_counter() - first
             self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
 
+    def forget(self) -> None:
+        """Has the next prompt be computed whole."""
+        self.past = []
+
     def prefill(self, prompt: list[int]) -> tuple[Tensor, int]:
         """The logits behind a prompt, and how many tokens were computed."""
         known = 0
         while known < min(len(self.past), len(prompt) - 1) and self.past[known] == prompt[known]:
             known += 1
+        capacity = self.decoder.capacity_for(min(self.context, len(prompt) + LEAST_PIECE))
+        last = _padded(min(len(prompt) - known, MOST_PIECE))
+        if last <= capacity < known + last:
+            known = capacity - last  # rather computed again than room made for what stands behind a prompt
         computed = len(prompt) - known
         self.past = prompt[:known]
         while True:
             piece = prompt[known : known + MOST_PIECE]
-            padded = max(LEAST_PIECE, 1 << (len(piece) - 1).bit_length())
-            self.decoder.reserve(min(self.context, len(prompt) + LEAST_PIECE))
-            self.decoder.reserve(
-                known + padded
-            )  # what stands behind a prompt is written, and hidden until overwritten
+            padded = _padded(len(piece))  # what stands behind a prompt is hidden until it is overwritten
+            self.decoder.reserve(max(capacity, known + padded))
             tokens = np.zeros(padded, np.int32)
             tokens[: len(piece)] = piece
             logits, _ = self.decoder(self._whole(tokens), self._whole(known), self._whole(len(piece) - 1))
@@ -162,6 +167,11 @@ class Runner:
     def _token_bytes(self) -> int:
         a = self.architecture
         return self.decoder.weights.read_bytes + len(self.past) * a.layers * a.key_heads * a.head_size * 8
+
+
+def _padded(tokens: int) -> int:
+    """How many tokens are computed for so many: a power of two, so that few numbers of them are traced."""
+    return max(LEAST_PIECE, 1 << (tokens - 1).bit_length())
 
 
 def _number(token: Tensor) -> int:

@@ -36,7 +36,9 @@ class Weights:
 
 def load(model: GGUF, a: Architecture, executor: Executor) -> Weights:
     """Puts a file's weights on a device. Raises FormatError where one is missing or of another shape."""
-    return _Loader(model, a, executor).weights()
+    weights = _Loader(model, a, executor).weights()
+    model.put_aside()
+    return weights
 
 
 class _Loader:
@@ -61,6 +63,7 @@ class _Loader:
 
     def block(self, layer: int) -> Block:
         """A block's weights, named as in its file but for those that are joined: qkv, gate_up."""
+        self.model.put_aside()
         a, at = self.a, f"blk.{layer}."
         queries, keys = a.heads * a.head_size, a.key_heads * a.head_size
         if self._has(f"{at}attn_qkv.weight"):

@@ -44,7 +44,7 @@ PYTORCH = {
 
 
 def test_every_demo_is_tested_and_says_what_it_shows() -> None:
-    assert gallery.demos().keys() == {*RACES, *ALONE, *PYTORCH}
+    assert gallery.demos().keys() == {*RACES, *ALONE, *PYTORCH, "llm"}
     assert all(gallery.subject(path).endswith(".") for path in gallery.demos().values())
 
 
@@ -99,6 +99,21 @@ def test_the_first_steps_give_what_they_say(
         float(word) for line in lines[-3:] for word in re.findall(r"-?[0-9]\.[0-9]+", line)
     )
     assert area == pytest.approx(formula, abs=2e-5) == pytest.approx(-slope, abs=2e-5)
+
+
+def test_the_language_model_answers_and_is_drawn(
+    executor: hg.Executor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module: Any = gallery.load(gallery.demos()["llm"])
+    with hg.use_executor(executor):
+        module.main(question="What is the capital of France?", limit=8, output=tmp_path / "llm.png")
+    told = capsys.readouterr().out
+    assert "The capital of France is Paris." in told
+    assert re.search(rf"hologram, {executor.backend}: prompt [0-9.]+ tokens a second, answer [0-9.]+", told)
+    picture = module.chart({"here": (10.0, 4.0), "there": (5.0, 8.0)})
+    inked = [np.sum(np.asarray(picture)[row, 320:] == module.ACCENT[0]) for row in range(picture.height)]
+    assert max(inked) > 400  # the longest bar
+    assert np.asarray(Image.open(tmp_path / "llm.png")).shape[1] == module.WIDTH
 
 
 def leaves(tree: Any) -> list[Any]:

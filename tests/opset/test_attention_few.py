@@ -31,7 +31,9 @@ LOOKS: dict[str, dict[str, Any]] = {
     "lengths": {"lengths": True, "causal": True},
     "all": {
         **dict.fromkeys(("lengths", "slopes", "sinks", "causal"), True),
-        "mask": "bool", "window": 50, "softcap": 3.0,
+        "mask": "bool",
+        "window": 50,
+        "softcap": 3.0,
     },
 }
 

