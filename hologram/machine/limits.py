@@ -17,13 +17,12 @@ STREAMED_BYTES = 16 << 20
 
 # Hand-written kernels that plans take for granted where a device has all of these capabilities.
 PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("tile_dtypes",), ("matmul", "conv2d")),
+    (("tile_dtypes",), ("matmul", "conv2d", "attention_few")),
     (("tile_dtypes", "workgroup_memory"), ("attention", "scan", "sort")),
     (("tile_dtypes", "software"), ("matmul_register", "matmul_subgroup")),
     (("panel_dtypes",), ("matmul",)),
     (("own_products",), ("matmul", "conv2d", "conv2d_weight")),
     (("own_orders",), ("order_rows",)),
-    (("own_attention",), ("attention_few",)),
     (("own_packed",), ("packed_product", "packed_weights")),
     (("matrix_dtypes",), ("matmul_units",)),
     (("rounded_dtypes",), ("matmul_units",)),

@@ -74,8 +74,9 @@ def test_few_queries(name: str, look: str, dtype: Any, executor: hg.Executor) ->
     told: Any = {n: executor.tensor(x) if isinstance(x, np.ndarray) else x for n, x in settings.items()}
     with executor.profile() as profile:
         found = hg.scaled_dot_product_attention(*given, **told)
-    if executor.limits.own_attention:
-        assert len(profile.launches) == 1
+    limits = executor.limits
+    if limits.own_attention or (dtype is f32 and not limits.software):
+        assert len(profile.launches) <= (1 if limits.own_attention else 2)
     wanted = reference(*exact, **settings)
     np.testing.assert_allclose(found.astype(f32).to_numpy(), wanted, rtol=BOUND[dtype], atol=BOUND[dtype])
 
@@ -98,26 +99,23 @@ def test_what_numbers_are_not_finite_give(executor: hg.Executor) -> None:
     k[0, 2, 9, 1] = np.nan
     k[0, 0, 5] = np.inf
     found = hg.scaled_dot_product_attention(*map(executor.tensor, (q, k, v)), enable_gqa=True).to_numpy()
-    rows: np.ndarray = np.isnan(found).all(axis=-1)[0, :, 0]
-    assert rows[[4, 6, 7, 8]].all()
-    assert not np.isnan(found[0, [3, 5]]).any()
+    rows = [bool(np.isnan(found[0, head]).all()) for head in range(9)]
+    assert [rows[n] for n in (3, 4, 5, 6, 7, 8)] == [False, True, False, True, True, True]
     with np.errstate(invalid="ignore"):
         wanted = reference(*(x.astype(np.float64) for x in (q, k, v)), enable_gqa=True)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
 
 
 def test_keys_behind_a_length_are_not_read(executor: hg.Executor) -> None:
-    if not executor.limits.own_attention:
-        pytest.skip("there they are multiplied by 0")
     q, k, v = operands("long")
     lengths = np.array([[1000]], np.int64)
     wanted = reference(*(x.astype(np.float64) for x in (q, k, v)), lengths=lengths, enable_gqa=True)
     k[:, :, 1000:], v[:, :, 1000:] = np.nan, np.nan
-    given = [executor.tensor(x) for x in (q, k, v)]
-    found = hg.scaled_dot_product_attention(
-        *given, lengths=executor.tensor(lengths), enable_gqa=True
-    ).to_numpy()
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    # Software adapters multiply f32 by 0 there.
+    dtype, bound = (bf16, 2e-2) if executor.limits.software else (f32, 1e-5)
+    given = [executor.tensor(x).astype(dtype) for x in (q, k, v)]
+    found = hg.scaled_dot_product_attention(*given, lengths=executor.tensor(lengths), enable_gqa=True)
+    np.testing.assert_allclose(found.astype(f32).to_numpy(), wanted, rtol=bound, atol=bound)
 
 
 def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

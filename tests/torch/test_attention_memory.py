@@ -50,3 +50,40 @@ def test_a_prefill_of_heads_that_share_keys_takes_no_more_than_the_host_s() -> N
     """Of 4,096 tokens and 8 heads a key: scores of all would be 2 GiB, keys for each head 64 MiB."""
     theirs, mine = (peak_kib(PREFILL, device, 4096) for device in ("cpu", "hologram"))
     assert mine < 1.2 * theirs, (mine, theirs)
+
+
+TRAINING = """
+import sys
+import torch
+import hologram_torch
+
+
+def known(name):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name))
+
+
+def train(length):
+    dtype = getattr(torch, sys.argv[2])
+    given = [torch.randn(1, heads, length, 64).to(dtype).to("hologram").requires_grad_() for heads in (16, 2, 2)]
+    result = torch.nn.functional.scaled_dot_product_attention(*given, is_causal=True, enable_gqa=True)
+    result.sum().backward()
+    return [x.grad.float().sum().item() for x in given]
+
+
+train(64)
+before = known("VmRSS")
+train(int(sys.argv[1]))
+print(known("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the system's figures are read as Linux has them"
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_training_takes_memory_linear_in_the_length(dtype: str) -> None:
+    """Of 16 heads that share 2 keys: scores of all would be 64, 256 and 1,024 MiB in f32."""
+    peaks = [peak_kib(TRAINING, length, dtype) for length in (1024, 2048, 4096)]
+    assert peaks[2] < 256 << 10, peaks
+    assert peaks[2] < 8 * peaks[0], peaks  # 16 times, were scores kept

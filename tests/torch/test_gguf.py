@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
-from tests.llm.test_runner import smollm  # noqa: E402
+from tests.llm.test_smollm import file as smollm  # noqa: E402
 from tests.torch.test_models import transformers  # noqa: E402
 
 library = transformers()

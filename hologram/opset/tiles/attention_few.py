@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from hologram.foundation.dtypes import DType, bf16, f16, f32, u32
+from dataclasses import replace
+from functools import lru_cache
+
+from hologram.atlas.builder import Builder, exp, maximum, reduce_add, reduce_max, select
+from hologram.atlas.program import Access, Program
+from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i32, u32
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import ATTENTION_FEW, Step, Tile, reading, told, writing
+from hologram.opset.forms.address import Address, Operand
+from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import BEHIND, LENGTHS, MASK, SINKS, SLOPES, Attended, K, Q, V
+from hologram.opset.tiles.attended import LENGTHS, MASK, SINKS, SLOPES, Attended, K, Q, V
+from hologram.opset.tiles.attention_units import exact_dtypes
 
 MOST_ROWS = 16  # queries that share keys
 MOST_HEAD = 256  # elements of a query, and of a value
 PIECE = 8  # elements that are read at a time
 DTYPES = (f32, f16, bf16)
-OF_ROWS = ("q", "k", "v", "mask", "out")
-OF_HEADS = ("lengths", "slopes", "sinks")
+AXES = ("offset", "batch", "head", "group")
 SCALARS = (
-    *told(u32, "rows", "keys", "e", "ev", "groups", "heads", "window"),
+    *told(u32, "rows", "keys", "e", "ev", "groups", "parts", "chunk", "window"),
     *told(f32, "scale", "softcap"),
-    *told(
-        u32, *(f"{name}_{axis}" for name in OF_ROWS for axis in ("offset", "batch", "head", "group", "row"))
-    ),
-    *told(u32, *(f"{name}_{axis}" for name in OF_HEADS for axis in ("offset", "batch", "head", "group"))),
+    *told(u32, *(f"{name}_{axis}" for name in ("q", "k", "v", "mask") for axis in (*AXES, "row"))),
+    *told(u32, *(f"{name}_{axis}" for name in ("lengths", "slopes") for axis in AXES)),
+    *told(u32, *(f"out_{axis}" for axis in (*AXES, "row", "part"))),
 )
+SINKS_SCALARS = told(u32, *(f"sinks_{axis}" for axis in AXES))  # which the backend's own code reads too
+ROWS = 4  # of a workgroup
+THREADS = 64  # of a workgroup, which has a key each
+GROUPS_EACH = 4  # workgroups that a compute unit should have
+MOST_PARTS = 64
 
 
 @frozen
@@ -58,57 +69,203 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
     """Appends the kernel; False, and nothing appended, where it does not apply."""
     q, k, v, out = found.q, found.k, found.v, result.layout
     (rows, e), (keys, ev) = q.shape[-2:], v.shape[-2:]
-    if not limits.own_attention or rows > MOST_ROWS or not 0 < keys < 1 << 31 or out.dtype != q.dtype:
+    own = limits.own_attention
+    if rows > MOST_ROWS or not 0 < keys < 1 << 31 or out.dtype != q.dtype or f32 not in limits.tile_dtypes:
         return False
-    if q.dtype not in DTYPES or e % PIECE or ev % PIECE or not e or max(e, ev) > MOST_HEAD:
+    if limits.software and q.dtype is f32:
+        return False  # where turns of barriers cost more than the launches of the composition
+    if (
+        q.dtype not in DTYPES
+        or not 0 < e <= MOST_HEAD
+        or ev > MOST_HEAD
+        or (own and (e % PIECE or ev % PIECE))
+    ):
         return False
-    places = {
-        "q": Place(Q, q),
-        "k": Place(K, k),
-        "v": Place(V, v),
-        "mask": Place(Q, q) if found.mask is None else Place(MASK, found.mask),
-        "out": result,
-    }
-    along = [p.layout for name, p in places.items() if name != "mask" or found.mask is not None]
+    places = {"q": Place(Q, q), "k": Place(K, k), "v": Place(V, v)}
+    if found.mask is not None:
+        places["mask"] = Place(MASK, found.mask)
+    along = [p.layout for p in (*places.values(), result)]
     if (
         any(i.strides[-1] != 1 and i.shape[-1] > 1 for i in along)
         or min(s for i in along for s in i.strides) < 0
     ):
         return False
-    numbers = {"lengths": found.lengths, "slopes": found.slopes, "sinks": found.sinks}
-    positions = {"lengths": LENGTHS, "slopes": SLOPES, "sinks": SINKS}
     batch = q.shape[:-2]
     absent = Layout(q.dtype, batch, (0,) * len(batch))
-    of_heads = {n: Place(Q, absent) if i is None else Place(positions[n], i) for n, i in numbers.items()}
-    axes = arranged(found, [p.layout for p in (*places.values(), *of_heads.values())])
-    if axes is None or rows * axes.groups > MOST_ROWS:
+    numbers = {
+        "lengths": (LENGTHS, found.lengths),
+        "slopes": (SLOPES, found.slopes),
+        "sinks": (SINKS, found.sinks),
+    }
+    for name, (position, layout) in numbers.items():
+        places[name] = Place(Q, absent) if layout is None else Place(position, layout)
+    places.setdefault("mask", places["q"])
+    axes = arranged(found, [p.layout for p in (*places.values(), result)])
+    if axes is None or rows * axes.groups > MOST_ROWS or max(axes.heads, axes.outer) > limits.max_workgroups:
         return False
-    look = found.look
-    scalars: list[int | float] = [rows, keys, e, ev, axes.groups, axes.heads, look.window or 0]
-    scalars += [look.scale, look.softcap or 1.0]
-    lead = iter(axes.strides)
-    for place in places.values():
-        scalars += [place.layout.offset, *next(lead), place.layout.strides[-2]]
-    for place in of_heads.values():
-        scalars += [place.layout.offset, *next(lead)]
-    given = {"MASKED": found.mask, "LENGTHS": found.lengths, "SLOPES": found.slopes, "SINKS": found.sinks}
-    tile = _tile(found, {name: p.layout.dtype for name, p in (places | of_heads).items()}, given)
-    read = [*(places[n] for n in ("q", "k", "v", "mask")), *of_heads.values(), result]
-    grid = (axes.heads, axes.outer, 1)
-    steps.add(Step(tile, tuple(range(BEHIND + 1)), tuple(scalars), grid), [p.position for p in read])
+    (_own if own else _shared)(steps, found, places, result, axes, limits)
     return True
 
 
-def _tile(found: Attended, dtypes: dict[str, DType], given: dict[str, Layout | None]) -> Tile:
-    look = found.look
-    read = (b for name in ("q", "k", "v", "mask", *OF_HEADS) for b in reading(dtypes[name], name))
-    return Tile(
+def _own(
+    steps: Steps, found: Attended, places: dict[str, Place], result: Place, axes: Arranged, limits: Limits
+) -> None:
+    """By code of the backend's own, which reads operands as they lie, and makes parts of its own."""
+    strides = dict(zip((*places, "out"), axes.strides, strict=True))
+    scalars = _numbers(found, axes, {**places, "out": result}, strides, 1, found.k.shape[-2], 0)
+    scalars += [places["sinks"].layout.offset, *strides["sinks"]]
+    read = [places[n] for n in (*READ, "sinks")]
+    tile = Tile(
         stem=ATTENTION_FEW,
-        buffers=(*read, *writing(found.dtype, "out")),
-        scalars=SCALARS,
-        types=(("T", found.dtype),),
-        constants=(
-            *((name, layout is not None) for name, layout in given.items()),
-            *(("CAUSAL", look.causal), ("WINDOW", look.window is not None), ("SOFTCAP", look.softcap > 0)),
+        buffers=(
+            *(b for n in (*READ, "sinks") for b in reading(places[n].layout.dtype, n)),
+            *writing(found.dtype, "out"),
         ),
+        scalars=(*SCALARS, *SINKS_SCALARS),
+        types=(("T", found.dtype),),
+        constants=(*_flags(found), ("SINKS", found.sinks is not None)),
     )
+    positions = [p.position for p in (*read, result)]
+    steps.add(
+        Step(tile, tuple(range(len(positions))), tuple(scalars), (axes.heads, axes.outer, 1)), positions
+    )
+
+
+def _shared(
+    steps: Steps, found: Attended, places: dict[str, Place], result: Place, axes: Arranged, limits: Limits
+) -> None:
+    """By the kernel in workgroups, which have a part of the keys each where there are enough, and the parts joined."""
+    (rows, keys), ev = found.scores[-2:], found.v.shape[-1]
+    takes = limits.tile_dtypes | exact_dtypes(limits)
+    changed = dict(places)
+    for name in ("q", "k", "v"):
+        if found.dtype not in takes:
+            changed[name] = _converted(steps, places[name], f32)
+    for name, wanted in (("lengths", i32), ("slopes", f32), ("mask", f32)):
+        given = getattr(found, name)
+        if given is not None and given.dtype is not wanted and given.dtype is not bool_:
+            changed[name] = _converted(steps, places[name], wanted)
+    stored = found.dtype if found.dtype in takes else f32
+    quads = -(-rows * axes.groups // ROWS)
+    enough = GROUPS_EACH * (limits.parallelism or 64)
+    parts = min(MOST_PARTS, -(-keys // THREADS), -(-enough // (axes.outer * axes.heads * quads)))
+    split = parts > 1 or found.sinks is not None
+    chunk = -(-keys // (parts * THREADS)) * THREADS
+    parts = -(-keys // chunk)
+    target = result if stored == found.dtype else steps.place(stored, result.layout.shape)
+    left = steps.place(f32, (*result.layout.shape[:-1], parts, ev + 2)) if split else target
+    written = Place(left.position, left.layout.select(-2, 0)) if split else left
+    axes_now = arranged(found, [p.layout for p in (*changed.values(), written)])
+    assert axes_now is not None  # axes that were converted follow one another as before
+    strides = dict(zip((*changed, "out"), axes_now.strides, strict=True))
+    step_of_parts = left.layout.strides[-2] if split else 0
+    scalars = _numbers(found, axes_now, {**changed, "out": written}, strides, parts, chunk, step_of_parts)
+    mask = f32 if found.mask is None else changed["mask"].layout.dtype
+    head = -(-max(found.q.shape[-1], ev) // THREADS) * THREADS
+    tile = Tile(
+        stem=ATTENTION_FEW,
+        buffers=(
+            *(b for n in READ for b in reading(changed[n].layout.dtype, n)),
+            *writing(written.layout.dtype, "out"),
+        ),
+        scalars=SCALARS,
+        types=(("T", stored), ("MASK", u32 if mask is bool_ else mask), ("OUT", written.layout.dtype)),
+        constants=(*_flags(found), ("BYTES", mask is bool_), ("SPLIT", split), ("HEAD", head)),
+        workgroup=(THREADS, 1, 1),
+    )
+    positions = [changed[n].position for n in READ] + [written.position]
+    grid = (parts * quads, axes_now.heads, axes_now.outer)
+    steps.add(Step(tile, tuple(range(len(positions))), tuple(scalars), grid), positions)
+    if split:
+        _join(steps, left, places["sinks"] if found.sinks is not None else None, target)
+    if target is not result:
+        steps.copy(target, result)
+
+
+READ = ("q", "k", "v", "mask", "lengths", "slopes")
+
+
+def _converted(steps: Steps, place: Place, dtype: DType) -> Place:
+    """A copy in a dtype, as small as before broadcasting."""
+    layout = place.layout
+    own = replace(
+        layout, shape=tuple(n if s else 1 for n, s in zip(layout.shape, layout.strides, strict=True))
+    )
+    made = steps.converted(Place(place.position, own), dtype)
+    return Place(made.position, made.layout.expand(layout.shape))
+
+
+def _flags(found: Attended) -> tuple[tuple[str, bool], ...]:
+    look = found.look
+    given = {"MASKED": found.mask, "LENGTHS": found.lengths, "SLOPES": found.slopes}
+    return (
+        *((name, layout is not None) for name, layout in given.items()),
+        *(("CAUSAL", look.causal), ("WINDOW", look.window is not None), ("SOFTCAP", look.softcap > 0)),
+    )
+
+
+def _numbers(
+    found: Attended,
+    axes: Arranged,
+    places: dict[str, Place],
+    strides: dict[str, tuple[int, int, int]],
+    parts: int,
+    chunk: int,
+    step_of_parts: int,
+) -> list[int | float]:
+    look = found.look
+    (rows, e), (keys, ev) = found.q.shape[-2:], found.v.shape[-2:]
+    scalars: list[int | float] = [rows, keys, e, ev, axes.groups, parts, chunk, look.window or 0]
+    scalars += [look.scale, look.softcap or 1.0]
+    for name in ("q", "k", "v", "mask"):
+        layout = places[name].layout
+        scalars += [layout.offset, *strides[name], layout.strides[-2]]
+    for name in ("lengths", "slopes"):
+        scalars += [places[name].layout.offset, *strides[name]]
+    out = places["out"].layout
+    return [*scalars, out.offset, *strides["out"], out.strides[-2], step_of_parts]
+
+
+def _join(steps: Steps, left: Place, sinks: Place | None, out: Place) -> None:
+    """Parts of each row as the result."""
+    *lead, parts, width = left.layout.shape
+    shape = (*lead, width - 2, parts)
+    turned = left.layout.permute((*range(len(lead)), len(lead) + 1, len(lead)))
+    sums = turned.narrow(-2, 0, width - 2)
+    tops, totals = (turned.narrow(-2, width - 2 + k, 1).expand(shape) for k in (0, 1))
+    read = [Place(left.position, i) for i in (sums, tops, totals)]
+    names = ["sums", "tops", "totals"]
+    if sinks is not None:
+        own = sinks.layout
+        for _ in range(3):
+            own = own.unsqueeze(own.ndim)
+        read.append(Place(sinks.position, own.expand(shape)))
+        names.append("sinks")
+    result = out.layout.unsqueeze(out.layout.ndim).expand(shape)
+    layouts = [*(p.layout for p in read), result]
+    program = joined_program(tuple(names), tuple(map(Address.of, layouts)))
+    numbers = numbers_of((*names, "out"), layouts, {})
+    steps.add(
+        step_of(program, range(len(layouts)), numbers, shape), [*(p.position for p in read), out.position]
+    )
+
+
+@lru_cache(maxsize=64)
+def joined_program(names: tuple[str, ...], addresses: tuple[Address, ...]) -> Program:
+    """out = the sums of parts, each relative to its own largest score, over their totals and that of the sink."""
+    *read, result = addresses
+    rank = len(result.steps)
+    b = Builder(f"atlas_attention_joined_{result.dtype}", rank=rank, reduced=1)
+    at = [b.coordinate(axis) for axis in range(rank)]
+    given = {n: Operand(b, n, a, Access.READ, f32).at(*at) for n, a in zip(names, read, strict=True)}
+    top = reduce_max(given["tops"])
+    sink = given.get("sinks")
+    if sink is not None:
+        top = maximum(top, sink)
+    share = exp(given["tops"] - top)
+    total = reduce_add(share * given["totals"])
+    if sink is not None:
+        total = total + exp(sink - top)
+    value = reduce_add(share * given["sums"]) / select(total == 0.0, 1.0, total)
+    Operand(b, "out", result, Access.WRITE, result.dtype).put(value, *at)
+    return b.build()

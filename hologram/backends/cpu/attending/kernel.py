@@ -69,6 +69,7 @@ class FewKernel(Kernel):
         known = {**number, "parts": parts}
         known |= {n: struct.unpack("<q", struct.pack("<f4x", number[n]))[0] for n in ("scale", "softcap")}
         known |= {n: x * sizes[n.partition("_")[0]] for n, x in number.items() if "_" in n}
+        known["heads"] = heads
         words = [0 if name in ADDRESSES else known[name] for name in ARGUMENTS]
         patches = tuple(
             Patch(ARGUMENTS.index(b.name), ADDRESS, k, number[f"{b.name}_offset"] * sizes[b.name])
