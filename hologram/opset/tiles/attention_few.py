@@ -34,6 +34,7 @@ SCALARS = (
 SINKS_SCALARS = told(u32, *(f"sinks_{axis}" for axis in AXES))  # which the backend's own code reads too
 ROWS = 4  # of a workgroup
 THREADS = 64  # of a workgroup, which has a key each
+FEW_KEYS = 512  # up to which it is worth its barriers where software emulates the device
 GROUPS_EACH = 4  # workgroups that a compute unit should have
 MOST_PARTS = 64
 
@@ -72,8 +73,6 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
     own = limits.own_attention
     if rows > MOST_ROWS or not 0 < keys < 1 << 31 or out.dtype != q.dtype or f32 not in limits.tile_dtypes:
         return False
-    if limits.software and q.dtype is f32:
-        return False  # where turns of barriers cost more than the launches of the composition
     if (
         q.dtype not in DTYPES
         or not 0 < e <= MOST_HEAD
@@ -103,6 +102,12 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
     axes = arranged(found, [p.layout for p in (*places.values(), result)])
     if axes is None or rows * axes.groups > MOST_ROWS or max(axes.heads, axes.outer) > limits.max_workgroups:
         return False
+    if (
+        limits.software
+        and q.dtype is f32
+        and not (ROWS // 2 < rows * axes.groups <= ROWS and keys <= FEW_KEYS)
+    ):
+        return False  # where turns of barriers cost more than the launches of the composition
     (_own if own else _shared)(steps, found, places, result, axes, limits)
     return True
 
@@ -147,7 +152,7 @@ def _shared(
             changed[name] = _converted(steps, places[name], wanted)
     stored = found.dtype if found.dtype in takes else f32
     quads = -(-rows * axes.groups // ROWS)
-    enough = GROUPS_EACH * (limits.parallelism or 64)
+    enough = 1 if limits.software else GROUPS_EACH * (limits.parallelism or 64)
     parts = min(MOST_PARTS, -(-keys // THREADS), -(-enough // (axes.outer * axes.heads * quads)))
     split = parts > 1 or found.sinks is not None
     chunk = -(-keys // (parts * THREADS)) * THREADS
