@@ -134,6 +134,60 @@ def test_flexible_attention_is_attention(compiled: bool) -> None:
         torch.testing.assert_close(a.grad.cpu(), b.grad, atol=1e-5, rtol=1e-5)
 
 
+MODS: dict[str, Any] = {  # of scores, which may capture a tensor, and of what is looked at
+    "soft cap": (lambda bias: lambda s, b, h, i, j: 2 * torch.tanh(s / 2), lambda b, h, i, j: i >= j),
+    "slopes and a window": (
+        lambda bias: lambda s, b, h, i, j: s + bias[h] * (j - i),
+        lambda b, h, i, j: (i >= j) & (i - j < 7),
+    ),
+    "documents": (lambda bias: lambda s, b, h, i, j: s, lambda b, h, i, j: (i // 9 == j // 9) & (i >= 3)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", MODS)
+def test_flexible_attention_goes_by_some_queries_at_a_time(
+    name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch.nn.attention import flex_attention as flexible
+
+    from hologram_torch import flexible as ours
+
+    monkeypatch.setattr(ours, "SCORES", 2 * 4 * 33 * 10)
+    monkeypatch.setattr(ours, "LEAST_ROWS", 4)
+    scored, looked = MODS[name]
+    torch.manual_seed(0)
+    here = [torch.randn(2, heads, 33, 8, requires_grad=True) for heads in (4, 2, 2)]
+    here.append(torch.tensor([0.5, 0.1, -0.2, 1.0], requires_grad=name == "slopes and a window"))
+    there = [x.detach().to("hologram").requires_grad_(x.requires_grad) for x in here]
+    mask = flexible.create_block_mask(looked, None, None, 33, 33, device=there[0].device)
+
+    def attended(q: Any, k: Any, v: Any, bias: Any) -> Any:
+        return flexible.flex_attention(q, k, v, score_mod=scored(bias), block_mask=mask, enable_gqa=True)
+
+    def by_hand(q: Any, k: Any, v: Any, bias: Any) -> Any:
+        k, v = (x.repeat_interleave(2, dim=1) for x in (k, v))
+        at = [
+            torch.arange(n).reshape([-1 if axis == x else 1 for x in range(4)])
+            for axis, n in enumerate((2, 4, 33, 33))
+        ]
+        scores = scored(bias)(q @ k.mT / 8**0.5, *at)
+        power = torch.where(looked(*at), scores.exp(), 0.0)  # of scores that are small
+        return power / power.sum(-1, keepdim=True).clamp(min=1e-30) @ v
+
+    results = []
+    for run, given in (
+        (by_hand, here),
+        (torch.compile(attended, backend="hologram") if compiled else attended, there),
+    ):
+        found = run(*given)
+        found.square().sum().backward()
+        results.append([found.detach().cpu(), *(x.grad.cpu() for x in given if x.grad is not None)])
+    assert len(results[0]) == len(results[1])
+    for mine, theirs in zip(results[1], results[0], strict=True):
+        torch.testing.assert_close(mine, theirs, atol=2e-5, rtol=1e-4)
+
+
 SHAPES = {  # of queries, of keys and values, of the mask
     "no batch": ((5, 8), (6, 8), None),
     "one axis, masked": ((3, 5, 8), (3, 6, 8), (5, 6)),

@@ -36,6 +36,7 @@ ROWS = 4  # of a workgroup
 THREADS = 64  # of a workgroup, which has a key each
 FEW_KEYS = 512  # up to which it is worth its barriers where software emulates the device
 GROUPS_EACH = 4  # workgroups that a compute unit should have
+LEAST_KEYS = 256  # of a part: a further launch costs more than to go through as many
 MOST_PARTS = 64
 
 
@@ -153,7 +154,7 @@ def _shared(
     stored = found.dtype if found.dtype in takes else f32
     quads = -(-rows * axes.groups // ROWS)
     enough = 1 if limits.software else GROUPS_EACH * (limits.parallelism or 64)
-    parts = min(MOST_PARTS, -(-keys // THREADS), -(-enough // (axes.outer * axes.heads * quads)))
+    parts = min(MOST_PARTS, -(-keys // LEAST_KEYS), -(-enough // (axes.outer * axes.heads * quads)))
     split = parts > 1 or found.sinks is not None
     chunk = -(-keys // (parts * THREADS)) * THREADS
     parts = -(-keys // chunk)
