@@ -26,7 +26,11 @@ BRANCHES = (
     torch.ops.higher_order.while_loop_stack_output,
 )
 # How many rows each of their products has, an element says.
-GROUPED = ("aten::_grouped_mm", "transformers::grouped_mm_fallback", "transformers::grouped_mm_fallback_backward")
+GROUPED = (
+    "aten::_grouped_mm",
+    "transformers::grouped_mm_fallback",
+    "transformers::grouped_mm_fallback_backward",
+)
 WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 Apart = Callable[[Node], bool]  # whether an operator runs as it is

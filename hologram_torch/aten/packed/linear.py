@@ -13,10 +13,13 @@ from hologram.opset.matmul import matmul
 from hologram.opset.packed.linear import packed_linear as linear_of
 from hologram.opset.packed.weights import packed_numbers
 from hologram.opset.packed.weights import packed_rows as rows_of
+from hologram_torch.aten.indexing import positions as places
+from hologram_torch.device.devices import devices
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.short.quick import quick
 from hologram_torch.tensors.dtypes import dtype_of
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.transfer import computed_on
 
 _MATRIX = "Tensor codes, Tensor scales, Tensor? high, Tensor? factors"
 library = torch.library.Library("hologram", "FRAGMENT")
@@ -43,6 +46,7 @@ def _back(cotangent: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor, hi
 def _rows(index: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor, high: torch.Tensor | None,
           factors: torch.Tensor | None, format: str, columns: int, dtype: torch.dtype) -> torch.Tensor:  # fmt: skip
     own = _ours(index, codes, scales, high, factors)
+    places.check("embedding", own[0], codes.shape[0])
     return torch_tensor(rows_of(*own, format=format, columns=columns, dtype=dtype_of(dtype).name))
 
 
@@ -62,10 +66,16 @@ def _define(name: str, schema: str, kernel: Any, shape: Any) -> Any:
     library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
     library.impl(name, quick(Plain(name, kernel), -1), "PrivateUse1")
     torch.library.register_fake(f"hologram::{name}", shape, lib=library)
-    return getattr(torch.ops.hologram, name).default
+    overload = getattr(torch.ops.hologram, name).default
+
+    def from_host(*args: Any) -> Any:
+        """Of tensors on the host: on the current device, without a copy where that computes in the host's memory."""
+        return computed_on(torch.device("hologram", devices.current), overload, args, {})
+
+    library.impl(name, from_host, "CPU")
+    return overload
 
 
-# activation is the caller's; of rows that are out of range come zeros.
 packed_linear = _define(
     "packed_linear",
     f"(Tensor x, {_MATRIX}, Tensor? bias, str format, int columns) -> Tensor",
@@ -86,15 +96,15 @@ packed_rows = _define(
 )
 
 
-def _setup(context: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     _, *planes, _, format, columns = inputs
-    context.save_for_backward(*planes)
-    context.settings = (format, columns)
+    ctx.save_for_backward(*planes)
+    ctx.settings = (format, columns)
 
 
-def _derived(context: Any, cotangent: torch.Tensor) -> tuple[Any, ...]:
-    wanted = context.needs_input_grad
-    x = _linear_back(cotangent.contiguous(), *context.saved_tensors, *context.settings) if wanted[0] else None
+def _derived(ctx: Any, cotangent: torch.Tensor) -> tuple[Any, ...]:
+    wanted = ctx.needs_input_grad
+    x = _linear_back(cotangent.contiguous(), *ctx.saved_tensors, *ctx.settings) if wanted[0] else None
     bias = cotangent.flatten(0, -2).sum(0) if wanted[5] else None
     return (x, None, None, None, None, bias, None, None)
 
