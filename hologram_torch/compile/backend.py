@@ -24,7 +24,7 @@ from hologram_torch.device.devices import devices
 
 # What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
 # What programs do with the library is: demos, the models that are measured, and modules.
-PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf")
+PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf", "torchao")
 for _folder in (Path(hg.__file__).parent, Path(__file__).parents[1]):
     for _part in pkgutil.iter_modules([str(_folder)]):
         if _part.name not in PROGRAMS:
