@@ -23,6 +23,7 @@ from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.registry import implements, library, register
 from hologram_torch.kernels.views import register_compiled
 from hologram_torch.tensors.dtypes import DTYPES, host_array, host_tensor
+from hologram_torch.tensors.mapped import release
 from hologram_torch.tensors.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
 from hologram_torch.watch import unread
 
@@ -151,6 +152,7 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             array = convert(target.dtype, array)  # as the device does
     if not deferred() and array.shape == target.shape and target.layout is target.buffer.kind.layout:
         target.buffer.from_numpy(array)
+        release(array)
         return
     target.executor.copy(target.executor.tensor(array), target)
 
