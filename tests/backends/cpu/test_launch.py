@@ -20,7 +20,7 @@ from hologram.backends.cpu.device import _compiles
 from hologram.compiled.machine_code import engine
 from hologram.compiled.machine_code.engine import shared_engine
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import f32
+from hologram.foundation.dtypes import f32, i32, index
 from hologram.foundation.errors import BackendUnavailable
 from tests.backends.cpu.llvm.launching import bind, device, elementwise, place, run
 
@@ -322,6 +322,23 @@ def test_streamed_result(offset: int) -> None:
     ours = target.bytes.view(np.float32)[: size + 1]
     np.testing.assert_array_equal(ours[offset : offset + size], a + a)
     assert ours[0 if offset else size] == -1
+
+
+def test_streamed_result_of_a_gather() -> None:
+    """Positions that are read are no part of where results go."""
+    size, cpu = 5_000_777, device()
+    a = np.arange(16, dtype=np.float32)
+    where = np.random.default_rng(0).integers(0, 16, size, np.int32)
+    source, places, target = place(cpu, a), place(cpu, where), place(cpu, np.empty(size, np.float32))
+    b = Builder("atlas_gather")
+    x, at, out = (
+        b.buffer("x", f32, Access.READ),
+        b.buffer("at", i32, Access.READ),
+        b.buffer("out", f32, Access.WRITE),
+    )
+    b.store(out, b.coordinate(0), b.load(x, b.load(at, b.coordinate(0)).to(index)))
+    bind(cpu, b.build(), [source, places, target], [size])()
+    np.testing.assert_array_equal(target.bytes.view(np.float32)[:size], a[where])
 
 
 @pytest.mark.parametrize("source", [0, 1, 8, 20])

@@ -7,6 +7,9 @@ a strip is computed by an ordinary vectorised loop into an array that LLVM then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
@@ -32,6 +35,16 @@ class _Strip(Lane):
         w.do(f"store {t} {stored}, ptr {w.element(self._strip, t, self._place)}, align {d.itemsize}{GROUP}")
 
 
+def _made_for(position: Any, before: Sequence[Instruction]) -> list[Instruction]:
+    """The instructions that a position follows from: others' operands, as what a gather reads, are not there."""
+    wanted, found = {position}, []
+    for i in reversed(before):
+        if wanted.intersection(i.results):
+            found.append(i)
+            wanted.update(i.operands)
+    return found[::-1]
+
+
 def stream_body(w: Writer, program: Program, variant: Variant) -> None:
     """Whole strips, then the rest of the slice as usual. The first element of a slice is aligned to a vector."""
     frame = open_frame(w, program, variant)
@@ -44,7 +57,7 @@ def stream_body(w: Writer, program: Program, variant: Variant) -> None:
     nontemporal = len(w.metadata)
     w.metadata.append("!{i32 1}")
     before = program.body.instructions[: program.body.instructions.index(store)]
-    indices = [i for i in before if i.results and i.type.kind == "index" and not i.blocks]
+    indices = _made_for(store.operands[0], before)
 
     def one(begin: str, _: list[str]) -> list[str]:
         def element(j: str, _: list[str]) -> list[str]:
