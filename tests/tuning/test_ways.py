@@ -66,7 +66,7 @@ def attended(
 
 def test_attention(adapter: hg.Executor) -> None:
     assert len(attended(adapter, dtypes.f32, 70, 70, 33, True)) > 1 or adapter.target.limits.own_products
-    attended(adapter, dtypes.f16, 5, 130, 64, False)
+    attended(adapter, dtypes.f16, 17, 130, 64, False)
 
 
 def test_attention_by_matrix_units() -> None:

@@ -373,8 +373,8 @@ def attention_tiles(dtype: DType, head: int, masked: bool, causal: bool, card: L
     inputs = [*(Layout.contiguous(dtype, (2, 70, head)) for _ in range(3))]
     mask = Layout.contiguous(dtypes.f32, (70, 70)) if masked else None
     attributes = dict(operation.attributes) | {"causal": causal}
-    outputs = operation.infer((*inputs, mask), attributes)
-    return tiles(operation.plan((*inputs, mask), outputs, attributes, Target(card)))
+    outputs = operation.infer((*inputs, mask, None, None, None), attributes)
+    return tiles(operation.plan((*inputs, mask, None, None, None), outputs, attributes, Target(card)))
 
 
 def test_matrix_units_take_the_heads_that_fit() -> None:
