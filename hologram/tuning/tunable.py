@@ -15,8 +15,9 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.neural.norm import softmax
 from hologram.opset.reduce import sum_
-from hologram.opset.tiles import attention, convolution, product_tile
-from hologram.opset.tiles.attended import BEHIND, MASK, Attended, Look
+from hologram.opset.tiles import convolution, product_tile
+from hologram.opset.tiles.attention import plan as attention
+from hologram.opset.tiles.attention.attended import BEHIND, MASK, Attended, Look
 from hologram.opset.tiles.product import product_plan
 
 

@@ -12,7 +12,7 @@ import hologram as hg
 from hologram.backends import cuda
 from hologram.opset import OPERATIONS
 from hologram.opset.neural import attention_gradient
-from hologram.opset.tiles import attention_blocks
+from hologram.opset.tiles.attention import blocks
 
 SHAPES = {  # of queries, keys and values, the mask
     "no batch": ((50, 8), (37, 8), (37, 5), (50, 37)),
@@ -26,7 +26,7 @@ SHAPES = {  # of queries, keys and values, the mask
 def by_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     settings = {"MOST_BLOCKS": 0, "BLOCK_BYTES": block, "BLOCK_BYTES_OF_GPUS": block, "LEAST_ROWS": 3}
     for constant, value in settings.items():
-        monkeypatch.setattr(attention_blocks, constant, value)
+        monkeypatch.setattr(blocks, constant, value)
 
 
 @pytest.mark.parametrize("block", [64, 1000, 100_000])

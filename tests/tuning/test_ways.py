@@ -16,8 +16,9 @@ from hologram.foundation.dtypes import DType
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target, Tile
-from hologram.opset.tiles import attention, convolution
-from hologram.opset.tiles.attended import Attended, Look
+from hologram.opset.tiles import convolution
+from hologram.opset.tiles.attention import plan as attention
+from hologram.opset.tiles.attention.attended import Attended, Look
 from hologram.tuning.tunable import TUNABLES
 from tests.backends import emulated
 from tests.devices import limits

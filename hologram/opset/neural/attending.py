@@ -9,7 +9,7 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.axes import broadcast
 from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Attributes, Inputs
-from hologram.opset.tiles.attended import Attended, Look
+from hologram.opset.tiles.attention.attended import Attended, Look
 
 
 def attended(who: str, inputs: Inputs, attributes: Attributes) -> Attended:

@@ -25,8 +25,8 @@ from hologram.opset.matmul import matmul, transposed_product
 from hologram.opset.neural import attention_gradient
 from hologram.opset.neural.attending import apart, attended, scale_of
 from hologram.opset.reduce import sum_
-from hologram.opset.tiles.attention import attention_plan
-from hologram.opset.tiles.attention_weights import masked, softmax_or_zero
+from hologram.opset.tiles.attention.plan import attention_plan
+from hologram.opset.tiles.attention.weights import masked, softmax_or_zero
 
 
 @frozen(eq=False, repr=False)

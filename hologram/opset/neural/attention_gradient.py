@@ -16,9 +16,9 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.neural.attending import attended
-from hologram.opset.tiles import attention_gradient_blocks, attention_gradient_units
-from hologram.opset.tiles.attention_blocks import is_large
-from hologram.opset.tiles.attention_units import exact_dtypes
+from hologram.opset.tiles.attention import gradient_blocks, gradient_units
+from hologram.opset.tiles.attention.blocks import is_large
+from hologram.opset.tiles.attention.units import exact_dtypes
 
 
 @frozen(eq=False, repr=False)
@@ -48,8 +48,8 @@ class AttentionGradient(Operation):
         shared = batch[-1] // own[-1] if batch else 1
         found = attended(self.name, inputs[:-1], {**attributes, "enable_gqa": False})
         if found.is_plain and _has_units(q, v, {q.dtype, k.dtype, v.dtype}, target.limits):
-            return attention_gradient_units.gradient_plan(found, cotangent, shared, target.limits)
-        return attention_gradient_blocks.gradient_plan(found, cotangent, shared, target)
+            return gradient_units.gradient_plan(found, cotangent, shared, target.limits)
+        return gradient_blocks.gradient_plan(found, cotangent, shared, target)
 
 
 def _reference(
@@ -119,7 +119,7 @@ attention_gradient = AttentionGradient(
 def _has_units(q: Any, v: Any, kinds: set[DType], limits: Limits) -> bool:
     """Whether the device's matrix units take operands of such dtypes, of which q and v are the first and the last."""
     batch = math.prod(q.shape[:-2])  # along one axis of the grid, where they collapse
-    fits = attention_gradient_units.head_of(q.shape[-1], v.shape[-1]) and batch <= limits.max_workgroups
+    fits = gradient_units.head_of(q.shape[-1], v.shape[-1]) and batch <= limits.max_workgroups
     return bool(limits.copies_ahead and kinds <= exact_dtypes(limits) and fits)
 
 

@@ -20,8 +20,8 @@ from hologram.foundation.dtypes import DType, f32
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Tile
 from hologram.opset.neural.attention_gradient import attention_gradient
-from hologram.opset.tiles.attended import Attended, Look
-from hologram.opset.tiles.attention_gradient_units import STEPS, gradient_plan
+from hologram.opset.tiles.attention.attended import Attended, Look
+from hologram.opset.tiles.attention.gradient_units import STEPS, gradient_plan
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.test_matrix_units import CARD, COMPILED
 from tests.backends.emulated.test_mutants import Mutating, Text, failing

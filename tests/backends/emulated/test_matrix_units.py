@@ -27,7 +27,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset import OPERATIONS
 from hologram.opset.tiles import product_tile
-from hologram.opset.tiles.attention_units import HEADS
+from hologram.opset.tiles.attention.units import HEADS
 from hologram.opset.tiles.product import product_plan
 from hologram.tuning.winners import Winners
 from tests.backends import emulated

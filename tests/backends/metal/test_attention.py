@@ -13,7 +13,7 @@ import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.machine.choices import Candidate
-from hologram.opset.tiles.attention_units import UNITS, unit_ways
+from hologram.opset.tiles.attention.units import UNITS, unit_ways
 from tests.backends.metal.test_device import Executor
 from tests.devices import limits
 

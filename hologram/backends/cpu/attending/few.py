@@ -30,7 +30,7 @@ from hologram.backends.cpu.attending.vectors import (
 from hologram.backends.cpu.llvm.writer import Writer, memory_type
 from hologram.backends.cpu.products.packing import Packing
 from hologram.foundation.dtypes import f32
-from hologram.opset.tiles.attention_few import MOST_HEAD, MOST_ROWS
+from hologram.opset.tiles.attention.few import MOST_HEAD, MOST_ROWS
 
 _LEAST = -1.0e38  # of what a mask adds to scores
 _HIDDEN = "0xFFF0000000000000"  # what hides one: -infinity

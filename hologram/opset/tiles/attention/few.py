@@ -16,8 +16,8 @@ from hologram.machine.plan import ATTENTION_FEW, Step, Tile, reading, told, writ
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import LENGTHS, MASK, SINKS, SLOPES, Attended, K, Q, V
-from hologram.opset.tiles.attention_units import exact_dtypes
+from hologram.opset.tiles.attention.attended import LENGTHS, MASK, SINKS, SLOPES, Attended, K, Q, V
+from hologram.opset.tiles.attention.units import exact_dtypes
 
 MOST_ROWS = 16  # queries that share keys
 MOST_HEAD = 256  # elements of a query, and of a value

@@ -8,8 +8,8 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import MASK, Attended
-from hologram.opset.tiles.attention_operands import additive, batch_of
+from hologram.opset.tiles.attention.attended import MASK, Attended
+from hologram.opset.tiles.attention.operands import additive, batch_of
 
 LARGEST_HEAD = 64  # elements of a row that the tile keeps in registers
 TILE = "attention"  # the kernel's stem

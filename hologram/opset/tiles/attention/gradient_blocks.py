@@ -14,10 +14,10 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import BEHIND, Attended, K, Q, V
-from hologram.opset.tiles.attention import multiply
-from hologram.opset.tiles.attention_blocks import blocks
-from hologram.opset.tiles.attention_weights import weigh
+from hologram.opset.tiles.attention.attended import BEHIND, Attended, K, Q, V
+from hologram.opset.tiles.attention.blocks import blocks
+from hologram.opset.tiles.attention.plan import multiply
+from hologram.opset.tiles.attention.weights import weigh
 
 COTANGENT, DQ, DK, DV = range(BEHIND, BEHIND + 4)  # the operands behind those of an attention
 

@@ -14,7 +14,7 @@ from hologram.machine.layout import Layout
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import MASK
+from hologram.opset.tiles.attention.attended import MASK
 
 
 def batch_of(layout: Layout) -> Layout:

@@ -8,9 +8,9 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Plan, Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import BEHIND, MASK, Attended, K, Q, V
-from hologram.opset.tiles.attention_operands import additive, batch_of
-from hologram.opset.tiles.attention_units import AXES, whole
+from hologram.opset.tiles.attention.attended import BEHIND, MASK, Attended, K, Q, V
+from hologram.opset.tiles.attention.operands import additive, batch_of
+from hologram.opset.tiles.attention.units import AXES, whole
 
 SUBGROUPS = 4  # of a workgroup, of 16 rows each
 STEPS = {

@@ -15,8 +15,8 @@ from hologram.foundation.dtypes import Number, i32
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import LENGTHS, MASK, SINKS, SLOPES, Attended
-from hologram.opset.tiles.attention_blocks import Block
+from hologram.opset.tiles.attention.attended import LENGTHS, MASK, SINKS, SLOPES, Attended
+from hologram.opset.tiles.attention.blocks import Block
 
 NAMES = {MASK: "mask", LENGTHS: "lengths", SLOPES: "slopes", SINKS: "sinks"}
 _SETTINGS = {"scale", "softcap"}  # numbers of the scores' dtype; others are positions

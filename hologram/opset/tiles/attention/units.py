@@ -9,8 +9,8 @@ from hologram.machine.limits import Limits
 from hologram.machine.merging import collapse
 from hologram.machine.plan import Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import MASK, Attended, K, Q, V
-from hologram.opset.tiles.attention_operands import additive, batch_of
+from hologram.opset.tiles.attention.attended import MASK, Attended, K, Q, V
+from hologram.opset.tiles.attention.operands import additive, batch_of
 
 UNITS = "attention_units"  # the kernel's stem
 HEADS = (16, 32, 64, 128)  # elements of a row in workgroup memory

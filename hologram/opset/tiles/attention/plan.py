@@ -9,12 +9,12 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attended import BEHIND, Attended, K, Q, V
-from hologram.opset.tiles.attention_blocks import Block, blocks, is_large
-from hologram.opset.tiles.attention_few import few_steps
-from hologram.opset.tiles.attention_tile import tile_steps, tile_ways
-from hologram.opset.tiles.attention_units import unit_steps, unit_ways
-from hologram.opset.tiles.attention_weights import weigh
+from hologram.opset.tiles.attention.attended import BEHIND, Attended, K, Q, V
+from hologram.opset.tiles.attention.blocks import Block, blocks, is_large
+from hologram.opset.tiles.attention.few import few_steps
+from hologram.opset.tiles.attention.tile import tile_steps, tile_ways
+from hologram.opset.tiles.attention.units import unit_steps, unit_ways
+from hologram.opset.tiles.attention.weights import weigh
 from hologram.opset.tiles.product import product_plan
 
 KERNEL = "attention"  # of a Problem

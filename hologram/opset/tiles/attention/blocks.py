@@ -12,7 +12,7 @@ from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
 from hologram.machine.limits import Limits
 from hologram.opset.forms.steps import Place
-from hologram.opset.tiles.attended import Attended
+from hologram.opset.tiles.attention.attended import Attended
 
 BLOCK_BYTES = 2 << 20  # of scores on a CPU: near a core's second cache, and enough for its products
 BLOCK_BYTES_OF_GPUS = 64 << 20  # enough work for one launch
