@@ -25,10 +25,10 @@ Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
 
 
 class Decoder:
-    """A model on a device with its keys and values of up to `capacity` tokens."""
+    """A model on a device with its keys and values of up to `capacity` tokens, of a context of at most so many."""
 
-    def __init__(self, a: Architecture, weights: Weights, executor: Executor) -> None:
-        self.a, self.weights, self.executor = a, weights, executor
+    def __init__(self, a: Architecture, weights: Weights, executor: Executor, context: int) -> None:
+        self.a, self.weights, self.executor, self.context = a, weights, executor, context
         self.capacity = 0
         self.caches: list[tuple[Tensor, Tensor]] = []
         self.place, self._token, self._zero = (executor.zeros((1,), "i32") for _ in range(3))
@@ -59,7 +59,9 @@ class Decoder:
             self.caches = [tuple(hg.concat([c, more], axis=1) for c in pair) for pair in self.caches]  # type: ignore
         self.capacity = capacity
         self._counted = make(np.arange(capacity, dtype=np.int32))
-        tables = [rotations(a, sight, self.weights.divisors, capacity) for sight in a.sights]
+        divisors = self.weights.divisors
+        own = None if divisors is None else divisors[self.context > a.short_context]
+        tables = [rotations(a, sight, own, capacity) for sight in a.sights]
         self._tables = [(make(cos), make(sin)) for cos, sin in tables]
         self.executor.empty_cache()  # the smaller caches are no use to anybody
 
@@ -106,13 +108,13 @@ class Decoder:
 
 
 def rotations(
-    a: Architecture, sight: Sight, divisors: tuple[np.ndarray, np.ndarray] | None, capacity: int
+    a: Architecture, sight: Sight, divisors: np.ndarray | None, capacity: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and sines (capacity, rotated / 2) of rotary embeddings (Su et al. 2021)."""
     frequencies = sight.base ** (-np.arange(0, a.rotated, 2) / a.rotated) / sight.divisor
     factor = 1.0
     if divisors is not None:
-        frequencies = frequencies / divisors[capacity > a.short_context]
+        frequencies = frequencies / divisors
         factor = a.rotation_scale
     angles = np.arange(capacity)[:, None] * frequencies
     return (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)

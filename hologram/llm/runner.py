@@ -68,7 +68,8 @@ class Runner:
         if context is not None and not 1 <= context <= trained:
             raise ShapeError(f"chat: the context must be 1 to the model's {trained} tokens, got {context}")
         self.context = trained if context is None else context
-        self.decoder = Decoder(self.architecture, weights.load(model, self.architecture, executor), executor)
+        loaded = weights.load(model, self.architecture, executor)
+        self.decoder = Decoder(self.architecture, loaded, executor, self.context)
         self.past: list[int] = []  # the tokens whose keys and values are cached
         self.speed = Speed(0, 0.0, 0, 0.0, 0)
 
@@ -125,6 +126,7 @@ class Runner:
                 count += 1
                 if count == limit:
                     break
+                self.decoder.reserve(len(self.past) + 1)
                 logits = self.decoder.next(token)
                 self.past.append(number)
                 token = sampler(logits)

@@ -55,6 +55,18 @@ def test_a_prompt_in_pieces_and_a_cache_that_grows(tmp_path: Path, executor: hg.
     np.testing.assert_allclose(logits.to_numpy(), wanted[299], atol=BOUND)
 
 
+def test_an_answer_outgrows_the_cache(tmp_path: Path, executor: hg.Executor) -> None:
+    family = models.FAMILIES["mistral"]
+    weights = models.write(tmp_path / "model.gguf", family)
+    runner = Runner(tmp_path / "model.gguf", executor)
+    runner.tokenizer.ends = frozenset()
+    text = np.random.default_rng(2).integers(0, models.WORDS - 2, 236).tolist()
+    written = list(runner.tokens(text, limit=30))
+    assert runner.decoder.capacity == 512
+    wanted = models.logits(family, weights, text + written)[len(text) - 1 : -1]
+    assert all(logits[token] >= logits.max() - BOUND for token, logits in zip(written, wanted, strict=True))
+
+
 def test_a_token_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> None:
     family = replace(models.FAMILIES["packed"], heads=3, key_heads=1, size=32, rotated=32)
     models.write(tmp_path / "model.gguf", family)

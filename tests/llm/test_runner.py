@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,24 @@ def test_an_answer_ends_with_the_context(tmp_path: Path, executor: hg.Executor) 
     "".join(runner.generate("a" * 12))
     assert runner.speed.decode_tokens <= 8
     assert len(runner.past) <= 20
+
+
+def test_many_sequences_leave_memory_where_it_was(runner: Runner, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(7)
+
+    def answer(count: int) -> int:
+        for _ in range(count):
+            prompt = rng.integers(0, models.WORDS - 2, int(rng.integers(1, 120))).tolist()
+            for _ in runner.tokens(
+                prompt, Sampling(float(rng.integers(0, 2))), limit=int(rng.integers(0, 4))
+            ):
+                if rng.random() < 0.1:
+                    break  # a reader who has enough
+        gc.collect()
+        return executor.memory_stats()["allocated"]
+
+    before = answer(100)
+    assert answer(1000 if executor.backend == "cpu" else 100) <= before + 65536
 
 
 def test_a_stop_string_ends_text_wherever_tokens_part_it() -> None:
